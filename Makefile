@@ -1,0 +1,33 @@
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: install demo test lint types imports unit evidence benchmarks clean
+
+install: $(STAMP) ## everything this project needs, into .venv
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,sign,stats]'
+	touch $(STAMP)
+
+demo: install ## compile a bundled handbook, run it, audit it
+	$(BIN)/sopilot demo
+
+test: install lint types imports unit ## what CI runs
+
+lint: install
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+
+types: install
+	$(BIN)/mypy
+
+imports: install
+	$(BIN)/lint-imports
+
+unit: install
+	$(BIN)/pytest -n 2 -m "not slow"
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build

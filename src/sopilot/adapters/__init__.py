@@ -1,0 +1,1 @@
+"""One file each: stores, hosted models, local model, telemetry, frameworks."""

@@ -1,0 +1,1 @@
+"""The model loop: budgets, visibility policies (the arms), user simulators, the reference executor."""

@@ -1,0 +1,1 @@
+"""Handbooks that ship with the package, each with a simulator, tasks and an oracle."""

@@ -1,0 +1,1 @@
+"""The commands; the only place where adapters are wired."""

@@ -1,0 +1,73 @@
+"""A diagnostic is a code, a lower-case message, a place and optional help."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where a diagnostic points: a file with line and column, or a path inside an object."""
+
+    source: str = ""
+    line: int = 0
+    column: int = 0
+    path: str = ""
+
+    def __str__(self) -> str:
+        where = self.source or "<input>"
+        if self.line:
+            where += f":{self.line}:{self.column}"
+        if self.path:
+            where += f" ({self.path})" if self.line else f": {self.path}"
+        return where
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    code: str
+    message: str
+    place: Place = Place()
+    help: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        text = f"{self.place}: {self.severity}[{self.code}]: {self.message}"
+        return f"{text}\n  help: {self.help}" if self.help else text
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "code": self.code,
+            "severity": str(self.severity),
+            "message": self.message,
+            "file": self.place.source,
+            "line": self.place.line,
+            "column": self.place.column,
+            "path": self.place.path,
+            "help": self.help,
+        }
+
+
+def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
+    return "\n".join(str(diagnostic) for diagnostic in diagnostics)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The help text that names the nearest known name, or the known ones when none is near."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not names:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in names[:8])
+    return f"known names: {shown}" + (", …" if len(names) > 8 else "")

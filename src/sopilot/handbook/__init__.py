@@ -1,0 +1,68 @@
+"""What an SOP is.
+
+Owns requirement trees, predicates, actions, procedures and the handbook that
+holds them, the YAML reader with positions, and the reference meaning of a
+tree. Pure. May import ``diagnostics`` only.
+"""
+
+from sopilot.handbook.meaning import meaning
+from sopilot.handbook.model import (
+    Action,
+    ActionCall,
+    Approval,
+    Handbook,
+    Input,
+    Predicate,
+    Procedure,
+    Recipe,
+)
+from sopilot.handbook.tree import (
+    NOTHING,
+    All,
+    AnyOf,
+    Binding,
+    Constant,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Scalar,
+    Term,
+    Tree,
+    leaves,
+    names_in,
+    negate,
+    substitute,
+    substitute_binding,
+)
+from sopilot.handbook.wording import sentence
+
+__all__ = [
+    "NOTHING",
+    "Action",
+    "ActionCall",
+    "All",
+    "AnyOf",
+    "Approval",
+    "Binding",
+    "Constant",
+    "First",
+    "Handbook",
+    "InOrder",
+    "Input",
+    "Leaf",
+    "Name",
+    "Predicate",
+    "Procedure",
+    "Recipe",
+    "Scalar",
+    "Term",
+    "Tree",
+    "leaves",
+    "meaning",
+    "names_in",
+    "negate",
+    "sentence",
+    "substitute",
+    "substitute_binding",
+]

@@ -1,0 +1,113 @@
+"""Requirement trees: what must hold, in which shape and on which schedule.
+
+``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``,
+``chain`` and ``gate``. Negation lives on the leaf: a leaf is a literal
+(predicate, arguments, wanted truth).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+Scalar = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A value that is known under this name where the tree stands."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: Scalar
+
+
+Term = Name | Constant
+Binding = tuple[tuple[str, Term], ...]
+"""Parameter → term, in the declared order of the parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    predicate: str
+    arguments: Binding = ()
+    wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Every child must hold; their order is free."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """Every child must hold, and they are checked in this order."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """One child must hold; every child is evaluated before that is decided."""
+
+    children: tuple[Tree, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """One child must hold; they are tried in order up to the first success."""
+
+    children: tuple[Tree, ...]
+
+
+Tree = Leaf | All | InOrder | AnyOf | First
+NOTHING = All(())
+
+_DUAL: dict[type, type] = {All: AnyOf, AnyOf: All, InOrder: First, First: InOrder}
+
+
+def negate(tree: Tree) -> Tree:
+    """De Morgan. An ordered conjunction stops at its first failure, so its dual is ``First``."""
+    if isinstance(tree, Leaf):
+        return Leaf(tree.predicate, tree.arguments, not tree.wanted)
+    dual: Tree = _DUAL[type(tree)](tuple(negate(child) for child in tree.children))
+    return dual
+
+
+def leaves(tree: Tree) -> Iterator[Leaf]:
+    """Every leaf in source order, repeats included."""
+    if isinstance(tree, Leaf):
+        yield tree
+        return
+    for child in tree.children:
+        yield from leaves(child)
+
+
+def names_in(tree: Tree) -> tuple[str, ...]:
+    """The names a tree needs a value for, each once, in order of first use."""
+    seen: dict[str, None] = {}
+    for leaf in leaves(tree):
+        for _, term in leaf.arguments:
+            if isinstance(term, Name):
+                seen.setdefault(term.name)
+    return tuple(seen)
+
+
+def substitute_binding(binding: Binding, values: Mapping[str, Term]) -> Binding:
+    return tuple(
+        (parameter, values.get(term.name, term) if isinstance(term, Name) else term)
+        for parameter, term in binding
+    )
+
+
+def substitute(tree: Tree, values: Mapping[str, Term]) -> Tree:
+    """The tree with its names replaced; a name without a replacement stays."""
+    if isinstance(tree, Leaf):
+        return Leaf(tree.predicate, substitute_binding(tree.arguments, values), tree.wanted)
+    renamed: Tree = type(tree)(tuple(substitute(child, values) for child in tree.children))
+    return renamed

@@ -1,0 +1,39 @@
+"""The sentence of a leaf: the predicate's own words under the leaf's arguments.
+
+Every representation a model sees quotes these sentences byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from sopilot.handbook.model import Handbook, Predicate
+from sopilot.handbook.tree import Leaf, Name, Scalar
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Replace ``{name}``; an unknown name stays as written, ``{{`` and ``}}`` are braces."""
+
+    def one(match: re.Match[str]) -> str:
+        name = match.group(1)
+        if name is None:
+            return match.group(0)[0]
+        return str(values[name]) if name in values else match.group(0)
+
+    return _PLACEHOLDER.sub(one, template)
+
+
+def negative(predicate: Predicate) -> str:
+    return predicate.says_not or f"It must not be the case that: {predicate.says}"
+
+
+def sentence(handbook: Handbook, leaf: Leaf) -> str:
+    """The leaf's official sentence, with parameter names as the tree calls them."""
+    predicate = handbook.predicates[leaf.predicate]
+    values: dict[str, Scalar] = dict(handbook.parameters)
+    for parameter, term in leaf.arguments:
+        values[parameter] = term.name if isinstance(term, Name) else term.value
+    return fill(predicate.says if leaf.wanted else negative(predicate), values)

@@ -1,0 +1,100 @@
+"""The edges of a session, as protocols: what adapters and simulators implement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+JSON = Any
+"""A JSON value: null, boolean, number, string, list, object."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSchema:
+    """A tool as a provider sees it; ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """``ok`` is whether the tool did what its name says (a refused login is not ok;
+    a balance of zero is). ``value`` is what the caller sees."""
+
+    ok: bool
+    value: JSON
+
+
+class Tools(Protocol):
+    def schemas(self) -> Sequence[ToolSchema]: ...
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """``key`` is unique to this call, so that a tool can recognise a repetition."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a dialog, in the Chat Completions shape."""
+
+    role: str
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    messages: Sequence[Message]
+    tools: Sequence[ToolSchema] = ()
+    temperature: float = 0.0
+    timeout_seconds: float = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ModelRequest) -> ModelReply: ...
+
+
+class User(Protocol):
+    """The person being served. ``opening`` is the request; ``reply`` answers the agent,
+    or ends the dialog with ``None``."""
+
+    def opening(self) -> str: ...
+
+    async def reply(self, message: str) -> str | None: ...
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        ...

@@ -1,0 +1,1 @@
+"""Exact paired tests, clustered permutation, intervals. Pure. Imports diagnostics only."""
