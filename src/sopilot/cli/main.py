@@ -1,0 +1,55 @@
+"""The command group. Commands load on use, so that ``sopilot --help`` is instant."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from sopilot import __version__
+from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
+
+# command → (module, one line of help). The module's `command` is a click command.
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sopilot")
+def sopilot() -> None:
+    """Compile standard operating procedures into programs, run them, prove what was checked.
+
+    Exit codes: 0 good, 1 findings or failed checks, 2 misuse.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    try:
+        sopilot.main(args=list(arguments) if arguments is not None else None, prog_name="sopilot")
+    except UserMistake as mistake:
+        click.echo(str(mistake), err=True)
+        sys.exit(2)
+    except (RunEnded, SopilotError) as ended:
+        click.echo(f"sopilot: {ended}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
