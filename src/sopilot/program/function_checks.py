@@ -1,0 +1,309 @@
+"""What the verifier asks of one function: names, values, labels, ends, loops, slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sopilot.program.call_graph import check_call
+from sopilot.program.flow import (
+    Successors,
+    bound_before,
+    can_end,
+    continuations,
+    find_cycle,
+    is_forward,
+    reachable,
+    slots_in,
+    step_condition,
+    step_graph,
+)
+from sopilot.program.model import (
+    Act,
+    Arguments,
+    Ask,
+    Check,
+    Choose,
+    Complete,
+    Fail,
+    Function,
+    Kind,
+    Local,
+    Program,
+    Return,
+    Unknown,
+)
+from sopilot.program.report import Report, is_identifier
+
+_NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
+
+
+def check_function(program: Program, function: Function, report: Report) -> None:
+    _check_signature(function, report)
+    if not function.steps:
+        report.function(
+            function, "empty-body", f"`{function.name}` has no steps", "add at least one step"
+        )
+        return
+    labels = _check_labels(function, report)
+    _check_steps(program, function, labels, report)
+    graph = step_graph(function)
+    _check_paths(function, graph, report)
+    _check_slots(function, graph, report)
+    _check_fallbacks(function, report)
+
+
+def _check_signature(function: Function, report: Report) -> None:
+    names = (function.name, *function.parameters)
+    for name in names:
+        if not is_identifier(name):
+            report.function(function, "bad-name", f"`{name}` is not a name", _NAME_HELP)
+    for name in _repeated(function.parameters):
+        report.function(
+            function, "duplicate-parameter", f"parameter `{name}` is declared twice", "keep one"
+        )
+
+
+def _check_labels(function: Function, report: Report) -> frozenset[str]:
+    seen: set[str] = set()
+    for index, step in enumerate(function.steps):
+        if not is_identifier(step.label):
+            report.step(function, index, "bad-name", f"`{step.label}` is not a label", _NAME_HELP)
+        if step.label in seen:
+            report.step(
+                function,
+                index,
+                "duplicate-label",
+                f"label `{step.label}` is used twice in `{function.name}`",
+                "give every step of a function its own label",
+            )
+        seen.add(step.label)
+    return frozenset(seen)
+
+
+def _check_steps(
+    program: Program, function: Function, labels: frozenset[str], report: Report
+) -> None:
+    known = set(function.parameters)
+    last = len(function.steps) - 1
+    for index, step in enumerate(function.steps):
+        for target in continuations(step):
+            if target is None:
+                if index == last:
+                    report.step(
+                        function,
+                        index,
+                        "falls-off-end",
+                        f"`{function.name}` goes on after its last step",
+                        f"end with {_ends_of(function)}",
+                    )
+            elif target not in labels:
+                report.step(
+                    function,
+                    index,
+                    "unknown-label",
+                    f"`{function.name}` has no step `{target}`",
+                    report.nearest(target, labels, "name one of its labels"),
+                )
+        if isinstance(step, Check):
+            check_call(program, function, index, report)
+            if not is_identifier(step.slot):
+                report.step(function, index, "bad-name", f"`{step.slot}` is no slot", _NAME_HELP)
+            _check_values(function, index, step.arguments, known, report)
+        elif isinstance(step, Act):
+            _check_values(function, index, step.arguments, known, report)
+            if step.goal and function.kind is not Kind.PROCESS:
+                report.step(
+                    function,
+                    index,
+                    "goal-outside-process",
+                    f"the {function.kind} `{function.name}` calls a goal action",
+                    "only a process has a goal",
+                )
+        elif isinstance(step, Ask):
+            _check_ask(function, index, step, report)
+            known.update(step.wants)
+        elif isinstance(step, Choose):
+            _check_choose(function, index, step, report)
+        elif isinstance(step, Return | Complete | Fail) and (
+            isinstance(step, Return) is (function.kind is Kind.PROCESS)
+        ):
+            report.step(
+                function,
+                index,
+                "wrong-end",
+                f"a {function.kind} does not end with `{type(step).__name__.lower()}`",
+                f"end with {_ends_of(function)}",
+            )
+
+
+def _check_values(
+    function: Function, index: int, arguments: Arguments, known: set[str], report: Report
+) -> None:
+    """``known`` grows by what the call makes whoever executes it find out."""
+    learned: list[str] = []
+    for _, argument in arguments:
+        if isinstance(argument, Unknown):
+            learned.append(argument.name)
+            if not is_identifier(argument.name):
+                report.step(
+                    function, index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP
+                )
+        elif isinstance(argument, Local) and argument.name not in known:
+            report.step(
+                function,
+                index,
+                "unknown-value",
+                f"`{argument.name}` has no value here",
+                report.nearest(
+                    argument.name,
+                    known,
+                    f"make it a parameter of `{function.name}` or ask for it first",
+                ),
+            )
+    known.update(learned)
+    for name in _repeated(name for name, _ in arguments):
+        if isinstance(function.steps[index], Act):
+            report.step(function, index, "wrong-arguments", f"`{name}` is given twice", "keep one")
+
+
+def _check_ask(function: Function, index: int, step: Ask, report: Report) -> None:
+    if not step.wants:
+        report.step(function, index, "empty-ask", "nothing is asked for", "name what is wanted")
+    for name in step.wants:
+        if not is_identifier(name):
+            report.step(function, index, "bad-name", f"`{name}` is not a name", _NAME_HELP)
+
+
+def _check_choose(function: Function, index: int, step: Choose, report: Report) -> None:
+    if not step.options:
+        report.step(
+            function, index, "empty-choice", "there is nothing to choose", "add two options"
+        )
+    for option in step.options:
+        if not is_identifier(option.name):
+            report.step(function, index, "bad-name", f"`{option.name}` is no name", _NAME_HELP)
+    for name in _repeated(option.name for option in step.options):
+        report.step(
+            function,
+            index,
+            "duplicate-option",
+            f"option `{name}` is offered twice",
+            "give every option its own name",
+        )
+
+
+def _check_paths(function: Function, graph: Successors, report: Report) -> None:
+    steps = function.steps
+    for index, seen in enumerate(reachable(graph)):
+        if not seen:
+            report.step(
+                function,
+                index,
+                "unreachable-step",
+                f"no path of `{function.name}` gets to `{steps[index].label}`",
+                "go to it from some step or remove it",
+            )
+    if is_forward(graph):
+        return  # no loop: every path runs down the listing to an end
+    # A target that does not exist is its own finding; it must not look like a trap too.
+    ends = [not successors for successors in graph]
+    trapped = [index for index, able in enumerate(can_end(graph, ends)) if not able]
+    if trapped:
+        report.step(
+            function,
+            trapped[0],
+            "no-end",
+            f"from `{steps[trapped[0]].label}` no path of `{function.name}` ends",
+            f"let some path get to {_ends_of(function)}",
+        )
+        return
+    cycle = find_cycle(graph, [isinstance(step, Choose) for step in steps])
+    if cycle:
+        report.step(
+            function,
+            cycle[0],
+            "endless-loop",
+            "endless loop: "
+            + " → ".join(f"`{steps[index].label}`" for index in [*cycle, cycle[0]]),
+            "a bound result never changes, so every loop needs a `choose` that can leave it",
+        )
+
+
+def _check_slots(function: Function, graph: Successors, report: Report) -> None:
+    producers: dict[str, Check] = {}
+    for index, step in enumerate(function.steps):
+        if not isinstance(step, Check):
+            continue
+        first = producers.setdefault(step.slot, step)
+        if first is not step and (first.function, first.arguments) != (
+            step.function,
+            step.arguments,
+        ):
+            report.step(
+                function,
+                index,
+                "slot-rebound",
+                f"slot `{step.slot}` would hold the results of two different calls",
+                f"`{first.label}` binds it already: use another slot",
+            )
+    read = {
+        index: tuple(dict.fromkeys(slots_in(condition)))
+        for index, step in enumerate(function.steps)
+        if (condition := step_condition(step)) is not None
+    }
+    slots = tuple(dict.fromkeys(slot for names in read.values() for slot in names))
+    if not slots:
+        return
+    bound = bound_before(function, graph, slots)
+    bit = {slot: 1 << index for index, slot in enumerate(slots)}
+    for index, names in read.items():
+        for slot in names:
+            if bound[index] & bit[slot]:
+                continue
+            if slot in producers:
+                message = f"slot `{slot}` is not bound on every path to here"
+                help = f"let every path go through `{producers[slot].label}` first"
+            else:
+                message = f"slot `{slot}` is never bound"
+                help = report.nearest(slot, producers, "bind it in a `call` step first")
+            report.step(function, index, "unbound-slot", message, help)
+
+
+def _check_fallbacks(function: Function, report: Report) -> None:
+    for acts in function.fallbacks:
+        known = set(function.parameters)
+        for act in acts:
+            for _, argument in act.arguments:
+                if isinstance(argument, Local) and argument.name not in known:
+                    report.function(
+                        function,
+                        "unknown-value",
+                        f"fallback `{act.action}`: `{argument.name}` has no value there",
+                        report.nearest(argument.name, known, "name a parameter"),
+                    )
+            known.update(a.name for _, a in act.arguments if isinstance(a, Unknown))
+            if act.goal or act.next is not None or not is_identifier(act.label):
+                report.function(
+                    function,
+                    "bad-fallback",
+                    f"fallback `{act.action}` is not a plain call",
+                    "a fallback has a label, no goal and no jump",
+                )
+        if not acts:
+            report.function(
+                function, "bad-fallback", "a fallback without any call", "name its calls"
+            )
+
+
+def _ends_of(function: Function) -> str:
+    return "`complete` or `fail`" if function.kind is Kind.PROCESS else "`return`"
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            twice.setdefault(name)
+        seen.add(name)
+    return list(twice)
