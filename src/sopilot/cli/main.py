@@ -12,7 +12,9 @@ from sopilot import __version__
 from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
 
 # command → (module, one line of help). The module's `command` is a click command.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
+}
 
 
 class LazyGroup(click.Group):

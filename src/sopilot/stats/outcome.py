@@ -1,0 +1,54 @@
+"""What one run of one task came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What the oracle wants: that the goal is executed, or that it is refused."""
+
+    EXECUTE = "execute"
+    REFUSE = "refuse"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One run of one task under one arm by one model.
+
+    ``task`` is unique within its domain. ``passed`` is ``None`` when the run was
+    never judged (it broke, the oracle did not answer): such a run is left out
+    and counted, not scored as a failure behind the reader's back.
+    ``post_goal_calls`` is the number of domain calls after the goal action had
+    succeeded, ``None`` where it never succeeded or was not measured.
+    ``cluster`` overrides the unit that shares a program; it defaults to the goal
+    within its domain.
+    """
+
+    task: str
+    goal: str
+    kind: Kind
+    passed: bool | None
+    arm: str = ""
+    model: str = ""
+    domain: str = ""
+    cluster: str = ""
+    run: int = 0
+    post_goal_calls: int | None = None
+
+    @property
+    def unit(self) -> str:
+        """The cluster that this outcome belongs to."""
+        if self.cluster:
+            return self.cluster
+        return f"{self.domain}/{self.goal}" if self.domain else self.goal
+
+
+def groups(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
+    """Outcomes by model and arm, in the order in which they first appear."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for outcome in outcomes:
+        found.setdefault((outcome.model, outcome.arm), []).append(outcome)
+    return found
