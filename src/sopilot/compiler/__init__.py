@@ -1,1 +1,16 @@
-"""Handbook to program, one pass a file, the passes listed in order in pipeline. Pure. May import the rooms above it: diagnostics, handbook, program."""
+"""Handbook to program.
+
+One pass a file, the passes listed in order in ``pipeline``. Deterministic and
+free of language models. Pure. May import ``diagnostics``, ``handbook`` and
+``program``.
+"""
+
+from sopilot.compiler.pipeline import (
+    Compiled,
+    Compiler,
+    Explanation,
+    compile_handbook,
+    compile_procedure,
+)
+
+__all__ = ["Compiled", "Compiler", "Explanation", "compile_handbook", "compile_procedure"]

@@ -1,0 +1,145 @@
+"""Guard closure: which gates must be open before a tree can be verified (Eq. 2).
+
+In:  a tree, and for each predicate the recipe that was chosen to verify it.
+Out: ``H_T``, the least set of gates that contains every gate required by a
+     verifier of the tree and, again and again, every gate required to open one
+     that it contains already; in prerequisite order.
+
+    all[funds_cover(u, a)]          read_balance requires logged_in(u)
+    → in_order[logged_in(u), all[funds_cover(u, a)]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from sopilot.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.handbook import (
+    Action,
+    ActionCall,
+    All,
+    InOrder,
+    Leaf,
+    Predicate,
+    Recipe,
+    Term,
+    Tree,
+    leaves,
+    substitute,
+)
+
+Chosen = Callable[[str], Recipe]
+"""Predicate → the recipe that verifies it."""
+
+
+def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple[Leaf, ...]:
+    """The gates that a requirement demands on every path, in source order."""
+    if isinstance(requires, Leaf):
+        return (requires,) if predicates[requires.predicate].is_gate else ()
+    if isinstance(requires, All | InOrder):
+        found: dict[Leaf, None] = {}
+        for child in requires.children:
+            for leaf in required_gates(child, predicates):
+                found.setdefault(leaf)
+        return tuple(found)
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A gate in ``H_T``, the action that needs it and the leaf it was needed for."""
+
+    leaf: Leaf
+    action: str
+    needed_by: Leaf
+    hoisted: bool
+
+
+class GuardClosure:
+    """The closure for one set of actions and predicates; results are kept per leaf."""
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        chosen: Chosen,
+    ) -> None:
+        self._actions = actions
+        self._predicates = predicates
+        self._chosen = chosen
+        self._by_action: dict[str, tuple[Leaf, ...]] = {}
+        self._of_leaf: dict[Leaf, tuple[tuple[Leaf, str], ...]] = {}
+
+    def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
+        """The gates that verifying (or opening) this leaf needs, each with the action."""
+        known = self._of_leaf.get(leaf)
+        if known is None:
+            known = self._of_leaf[leaf] = tuple(self._find(leaf))
+        return known
+
+    def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
+        predicate = self._predicates[leaf.predicate]
+        if predicate.established_by is not None:
+            calls: tuple[ActionCall, ...] = (predicate.established_by,)
+        else:
+            calls = self._chosen(predicate.name)
+        arguments = dict(leaf.arguments)
+        found: dict[Leaf, str] = {}
+        for call in calls:
+            gates = self._gates_of(call.action)
+            if not gates:
+                continue
+            terms: dict[str, Term] = {}
+            for parameter, term in call.arguments:
+                name = getattr(term, "name", None)
+                terms[parameter] = arguments.get(name, term) if name is not None else term
+            for gate in gates:
+                bound = substitute(gate, terms)
+                assert isinstance(bound, Leaf)
+                found.setdefault(bound, call.action)
+        return found.items()
+
+    def _gates_of(self, action: str) -> tuple[Leaf, ...]:
+        gates = self._by_action.get(action)
+        if gates is None:
+            requires = self._actions[action].requires
+            gates = self._by_action[action] = required_gates(requires, self._predicates)
+        return gates
+
+    def close(self, tree: Tree) -> tuple[Guard, ...]:
+        """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
+        in_tree = dict.fromkeys(leaves(tree))
+        closed: dict[Leaf, Guard] = {}
+        opening: list[Leaf] = []
+
+        def visit(leaf: Leaf) -> None:
+            for gate, action in self.direct(leaf):
+                if gate in closed:
+                    continue
+                if gate in opening:
+                    raise UserMistake([_circular([*opening[opening.index(gate) :], gate])])
+                opening.append(gate)
+                visit(gate)
+                opening.pop()
+                closed[gate] = Guard(gate, action, leaf, hoisted=gate not in in_tree)
+
+        for leaf in in_tree:
+            visit(leaf)
+        return tuple(closed.values())
+
+
+def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:
+    """``chain(topo(H_T \\ L(T)), T)``."""
+    front = tuple(guard.leaf for guard in guards if guard.hoisted)
+    return InOrder((*front, tree)) if front else tree
+
+
+def _circular(cycle: list[Leaf]) -> Diagnostic:
+    names = " → ".join(f"`{leaf.predicate}`" for leaf in cycle)
+    return Diagnostic(
+        "circular-guards",
+        f"these gates can never be opened, each needs the next: {names}",
+        Place(path=cycle[0].predicate),
+        "remove one `requires` on an action that establishes them",
+    )

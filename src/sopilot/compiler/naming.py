@@ -1,0 +1,45 @@
+"""Semantic names for the functions of a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sopilot.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves
+
+_PREFIX: dict[type, str] = {
+    All: "all_of",
+    AnyOf: "any_of",
+    InOrder: "in_order",
+    First: "first_of",
+}
+_SHOWN = 2
+
+
+class Names:
+    """Function names of one program: the goal's, one a predicate, one a group."""
+
+    def __init__(self, process: str, predicates: Iterable[str]) -> None:
+        self._process = process
+        self._taken: dict[str, int] = {process: 1, **dict.fromkeys(predicates, 1)}
+
+    def rule(self, predicate: str) -> str:
+        """The predicate's own name, unless the goal has it."""
+        return f"verify_{predicate}" if predicate == self._process else predicate
+
+    def group(self, tree: Tree) -> str:
+        """``any_of_funds_cover_overdraft``, ``in_order_logged_in_and_4_more``."""
+        predicates = list(dict.fromkeys(_literal_name(leaf) for leaf in leaves(tree)))
+        words = predicates[:_SHOWN]
+        if len(predicates) > _SHOWN:
+            words = [predicates[0], f"and_{len(predicates) - 1}_more"]
+        wanted = "_".join([_PREFIX[type(tree)], *words])
+        name = wanted
+        while name in self._taken:
+            self._taken[wanted] += 1
+            name = f"{wanted}_{self._taken[wanted]}"
+        self._taken[name] = 1
+        return name
+
+
+def _literal_name(leaf: Leaf) -> str:
+    return leaf.predicate if leaf.wanted else f"not_{leaf.predicate}"

@@ -1,0 +1,296 @@
+"""The passes, in order.
+
+simplify            one-child nodes, nesting, repeats
+rank recipes        which verifier, per predicate
+close guards        Eq. 2: the gates those verifiers need
+order               gates before the checks that need them, where order is free
+hoist               the missing gates in front
+factor              functions of at most seven checks
+schedule            Eq. 3: jumping code, evidence-complete code, reuse
+rules and gates     one function a predicate
+verify              the program verifier, always
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot import __version__
+from sopilot.compiler.factoring import Factoring, Group
+from sopilot.compiler.gates import gate_function
+from sopilot.compiler.guards import Guard, GuardClosure, hoist
+from sopilot.compiler.naming import Names
+from sopilot.compiler.ordering import order_by_prerequisite
+from sopilot.compiler.recipes import RankedRecipes, rank_recipes
+from sopilot.compiler.rules import rule_function
+from sopilot.compiler.schedule import Schedule
+from sopilot.compiler.simplify import simplify
+from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.handbook import (
+    Action,
+    All,
+    AnyOf,
+    Constant,
+    First,
+    Handbook,
+    InOrder,
+    Leaf,
+    Name,
+    Predicate,
+    Procedure,
+    Recipe,
+    Scalar,
+    Term,
+    Tree,
+    names_in,
+    sentence,
+)
+from sopilot.handbook.codec import handbook_hash
+from sopilot.program.model import (
+    Act,
+    Argument,
+    Arguments,
+    Complete,
+    Fail,
+    Function,
+    Guarded,
+    Kind,
+    Literal,
+    Local,
+    Program,
+    Source,
+    Unknown,
+)
+from sopilot.program.verifier import require_valid
+
+_OPERATOR_SAYS: dict[type, str] = {
+    All: "all of these must hold",
+    InOrder: "all of these must hold, checked in this order",
+    AnyOf: "one of these must hold; check every one before deciding",
+    First: "one of these must hold; stop at the first that does",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the program looks as it does."""
+
+    guards: tuple[Guard, ...]
+    recipes: Mapping[str, RankedRecipes]
+    groups: tuple[Group, ...]
+    tree: Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    program: Program
+    explanation: Explanation
+
+    @property
+    def missing_recipes(self) -> tuple[str, ...]:
+        return tuple(name for name, ranked in self.explanation.recipes.items() if ranked.missing)
+
+
+class Compiler:
+    """Compiles the procedures of handbooks that share actions and predicates.
+
+    What depends on the actions, predicates and offered tools alone is computed
+    once and shared between programs.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        *,
+        offered: frozenset[str] | None = None,
+        tools: str = "",
+    ) -> None:
+        self._actions = actions
+        self._predicates = predicates
+        if offered is None:
+            offered = frozenset(name for name, action in actions.items() if action.offered)
+        self._offered = offered
+        self._tools = tools
+        self._ranked: dict[str, RankedRecipes] = {}
+        self._functions: dict[str, Function] = {}
+        self._closure = GuardClosure(actions, predicates, self._chosen)
+        self._guarded = tuple(_guarded(action) for action in actions.values() if _held(action))
+
+    def compile(
+        self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
+    ) -> Compiled:
+        tree = simplify(procedure.requires)
+        guards = self._closure.close(tree)
+        tree = order_by_prerequisite(tree, guards, self._closure)
+        tree = simplify(hoist(tree, guards))
+        names = Names(procedure.name, self._predicates)
+        factoring = Factoring(names.group)
+        plan = factoring.plan(tree)
+
+        goal = self._actions[procedure.action]
+        parameters = _scope(goal, procedure)
+        scope = frozenset(parameters)
+        used: dict[str, None] = {}
+        sentences: dict[Leaf, tuple[str, Arguments, str]] = {}
+
+        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments, str]:
+            if isinstance(leaf, Group):
+                passed = tuple((name, Local(name)) for name in leaf.parameters if name in scope)
+                return leaf.name, passed, ""
+            resolved = sentences.get(leaf)
+            if resolved is None:
+                used.setdefault(leaf.predicate)
+                arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
+                resolved = (names.rule(leaf.predicate), arguments, sentence(handbook, leaf))
+                sentences[leaf] = resolved
+            return resolved
+
+        functions: dict[str, Function] = {}
+        functions[procedure.name] = Function(
+            name=procedure.name,
+            kind=Kind.PROCESS,
+            parameters=parameters,
+            steps=Schedule(resolve).process(
+                plan,
+                Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True),
+                Complete("done"),
+                Fail("refuse"),
+            ),
+            says=procedure.says or goal.says,
+        )
+        for group in factoring.groups:
+            functions[group.name] = Function(
+                name=group.name,
+                kind=Kind.GROUP,
+                parameters=tuple(name for name in group.parameters if name in scope),
+                steps=Schedule(resolve).group(group),
+                says=_OPERATOR_SAYS[_operator(group)],
+            )
+        for predicate in used:
+            function = self._function(names.rule(predicate), predicate)
+            functions[function.name] = function
+        program = Program(
+            entry=procedure.name,
+            functions=functions,
+            source=Source(
+                handbook=handbook.name,
+                procedure=procedure.name,
+                sha256=source_hash or handbook_hash(handbook),
+                tools=self._tools,
+            ),
+            compiler=__version__,
+            constants=handbook.parameters,
+            guarded=self._guarded,
+        )
+        require_valid(program)
+        explanation = Explanation(
+            guards=guards,
+            recipes={name: self._ranked[name] for name in used if name in self._ranked},
+            groups=tuple(factoring.groups),
+            tree=tree,
+        )
+        return Compiled(program, explanation)
+
+    def _rank(self, predicate: str) -> RankedRecipes:
+        ranked = self._ranked.get(predicate)
+        if ranked is None:
+            ranked = self._ranked[predicate] = rank_recipes(
+                self._predicates[predicate], self._actions, self._predicates, self._offered
+            )
+        return ranked
+
+    def _chosen(self, predicate: str) -> Recipe:
+        return () if self._predicates[predicate].tool_free else self._rank(predicate).chosen
+
+    def _function(self, name: str, predicate_name: str) -> Function:
+        function = self._functions.get(name)
+        if function is None:
+            predicate = self._predicates[predicate_name]
+            if predicate.is_gate:
+                function = gate_function(
+                    name, predicate, self._actions, self._predicates, self._offered
+                )
+            else:
+                recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
+                function = rule_function(name, predicate, recipes, self._actions)
+            self._functions[name] = function
+        return function
+
+
+def compile_procedure(
+    handbook: Handbook,
+    procedure: str,
+    *,
+    offered: frozenset[str] | None = None,
+    tools: str = "",
+) -> Compiled:
+    """One procedure of one handbook. ``offered`` defaults to every offered action."""
+    if procedure not in handbook.procedures:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unknown-procedure",
+                    f"`{procedure}` is not a procedure of `{handbook.name}`",
+                    Place(path=f"procedures.{procedure}"),
+                    did_you_mean(procedure, handbook.procedures),
+                )
+            ]
+        )
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    return compiler.compile(handbook, handbook.procedures[procedure])
+
+
+def compile_handbook(
+    handbook: Handbook, *, offered: frozenset[str] | None = None, tools: str = ""
+) -> dict[str, Compiled]:
+    """Every procedure of the handbook, by name, in source order."""
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    digest = handbook_hash(handbook)
+    return {
+        name: compiler.compile(handbook, procedure, source_hash=digest)
+        for name, procedure in handbook.procedures.items()
+    }
+
+
+def _operator(group: Group) -> type:
+    operator = getattr(group.body, "operator", All)
+    assert isinstance(operator, type)
+    return operator
+
+
+def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
+    """The names the process is started with: the goal's inputs, then the tree's own."""
+    names = dict.fromkeys(goal.input_names() if not procedure.arguments else ())
+    for _, term in procedure.arguments:
+        if isinstance(term, Name):
+            names.setdefault(term.name)
+    for name in names_in(procedure.requires):
+        names.setdefault(name)
+    return tuple(names)
+
+
+def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
+    if not procedure.arguments:
+        return tuple((name, Local(name)) for name in goal.input_names())
+    scope = frozenset(term.name for _, term in procedure.arguments if isinstance(term, Name))
+    return tuple((parameter, _argument(term, scope)) for parameter, term in procedure.arguments)
+
+
+def _argument(term: Term, scope: frozenset[str]) -> Argument:
+    if isinstance(term, Constant):
+        value: Scalar = term.value
+        return Literal(value)
+    return Local(term.name) if term.name in scope else Unknown(term.name)
+
+
+def _held(action: Action) -> bool:
+    return action.irreversible or action.approval is not None
+
+
+def _guarded(action: Action) -> Guarded:
+    approval = action.approval
+    if approval is None:
+        return Guarded(action.name)
+    return Guarded(action.name, approval.roles, approval.needed, approval.expires_seconds)
