@@ -16,6 +16,7 @@ from sopilot.handbook.model import (
     Procedure,
     Recipe,
 )
+from sopilot.handbook.reader import load_handbook, read_handbook
 from sopilot.handbook.tree import (
     NOTHING,
     All,
@@ -35,7 +36,14 @@ from sopilot.handbook.tree import (
     substitute,
     substitute_binding,
 )
-from sopilot.handbook.wording import sentence
+from sopilot.handbook.verdict import (
+    VerdictError,
+    VerdictProblem,
+    free_names,
+    judge,
+    parse_verdict,
+)
+from sopilot.handbook.wording import placeholders, sentence
 
 __all__ = [
     "NOTHING",
@@ -58,10 +66,18 @@ __all__ = [
     "Scalar",
     "Term",
     "Tree",
+    "VerdictError",
+    "VerdictProblem",
+    "free_names",
+    "judge",
     "leaves",
+    "load_handbook",
     "meaning",
     "names_in",
     "negate",
+    "parse_verdict",
+    "placeholders",
+    "read_handbook",
     "sentence",
     "substitute",
     "substitute_binding",

@@ -61,7 +61,7 @@ def _cel() -> Any:
 @lru_cache(maxsize=64)
 def _environment(names: frozenset[str]) -> Any:
     cel = _cel()
-    return cel.NewEnv(variables={name: cel.Type.DYN for name in sorted(names)})
+    return cel.NewEnv(variables=dict.fromkeys(sorted(names), cel.Type.DYN))
 
 
 def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:

@@ -26,6 +26,12 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(one, template)
 
 
+def placeholders(template: str) -> tuple[str, ...]:
+    """The names a template asks for, each once, in order of first use."""
+    found = (match.group(1) for match in _PLACEHOLDER.finditer(template))
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
 def negative(predicate: Predicate) -> str:
     return predicate.says_not or f"It must not be the case that: {predicate.says}"
 

@@ -1,0 +1,44 @@
+"""The words of the handbook language: one place for the reader, the schema and the writer."""
+
+from __future__ import annotations
+
+import re
+
+HANDBOOK_KEYS = ("handbook", "says", "parameters", "actions", "predicates", "procedures")
+ACTION_KEYS = (
+    "says",
+    "input",
+    "requires",
+    "irreversible",
+    "approval",
+    "full_state",
+    "offered",
+)
+INPUT_KEYS = ("type", "says", "required", "schema")
+APPROVAL_KEYS = ("roles", "needed", "expires")
+PREDICATE_KEYS = ("says", "says_not", "verify", "established_by", "verdict", "remedy")
+PROCEDURE_KEYS = ("says", "action", "requires", "worded")
+
+TYPES = ("string", "number", "integer", "boolean", "object", "array")
+TREE_OPERATORS = ("all", "any", "in_order", "first", "not")
+RECIPE_OPERATORS = ("all", "any")
+ARGUMENTS = "arguments"
+"""The recipe of a predicate that is judged from its arguments alone."""
+
+IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
+HANDBOOK_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
+SIGNATURE = rf"{IDENTIFIER}(\s*\(\s*({IDENTIFIER}\s*(,\s*{IDENTIFIER}\s*)*)?\))?"
+DURATION = r"[1-9][0-9]{0,8}[smhd]"
+
+RESERVED = frozenset({"true", "false", "null"})
+"""Words that are constants where an argument stands, and therefore no names."""
+VERDICT_NAMES = frozenset({"result", "results"})
+"""What a verdict sees besides parameters."""
+
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+_IDENTIFIER = re.compile(IDENTIFIER)
+
+
+def is_identifier(text: str) -> bool:
+    return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED

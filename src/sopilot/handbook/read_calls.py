@@ -1,0 +1,133 @@
+"""Calls in their context: which name an argument may be, and which parameter it fills."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.diagnostics import did_you_mean
+from sopilot.handbook.expressions import Call, ExpressionError, WrittenArgument, parse_call
+from sopilot.handbook.fields import wrong
+from sopilot.handbook.nodes import Node, ScalarNode
+from sopilot.handbook.report import Report
+from sopilot.handbook.tree import Binding, Constant, Name, Scalar, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """``names`` have a value where the call stands; ``constants`` are the handbook's parameters.
+    In an ``open`` scope any other name is a value that somebody still has to supply."""
+
+    what: str
+    names: frozenset[str]
+    constants: Mapping[str, Scalar]
+    open: bool = False
+
+
+@dataclass(slots=True)
+class Signatures:
+    """What can be called, with its parameters; filled before any call is read."""
+
+    actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    predicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def call_offset(node: ScalarNode, offset: int) -> int:
+    """How far right of the node a character of its text stands; 0 when lines were folded."""
+    return offset + len(node.style) if node.one_line else 0
+
+
+def read_call(report: Report, node: Node, what: str, example: str) -> Call | None:
+    if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
+        wrong(report, node, what, f"a call like `{example}`")
+        return None
+    try:
+        return parse_call(node.text)
+    except ExpressionError as error:
+        at = call_offset(node, error.offset)
+        report.error("bad-expression", error.message, node, error.help, offset=at)
+        return None
+
+
+def bind(
+    report: Report,
+    node: Node,
+    call: Call,
+    parameters: Sequence[str],
+    scope: Scope,
+    *,
+    complete: bool,
+) -> Binding:
+    """Arguments → parameters, in declared order. ``complete`` demands every parameter."""
+    assert isinstance(node, ScalarNode)  # read_call made the call from it
+    filled: dict[str, Term] = {}
+    positional = [one for one in call.arguments if one.keyword is None]
+    if len(positional) > len(parameters):
+        _report_count(report, node, call, parameters, len(positional))
+        positional = positional[: len(parameters)]
+    after_keyword = False
+    for argument in call.arguments:
+        if argument.keyword is not None:
+            after_keyword = True
+        elif after_keyword:
+            at = call_offset(node, argument.offset)
+            message = "a positional argument stands after a named one"
+            report.error("argument-order", message, node, offset=at)
+            break
+    for parameter, argument in zip(parameters, positional, strict=False):
+        filled[parameter] = _resolve(report, node, argument, scope)
+    for argument in call.arguments:
+        if argument.keyword is not None:
+            _bind_keyword(report, node, call, argument, parameters, scope, filled)
+    if complete and len(filled) < len(parameters):
+        surplus = len(call.arguments) > len(parameters)
+        if not surplus:
+            _report_count(report, node, call, parameters, len(filled))
+    return tuple((one, filled[one]) for one in parameters if one in filled)
+
+
+def _bind_keyword(
+    report: Report,
+    node: ScalarNode,
+    call: Call,
+    argument: WrittenArgument,
+    parameters: Sequence[str],
+    scope: Scope,
+    filled: dict[str, Term],
+) -> None:
+    keyword = argument.keyword or ""
+    at = call_offset(node, argument.offset)
+    if keyword not in parameters:
+        message = f"`{call.name}` has no parameter `{keyword}`"
+        report.error(
+            "unknown-argument", message, node, did_you_mean(keyword, parameters), offset=at
+        )
+    elif keyword in filled:
+        message = f"`{keyword}` of `{call.name}` is given twice"
+        report.error("duplicate-argument", message, node, offset=at)
+    else:
+        filled[keyword] = _resolve(report, node, argument, scope)
+
+
+def _resolve(report: Report, node: ScalarNode, argument: WrittenArgument, scope: Scope) -> Term:
+    term = argument.term
+    if isinstance(term, Constant) or term.name in scope.names:
+        return term
+    if term.name in scope.constants:
+        return Constant(scope.constants[term.name])
+    if not scope.open:
+        at = call_offset(node, argument.offset)
+        message = f"`{term.name}` is neither an input of {scope.what} nor a handbook parameter"
+        help = did_you_mean(term.name, scope.names | scope.constants.keys())
+        report.error("unbound-name", message, node, help, offset=at)
+    return Name(term.name)
+
+
+def _report_count(
+    report: Report, node: ScalarNode, call: Call, parameters: Sequence[str], given: int
+) -> None:
+    wanted = len(parameters)
+    noun = "argument" if wanted == 1 else "arguments"
+    message = f"`{call.name}` takes {wanted} {noun}, not {given}"
+    help = f"`{call.name}({', '.join(parameters)})`"
+    report.error("wrong-arity", message, node, help)

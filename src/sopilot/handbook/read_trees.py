@@ -1,0 +1,75 @@
+"""Requirement trees from nodes."""
+
+from __future__ import annotations
+
+from sopilot.diagnostics import did_you_mean
+from sopilot.handbook.fields import describe, unknown, wrong
+from sopilot.handbook.grammar import TREE_OPERATORS
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.handbook.read_calls import Scope, Signatures, bind, read_call
+from sopilot.handbook.report import Report
+from sopilot.handbook.tree import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, negate
+
+_LISTS: dict[str, type[All] | type[AnyOf] | type[InOrder] | type[First]] = {
+    "all": All,
+    "any": AnyOf,
+    "in_order": InOrder,
+    "first": First,
+}
+
+
+def read_requirement(report: Report, node: Node, scope: Scope, signatures: Signatures) -> Tree:
+    """The value of ``requires``: a tree, or a bare list that means ``all``."""
+    if isinstance(node, ListNode):
+        return All(tuple(_tree(report, item, scope, signatures) for item in node.items))
+    return _tree(report, node, scope, signatures)
+
+
+def _tree(report: Report, node: Node, scope: Scope, signatures: Signatures) -> Tree:
+    if isinstance(node, MapNode):
+        return _operator(report, node, scope, signatures)
+    if isinstance(node, ListNode):
+        help = "name the operator: `all: [...]` or `any: [...]`"
+        wrong(report, node, "a requirement", "`predicate(arguments)` or one operator", help)
+        return NOTHING
+    return _leaf(report, node, scope, signatures)
+
+
+def _leaf(report: Report, node: ScalarNode, scope: Scope, signatures: Signatures) -> Tree:
+    call = read_call(report, node, "a requirement", "logged_in(username)")
+    if call is None:
+        return NOTHING
+    parameters = signatures.predicates.get(call.name)
+    if parameters is None:
+        unknown(report, node, "predicate", call.name, signatures.predicates)
+        return NOTHING
+    return Leaf(call.name, bind(report, node, call, parameters, scope, complete=True))
+
+
+def _operator(report: Report, node: MapNode, scope: Scope, signatures: Signatures) -> Tree:
+    for key, _ in node.pairs:
+        if key.text not in TREE_OPERATORS:
+            help = did_you_mean(key.text, TREE_OPERATORS)
+            if "(" in key.text or key.text in signatures.predicates:
+                help = "a predicate stands alone, without a colon after it"
+            report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
+            return NOTHING
+    if len(node.pairs) != 1:
+        names = ", ".join(f"`{key.text}`" for key, _ in node.pairs)
+        message = f"a requirement has one operator, not {names}" if names else "no operator here"
+        help = "join them under `all`, `any`, `in_order` or `first`, each with its own dash"
+        report.error("two-operators" if names else "empty-operator", message, node, help)
+        return NOTHING
+    ((key, value),) = node.pairs
+    if key.text == "not":
+        return negate(_tree(report, value, scope, signatures))
+    if not isinstance(value, ListNode):
+        message = f"`{key.text}` must be a list of requirements, found {describe(value)}"
+        report.error("wrong-type", message, value)
+        return NOTHING
+    if not value.items and key.text in ("any", "first"):
+        message = f"`{key.text}` has no option, so it could never hold"
+        report.error("empty-operator", message, value)
+        return NOTHING
+    children = tuple(_tree(report, item, scope, signatures) for item in value.items)
+    return _LISTS[key.text](children)
