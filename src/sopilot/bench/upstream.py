@@ -15,7 +15,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -122,6 +122,7 @@ class Upstream:
         self._process: subprocess.Popen[str] | None = None
         self._replies: queue.Queue[str | None] = queue.Queue()
         self._errors: list[str] = []
+        self._readers: tuple[threading.Thread, ...] = ()
         self._sent = 0
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, str], Any] = {}
@@ -184,8 +185,8 @@ class Upstream:
             except OSError:
                 reply = None
             if reply is None:
+                self._end(grace_seconds=2.0)  # time for its last words
                 said = "".join(self._errors[-_KEPT_ERROR_LINES:]).strip()
-                self._end()
                 raise UpstreamLost(f"the worker ended during `{verb}`\n{said}".strip())
             answer = json.loads(reply)
         if "error" not in answer:
@@ -218,21 +219,27 @@ class Upstream:
                 encoding="utf-8",
             )
             self._replies, self._errors = queue.Queue(), []
-            _follow(self._process.stdout, self._replies.put)
-            _follow(self._process.stderr, functools.partial(_append, self._errors))
+            self._readers = (
+                _follow(self._process.stdout, self._replies.put),
+                _follow(self._process.stderr, functools.partial(_append, self._errors)),
+            )
         return self._process
 
-    def _end(self) -> None:
+    def _end(self, *, grace_seconds: float = 0.0) -> None:
         process, self._process = self._process, None
         if process is None:
             return
         self.generation += 1
-        process.kill()
-        process.wait()
-        # The readers see the end of the pipes now; only the writing end is left to close.
+        try:
+            process.wait(timeout=grace_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for reader in self._readers:
+            reader.join()  # both pipes have ended: what the worker said last is complete
         try:
             _pipe(process.stdin).close()
-        except OSError:
+        except OSError:  # what was written to a dead worker cannot be flushed
             return
 
 
@@ -247,7 +254,7 @@ def _append(lines: list[str], line: str | None) -> None:
         lines.append(line)
 
 
-def _follow(stream: IO[str] | None, take: Any) -> None:
+def _follow(stream: IO[str] | None, take: Callable[[str | None], None]) -> threading.Thread:
     """Read a pipe to its end in the background; ``None`` tells that it ended."""
 
     def read(source: IO[str]) -> None:
@@ -256,7 +263,9 @@ def _follow(stream: IO[str] | None, take: Any) -> None:
                 take(line)
         take(None)
 
-    threading.Thread(target=read, args=(_pipe(stream),), daemon=True).start()
+    thread = threading.Thread(target=read, args=(_pipe(stream),), daemon=True)
+    thread.start()
+    return thread
 
 
 @functools.cache
