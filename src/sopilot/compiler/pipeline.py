@@ -14,7 +14,7 @@ verify              the program verifier, always
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sopilot import __version__
 from sopilot.compiler.factoring import Factoring, Group
@@ -115,16 +115,48 @@ class Compiler:
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[str, Function] = {}
+        self._accepted: dict[str, Function] = {}
+        self._bodies: dict[object, tuple[Mapping[str, Function], Explanation]] = {}
         self._closure = GuardClosure(actions, predicates, self._chosen)
         self._guarded = tuple(_guarded(action) for action in actions.values() if _held(action))
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
+        key = (procedure, tuple(handbook.parameters.items()))
+        body = self._bodies.get(key)
+        program = Program(
+            entry=procedure.name,
+            functions=body[0] if body else {},
+            source=Source(
+                handbook=handbook.name,
+                procedure=procedure.name,
+                sha256=source_hash or handbook_hash(handbook),
+                tools=self._tools,
+            ),
+            compiler=__version__,
+            constants=handbook.parameters,
+            guarded=self._guarded,
+        )
+        if body is None:
+            body = self._body(handbook, procedure)
+            program = replace(program, functions=body[0])
+            predicates = frozenset(function.predicate or "" for function in body[0].values())
+            require_valid(program, predicates, accepted=self._accepted)
+            self._accepted.update(
+                (name, f) for name, f in body[0].items() if f.predicate is not None
+            )
+            self._bodies[key] = body
+        return Compiled(program, body[1])
+
+    def _body(
+        self, handbook: Handbook, procedure: Procedure
+    ) -> tuple[Mapping[str, Function], Explanation]:
         tree = simplify(procedure.requires)
         guards = self._closure.close(tree)
         tree = order_by_prerequisite(tree, guards, self._closure)
-        tree = simplify(hoist(tree, guards))
+        if any(guard.hoisted for guard in guards):
+            tree = simplify(hoist(tree, guards))
         names = Names(procedure.name, self._predicates)
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
@@ -171,27 +203,13 @@ class Compiler:
         for predicate in used:
             function = self._function(names.rule(predicate), predicate)
             functions[function.name] = function
-        program = Program(
-            entry=procedure.name,
-            functions=functions,
-            source=Source(
-                handbook=handbook.name,
-                procedure=procedure.name,
-                sha256=source_hash or handbook_hash(handbook),
-                tools=self._tools,
-            ),
-            compiler=__version__,
-            constants=handbook.parameters,
-            guarded=self._guarded,
-        )
-        require_valid(program)
         explanation = Explanation(
             guards=guards,
             recipes={name: self._ranked[name] for name in used if name in self._ranked},
             groups=tuple(factoring.groups),
             tree=tree,
         )
-        return Compiled(program, explanation)
+        return functions, explanation
 
     def _rank(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)

@@ -20,9 +20,21 @@ class Name:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
+    """A value. ``1``, ``1.0`` and ``true`` are three values, as they are three texts."""
+
     value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Constant)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
 
 
 Term = Name | Constant
@@ -30,39 +42,74 @@ Binding = tuple[tuple[str, Term], ...]
 """Parameter → term, in the declared order of the parameters."""
 
 
+class _KnowsItsHash:
+    """Trees are keys of many tables; each computes its hash once, when it is built."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(_KnowsItsHash):
     predicate: str
     arguments: Binding = ()
     wanted: bool = True
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.predicate, self.arguments, self.wanted)))
+
+    __hash__ = _KnowsItsHash.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class All:
+class All(_KnowsItsHash):
     """Every child must hold; their order is free."""
 
     children: tuple[Tree, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(("All", self.children)))
+
+    __hash__ = _KnowsItsHash.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class InOrder(_KnowsItsHash):
     """Every child must hold, and they are checked in this order."""
 
     children: tuple[Tree, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(("InOrder", self.children)))
+
+    __hash__ = _KnowsItsHash.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_KnowsItsHash):
     """One child must hold; every child is evaluated before that is decided."""
 
     children: tuple[Tree, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(("AnyOf", self.children)))
+
+    __hash__ = _KnowsItsHash.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class First:
+class First(_KnowsItsHash):
     """One child must hold; they are tried in order up to the first success."""
 
     children: tuple[Tree, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash(("First", self.children)))
+
+    __hash__ = _KnowsItsHash.__hash__
 
 
 Tree = Leaf | All | InOrder | AnyOf | First
