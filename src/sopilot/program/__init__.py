@@ -6,6 +6,7 @@ that runs on every compile and every load. Pure. May import ``diagnostics`` and
 """
 
 from sopilot.program.call_graph import callees
+from sopilot.program.codec import program_from_yaml, program_hash, program_to_yaml
 from sopilot.program.flow import continuations, slots_in
 from sopilot.program.model import (
     FORMAT,
@@ -37,6 +38,7 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
+from sopilot.program.printer import print_argument, print_call, print_condition, print_program
 from sopilot.program.verifier import require_valid, verify_program
 
 __all__ = [
@@ -70,6 +72,13 @@ __all__ = [
     "Unknown",
     "callees",
     "continuations",
+    "print_argument",
+    "print_call",
+    "print_condition",
+    "print_program",
+    "program_from_yaml",
+    "program_hash",
+    "program_to_yaml",
     "require_valid",
     "slots_in",
     "verify_program",

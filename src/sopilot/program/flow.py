@@ -47,6 +47,17 @@ def slots_in(condition: Condition) -> Iterator[str]:
             waiting.extend(reversed(part.conditions))
 
 
+def condition_depth(condition: Condition) -> int:
+    deepest = 0
+    waiting = [(condition, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if isinstance(part, Every | Some):
+            waiting.extend((inner, depth + 1) for inner in part.conditions)
+    return deepest
+
+
 def step_condition(step: Step) -> Condition | None:
     """The condition a step evaluates over bound results, if it has one."""
     if isinstance(step, Branch):

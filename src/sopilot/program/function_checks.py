@@ -1,22 +1,11 @@
-"""What the verifier asks of one function: names, values, labels, ends, loops, slots."""
+"""What the verifier asks of one function: names, values, labels, calls and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from sopilot.program.call_graph import check_call
-from sopilot.program.flow import (
-    Successors,
-    bound_before,
-    can_end,
-    continuations,
-    find_cycle,
-    is_forward,
-    reachable,
-    slots_in,
-    step_condition,
-    step_graph,
-)
+from sopilot.program.flow import continuations, step_graph
 from sopilot.program.model import (
     Act,
     Arguments,
@@ -32,6 +21,7 @@ from sopilot.program.model import (
     Return,
     Unknown,
 )
+from sopilot.program.path_checks import check_paths, check_slots, ends_of
 from sopilot.program.report import Report, is_identifier
 
 _NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
@@ -47,8 +37,8 @@ def check_function(program: Program, function: Function, report: Report) -> None
     labels = _check_labels(function, report)
     _check_steps(program, function, labels, report)
     graph = step_graph(function)
-    _check_paths(function, graph, report)
-    _check_slots(function, graph, report)
+    check_paths(function, graph, report)
+    check_slots(function, graph, report)
     _check_fallbacks(function, report)
 
 
@@ -94,7 +84,7 @@ def _check_steps(
                         index,
                         "falls-off-end",
                         f"`{function.name}` goes on after its last step",
-                        f"end with {_ends_of(function)}",
+                        f"end with {ends_of(function)}",
                     )
             elif target not in labels:
                 report.step(
@@ -132,7 +122,7 @@ def _check_steps(
                 index,
                 "wrong-end",
                 f"a {function.kind} does not end with `{type(step).__name__.lower()}`",
-                f"end with {_ends_of(function)}",
+                f"end with {ends_of(function)}",
             )
 
 
@@ -192,83 +182,6 @@ def _check_choose(function: Function, index: int, step: Choose, report: Report) 
         )
 
 
-def _check_paths(function: Function, graph: Successors, report: Report) -> None:
-    steps = function.steps
-    for index, seen in enumerate(reachable(graph)):
-        if not seen:
-            report.step(
-                function,
-                index,
-                "unreachable-step",
-                f"no path of `{function.name}` gets to `{steps[index].label}`",
-                "go to it from some step or remove it",
-            )
-    if is_forward(graph):
-        return  # no loop: every path runs down the listing to an end
-    # A target that does not exist is its own finding; it must not look like a trap too.
-    ends = [not successors for successors in graph]
-    trapped = [index for index, able in enumerate(can_end(graph, ends)) if not able]
-    if trapped:
-        report.step(
-            function,
-            trapped[0],
-            "no-end",
-            f"from `{steps[trapped[0]].label}` no path of `{function.name}` ends",
-            f"let some path get to {_ends_of(function)}",
-        )
-        return
-    cycle = find_cycle(graph, [isinstance(step, Choose) for step in steps])
-    if cycle:
-        report.step(
-            function,
-            cycle[0],
-            "endless-loop",
-            "endless loop: "
-            + " → ".join(f"`{steps[index].label}`" for index in [*cycle, cycle[0]]),
-            "a bound result never changes, so every loop needs a `choose` that can leave it",
-        )
-
-
-def _check_slots(function: Function, graph: Successors, report: Report) -> None:
-    producers: dict[str, Check] = {}
-    for index, step in enumerate(function.steps):
-        if not isinstance(step, Check):
-            continue
-        first = producers.setdefault(step.slot, step)
-        if first is not step and (first.function, first.arguments) != (
-            step.function,
-            step.arguments,
-        ):
-            report.step(
-                function,
-                index,
-                "slot-rebound",
-                f"slot `{step.slot}` would hold the results of two different calls",
-                f"`{first.label}` binds it already: use another slot",
-            )
-    read = {
-        index: tuple(dict.fromkeys(slots_in(condition)))
-        for index, step in enumerate(function.steps)
-        if (condition := step_condition(step)) is not None
-    }
-    slots = tuple(dict.fromkeys(slot for names in read.values() for slot in names))
-    if not slots:
-        return
-    bound = bound_before(function, graph, slots)
-    bit = {slot: 1 << index for index, slot in enumerate(slots)}
-    for index, names in read.items():
-        for slot in names:
-            if bound[index] & bit[slot]:
-                continue
-            if slot in producers:
-                message = f"slot `{slot}` is not bound on every path to here"
-                help = f"let every path go through `{producers[slot].label}` first"
-            else:
-                message = f"slot `{slot}` is never bound"
-                help = report.nearest(slot, producers, "bind it in a `call` step first")
-            report.step(function, index, "unbound-slot", message, help)
-
-
 def _check_fallbacks(function: Function, report: Report) -> None:
     for acts in function.fallbacks:
         known = set(function.parameters)
@@ -293,10 +206,6 @@ def _check_fallbacks(function: Function, report: Report) -> None:
             report.function(
                 function, "bad-fallback", "a fallback without any call", "name its calls"
             )
-
-
-def _ends_of(function: Function) -> str:
-    return "`complete` or `fail`" if function.kind is Kind.PROCESS else "`return`"
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

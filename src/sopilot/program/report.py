@@ -17,7 +17,7 @@ Places = Mapping[tuple[str, int], Place]
 NAMES_COMPARED = 50_000
 """A hostile file must not buy hours of comparing names: past this, help goes without them."""
 
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 def is_identifier(name: str) -> bool:
