@@ -1,0 +1,40 @@
+"""One entry of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sopilot.vm.values import JSON
+
+
+class Actor(StrEnum):
+    MODEL = "model"
+    MACHINE = "machine"
+    TOOL = "tool"
+    USER = "user"
+    OPERATOR = "operator"
+    RUNTIME = "runtime"
+
+
+REUSE = "reuse"
+RESUMED = "resumed"
+REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``kind`` is an operation's name, or ``reuse``, ``resumed``, ``rejected``.
+
+    ``frame`` is the path of functions and the cursor where it happened:
+    ``transfer/any_of_funds@check_2``.
+    """
+
+    seq: int
+    at: float
+    actor: str
+    kind: str
+    process: str | None
+    frame: str
+    payload: Mapping[str, JSON]

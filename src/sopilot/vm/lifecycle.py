@@ -1,0 +1,141 @@
+"""Start, suspend, resume, complete, fail: processes as wholes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.diagnostics import did_you_mean
+from sopilot.program.model import Complete as CompleteStep
+from sopilot.program.model import Fail as FailStep
+from sopilot.vm.operations import Complete, Fail, Start
+from sopilot.vm.position import Moved, Position, Programs, Refused
+from sopilot.vm.state import Configuration, Frame, Process, Status
+from sopilot.vm.values import JSON, agree, plain_mapping
+
+
+def start(programs: Programs, configuration: Configuration, operation: Start) -> Moved | Refused:
+    layout = programs.layouts.get(operation.goal)
+    if layout is None:
+        return Refused(
+            "unknown-goal",
+            f"no program is called `{operation.goal}`: "
+            + did_you_mean(operation.goal, programs.layouts),
+        )
+    given = {
+        name: value
+        for name, value in plain_mapping(operation.arguments).items()
+        if value is not None
+    }
+    unknown = sorted(given.keys() - layout.entry.parameters)
+    if unknown:
+        return Refused(
+            "unknown-argument",
+            f"`{operation.goal}` takes no `{unknown[0]}`: "
+            + did_you_mean(unknown[0], layout.entry.parameters),
+        )
+    active = configuration.process
+    if active is not None and _same(active, operation.goal, given):
+        return Refused("already-active", f"`{operation.goal}` is running already")
+    for id_ in reversed(configuration.suspended):
+        if _same(configuration.processes[id_], operation.goal, given):
+            return _reactivate(configuration, configuration.processes[id_])
+    if len(configuration.processes) >= programs.limits.processes:
+        return Refused(
+            "processes-exceeded", f"{programs.limits.processes} processes were started already"
+        )
+    if len(configuration.suspended) >= programs.limits.depth:
+        return Refused("depth-exceeded", f"{programs.limits.depth} processes are suspended already")
+    seq = configuration.next_seq
+    frame = Frame(layout.entry.name, layout.entry.first, given, {}, None, seq, layout.entry.name)
+    process = Process(
+        f"p{len(configuration.processes) + 1}",
+        operation.goal,
+        programs.hashes[operation.goal],
+        given,
+        (frame,),
+        known=given,
+        steps=1,
+    )
+    return _activate(
+        configuration,
+        process,
+        {"program": process.program, "opened": seq, "reactivated": False},
+    )
+
+
+def _same(process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
+    """The same errand: the same goal, and no value that contradicts what it knows."""
+    if process.goal != goal:
+        return False
+    inputs = process.frames[0].locals if process.frames else process.arguments
+    return all(name not in inputs or agree(inputs[name], value) for name, value in given.items())
+
+
+def _reactivate(configuration: Configuration, process: Process) -> Moved:
+    return _activate(
+        configuration,
+        process.with_status(Status.RUNNING),
+        {"program": process.program, "opened": process.frames[0].opened, "reactivated": True},
+    )
+
+
+def _activate(configuration: Configuration, process: Process, added: dict[str, JSON]) -> Moved:
+    processes = {**configuration.processes, process.id: process}
+    suspended = tuple(id_ for id_ in configuration.suspended if id_ != process.id)
+    if configuration.active is not None:
+        left = configuration.processes[configuration.active]
+        processes[left.id] = left.with_status(Status.SUSPENDED)
+        suspended = (*suspended, left.id)
+    after = Configuration(
+        processes,
+        process.id,
+        suspended,
+        configuration.next_seq,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    added = {**added, "suspended": configuration.active}
+    return Moved(after, added, process.id, process.frames[-1].place)
+
+
+def resume(configuration: Configuration) -> Moved | None:
+    """What was suspended last runs again once nothing else does."""
+    if configuration.active is not None or not configuration.suspended:
+        return None
+    process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)
+    after = Configuration(
+        {**configuration.processes, process.id: process},
+        process.id,
+        configuration.suspended[:-1],
+        configuration.next_seq,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
+
+
+def complete(here: Position, operation: Complete) -> Moved | Refused:
+    if not isinstance(here.step, CompleteStep):
+        return Refused(
+            "not-accepting",
+            f"the program does not accept at {here.frame.place}: the goal is not reached yet",
+        )
+    return _end(here, Status.COMPLETED, True)
+
+
+def fail(here: Position, operation: Fail) -> Moved | Refused:
+    return _end(here, Status.FAILED, isinstance(here.step, FailStep))
+
+
+def _end(here: Position, status: Status, accepting: bool) -> Moved:
+    configuration, process = here.configuration, here.process
+    after = Configuration(
+        {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
+        None,
+        configuration.suspended,
+        configuration.next_seq,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    unwound = [frame.path for frame in reversed(process.frames)]
+    return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

@@ -1,0 +1,180 @@
+"""The tamper-evident trace: sealed events, each bound to the one before it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.vm.errors import TraceError
+from sopilot.vm.events import Event
+from sopilot.vm.values import JSON, canonical
+
+FORMAT = 1
+"""Version of the trace. Part of every hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEvent:
+    event: Event
+    previous: str
+    hash: str
+    format: int = FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A whole trace in three values: who signs this signs everything before it."""
+
+    session_id: str
+    seq: int
+    hash: str
+
+
+def genesis(session_id: str) -> str:
+    """What the first event of a session is bound to, so that no trace passes for another's."""
+    return hashlib.sha256(canonical({"format": FORMAT, "session": session_id})).hexdigest()
+
+
+def seal(event: Event, previous: str) -> SealedEvent:
+    return SealedEvent(event, previous, _hash(event, previous, FORMAT))
+
+
+def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:
+    sealed = []
+    for event in events:
+        one = seal(event, previous)
+        previous = one.hash
+        sealed.append(one)
+    return sealed
+
+
+def _hash(event: Event, previous: str, version: int) -> str:
+    body = _body(event, previous, version)
+    return hashlib.sha256(canonical(body)).hexdigest()
+
+
+def _body(event: Event, previous: str, version: int) -> dict[str, JSON]:
+    return {
+        "format": version,
+        "seq": event.seq,
+        "at": event.at,
+        "actor": event.actor,
+        "kind": event.kind,
+        "process": event.process,
+        "frame": event.frame,
+        "payload": event.payload,
+        "previous": previous,
+    }
+
+
+def verify_chain(
+    events: Sequence[SealedEvent], session_id: str | None = None, head: Head | None = None
+) -> int | None:
+    """The index of the first event that is not what was sealed, or ``None``.
+
+    Cut-off events leave a chain that is whole in itself: only a ``head`` kept
+    elsewhere shows them missing, as the index behind the last one.
+    """
+    if head is not None:
+        session_id = head.session_id
+    previous = genesis(session_id) if session_id is not None else None
+    for index, sealed in enumerate(events):
+        if (
+            sealed.event.seq != index
+            or (previous is not None and sealed.previous != previous)
+            or sealed.hash != _hash(sealed.event, sealed.previous, sealed.format)
+        ):
+            return index
+        previous = sealed.hash
+    if head is not None and (head.seq, head.hash) != (len(events) - 1, previous):
+        return len(events) if head.seq >= len(events) else max(head.seq, 0)
+    return None
+
+
+def head(session_id: str, events: Sequence[SealedEvent]) -> Head:
+    if not events:
+        return Head(session_id, -1, genesis(session_id))
+    return Head(session_id, events[-1].event.seq, events[-1].hash)
+
+
+# --- JSON lines -----------------------------------------------------------------------
+
+
+def encode_line(sealed: SealedEvent) -> str:
+    """One line without its line feed."""
+    body = _body(sealed.event, sealed.previous, sealed.format)
+    return canonical({**body, "hash": sealed.hash}).decode("utf-8", "surrogatepass")
+
+
+def encode_lines(events: Iterable[SealedEvent]) -> str:
+    return "".join(encode_line(sealed) + "\n" for sealed in events)
+
+
+def decode_lines(text: str) -> list[SealedEvent]:
+    return list(_decoded(text))
+
+
+def _decoded(text: str) -> Iterator[SealedEvent]:
+    # Only line feeds end a line: `splitlines` would cut at signs inside strings.
+    for index, line in enumerate(text.split("\n")):
+        if line.strip():
+            try:
+                yield decode_line(line)
+            except TraceError as problem:
+                raise TraceError(str(problem), index) from problem
+
+
+def decode_line(line: str) -> SealedEvent:
+    try:
+        entry = json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as problem:
+        raise TraceError("this is not a line of JSON") from problem
+    if not isinstance(entry, dict):
+        raise TraceError("an event must be an object")
+    if entry.get("format") != FORMAT or isinstance(entry["format"], bool):
+        raise TraceError(f"unknown trace format `{entry.get('format')}`")
+    if entry.keys() != _FIELDS.keys():
+        odd = sorted(entry.keys() ^ _FIELDS.keys())
+        raise TraceError(f"`{odd[0]}` is missing or not expected")
+    for name, types in _FIELDS.items():
+        value = entry[name]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise TraceError(f"`{name}` has the wrong type")
+    event = Event(
+        entry["seq"],
+        entry["at"],
+        entry["actor"],
+        entry["kind"],
+        entry["process"],
+        entry["frame"],
+        entry["payload"],
+    )
+    return SealedEvent(event, entry["previous"], entry["hash"], entry["format"])
+
+
+_FIELDS: Mapping[str, tuple[type, ...]] = {
+    "format": (int,),
+    "seq": (int,),
+    "at": (int, float),
+    "actor": (str,),
+    "kind": (str,),
+    "process": (str, type(None)),
+    "frame": (str,),
+    "payload": (dict,),
+    "previous": (str,),
+    "hash": (str,),
+}
+
+
+def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """Two readers could take different ones of a repeated key, so none is allowed."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise TraceError("a key stands twice in one object")
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise TraceError(f"`{name}` is not JSON")
