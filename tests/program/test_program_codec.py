@@ -116,6 +116,16 @@ def test_any_text_ends_in_diagnostics(text: str) -> None:
         program_from_yaml(text)
 
 
+def test_yaml_tricks_are_refused_at_their_places() -> None:
+    text = program_to_yaml(_program(Act("a", "tool"))).replace("kind: process", "kind: &k process")
+    text = text.replace("act: tool", "act: !!str tool").replace("entry: main", "entry: *k")
+    text = text.replace("sopilot_program: 1", "sopilot_program: 1\nsopilot_program: 1")
+    with pytest.raises(UserMistake) as caught:
+        program_from_yaml(text, "p.yaml")
+    found = {(one.code, one.place.line) for one in caught.value.diagnostics}
+    assert {("duplicate-key", 2), ("yaml-alias", 3), ("yaml-anchor", 6), ("yaml-tag", 9)} <= found
+
+
 @pytest.mark.parametrize(
     "text",
     [

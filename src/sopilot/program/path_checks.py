@@ -33,7 +33,6 @@ def check_paths(function: Function, graph: Successors, report: Report) -> None:
             )
     if is_forward(graph):
         return  # no loop: every path runs down the listing to an end
-    # A target that does not exist is its own finding; it must not look like a trap too.
     ends = [not successors for successors in graph]
     trapped = [index for index, able in enumerate(can_end(graph, ends)) if not able]
     if trapped:
