@@ -19,11 +19,12 @@ from sopilot.program.model import (
     Step,
 )
 
+Targets = tuple[str | None, ...]
 Successors = list[tuple[int, ...]]
 """Position of a step → positions it may go to. A target that does not exist is left out."""
 
 
-def continuations(step: Step) -> tuple[str | None, ...]:
+def continuations(step: Step) -> Targets:
     """The labels a step may go to; ``None`` is the step below it."""
     if isinstance(step, Check):
         return (step.met, step.unmet) if step.met != step.unmet else (step.met,)
@@ -67,16 +68,17 @@ def step_condition(step: Step) -> Condition | None:
     return None
 
 
-def step_graph(function: Function) -> Successors:
-    steps = function.steps
-    position = {step.label: index for index, step in enumerate(steps)}
+def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
+    """``targets`` are the continuations of each step, in order."""
+    size = len(function.steps)
+    position = {step.label: index for index, step in enumerate(function.steps)}
     graph: Successors = []
-    for index, step in enumerate(steps):
-        places = [
-            index + 1 if target is None else position.get(target, -1)
-            for target in continuations(step)
-        ]
-        graph.append(tuple(place for place in places if 0 <= place < len(steps)))
+    for index, labels in enumerate(targets):
+        if labels == (None,):
+            graph.append((index + 1,) if index + 1 < size else ())
+            continue
+        places = [index + 1 if label is None else position.get(label, size) for label in labels]
+        graph.append(tuple(place for place in places if place < size))
     return graph
 
 

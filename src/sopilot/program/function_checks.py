@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sopilot.program.call_graph import check_call
-from sopilot.program.flow import continuations, step_graph
+from sopilot.program.flow import Targets, continuations, step_graph
 from sopilot.program.model import (
     Act,
     Arguments,
@@ -35,11 +35,11 @@ def check_function(program: Program, function: Function, report: Report) -> None
         )
         return
     labels = _check_labels(function, report)
-    _check_steps(program, function, labels, report)
-    graph = step_graph(function)
-    if all(
-        target is None or target in labels for s in function.steps for target in continuations(s)
-    ):
+    targets = [continuations(step) for step in function.steps]
+    complete = _check_targets(function, targets, labels, report)
+    _check_steps(program, function, report)
+    graph = step_graph(function, targets)
+    if complete:
         check_paths(function, graph, report)
     check_slots(function, graph, report)
     _check_fallbacks(function, report)
@@ -73,23 +73,15 @@ def _check_labels(function: Function, report: Report) -> frozenset[str]:
     return frozenset(seen)
 
 
-def _check_steps(
-    program: Program, function: Function, labels: frozenset[str], report: Report
-) -> None:
-    known = set(function.parameters)
-    last = len(function.steps) - 1
-    for index, step in enumerate(function.steps):
-        for target in continuations(step):
-            if target is None:
-                if index == last:
-                    report.step(
-                        function,
-                        index,
-                        "falls-off-end",
-                        f"`{function.name}` goes on after its last step",
-                        f"end with {ends_of(function)}",
-                    )
-            elif target not in labels:
+def _check_targets(
+    function: Function, targets: list[Targets], labels: frozenset[str], report: Report
+) -> bool:
+    """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
+    complete = True
+    for index, names in enumerate(targets):
+        for target in names:
+            if target is not None and target not in labels:
+                complete = False
                 report.step(
                     function,
                     index,
@@ -97,6 +89,20 @@ def _check_steps(
                     f"`{function.name}` has no step `{target}`",
                     report.nearest(target, labels, "name one of its labels"),
                 )
+    if None in targets[-1]:
+        report.step(
+            function,
+            len(targets) - 1,
+            "falls-off-end",
+            f"`{function.name}` goes on after its last step",
+            f"end with {ends_of(function)}",
+        )
+    return complete
+
+
+def _check_steps(program: Program, function: Function, report: Report) -> None:
+    known = set(function.parameters)
+    for index, step in enumerate(function.steps):
         if isinstance(step, Check):
             check_call(program, function, index, report)
             if not is_identifier(step.slot):
@@ -154,8 +160,8 @@ def _check_values(
                 ),
             )
     known.update(learned)
-    for name in _repeated(name for name, _ in arguments):
-        if isinstance(function.steps[index], Act):
+    if isinstance(function.steps[index], Act):
+        for name in _repeated(name for name, _ in arguments):
             report.step(function, index, "wrong-arguments", f"`{name}` is given twice", "keep one")
 
 
@@ -212,9 +218,12 @@ def _check_fallbacks(function: Function, report: Report) -> None:
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
+    listed = list(names)
+    if len(listed) == len(set(listed)):
+        return []
     seen: set[str] = set()
     twice: dict[str, None] = {}
-    for name in names:
+    for name in listed:
         if name in seen:
             twice.setdefault(name)
         seen.add(name)

@@ -73,9 +73,13 @@ def check_slots(function: Function, graph: Successors, report: Report) -> None:
                 f"slot `{step.slot}` would hold the results of two different calls",
                 f"`{first.label}` binds it already: use another slot",
             )
+    read: dict[int, tuple[str, ...]] = {}
     for index, step in enumerate(function.steps):
         condition = step_condition(step)
-        if condition is not None and condition_depth(condition) > DEEPEST_CONDITION:
+        if condition is None:
+            continue
+        read[index] = tuple(dict.fromkeys(slots_in(condition)))
+        if condition_depth(condition) > DEEPEST_CONDITION:
             report.step(
                 function,
                 index,
@@ -83,11 +87,6 @@ def check_slots(function: Function, graph: Successors, report: Report) -> None:
                 f"a condition is nested deeper than {DEEPEST_CONDITION} levels",
                 "move a part of it into a function of its own",
             )
-    read = {
-        index: tuple(dict.fromkeys(slots_in(condition)))
-        for index, step in enumerate(function.steps)
-        if (condition := step_condition(step)) is not None
-    }
     slots = tuple(dict.fromkeys(slot for names in read.values() for slot in names))
     if not slots:
         return

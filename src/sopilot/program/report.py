@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from sopilot.diagnostics import Diagnostic, Place, did_you_mean
 from sopilot.program.model import Function, Step
@@ -20,6 +21,7 @@ NAMES_COMPARED = 50_000
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
+@lru_cache(maxsize=8192)
 def is_identifier(name: str) -> bool:
     """ASCII on purpose: a name is shown to models and people, and must not look like another."""
     return _IDENTIFIER.fullmatch(name) is not None
