@@ -13,6 +13,13 @@ from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
 
 # command → (module, one line of help). The module's `command` is a click command.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "compile": ("sopilot.cli.compile", "Handbooks to verified programs."),
+    "check": ("sopilot.cli.check", "Verify handbooks and programs, a line a finding."),
+    "show": ("sopilot.cli.show", "What a model would see of an SOP."),
+    "explain": (
+        "sopilot.cli.explain",
+        "Why a guard is there, which recipe won, what was factored.",
+    ),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
 }
 

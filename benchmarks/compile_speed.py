@@ -1,0 +1,207 @@
+"""Compile and render speed: all SOPBench programs, and growth on synthetic trees.
+
+    python benchmarks/compile_speed.py [--json FILE] [--small]
+
+Prints the time for all 830 programs on one core after loading, split by pass, and
+the exponent with which compile time grows over trees of 10 to 10,000 leaves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sopilot.bench.checkout import find_checkout
+from sopilot.bench.source import load_tasks, offered_actions, sopbench_handbook
+from sopilot.compiler import Compiler, pipeline
+from sopilot.diagnostics import UserMistake
+from sopilot.handbook import (
+    Action,
+    ActionCall,
+    All,
+    AnyOf,
+    First,
+    Handbook,
+    InOrder,
+    Input,
+    Leaf,
+    Name,
+    Predicate,
+    Procedure,
+    Tree,
+)
+from sopilot.render import render_flat
+
+ROUNDS = 7
+
+
+def measure_sopbench() -> dict[str, Any]:
+    tasks = load_tasks("sopbench:all")
+    shared = {task.domain: sopbench_handbook(task.domain) for task in tasks}
+    work = [
+        (t.domain, t.handbook, t.handbook.procedures[t.goal], f"{n:064x}")
+        for n, t in enumerate(tasks)
+    ]
+    gc.collect()
+    gc.freeze()
+    figures: dict[str, Any] = {"programs": len(tasks), "paper_seconds": 0.1}
+    for tools in ("official", "full-state"):
+        compile_seconds, render_seconds = [], []
+        for _ in range(ROUNDS):
+            started = time.perf_counter()
+            compilers = {
+                domain: Compiler(
+                    handbook.actions,
+                    handbook.predicates,
+                    offered=offered_actions(
+                        handbook, "official" if tools == "official" else "full-state"
+                    ),
+                )
+                for domain, handbook in shared.items()
+            }
+            programs = [
+                compilers[domain].compile(handbook, procedure, source_hash=digest).program
+                for domain, handbook, procedure, digest in work
+            ]
+            middle = time.perf_counter()
+            for program in programs:
+                render_flat(program)
+            ended = time.perf_counter()
+            compile_seconds.append(middle - started)
+            render_seconds.append(ended - middle)
+        figures[tools] = {
+            "compile_seconds": round(min(compile_seconds), 4),
+            "render_seconds": round(min(render_seconds), 4),
+            "total_seconds": round(
+                min(map(sum, zip(compile_seconds, render_seconds, strict=True))), 4
+            ),
+            "median_total_seconds": round(
+                statistics.median(map(sum, zip(compile_seconds, render_seconds, strict=True))), 4
+            ),
+        }
+    figures["passes"] = measure_passes(work, shared)
+    return figures
+
+
+def measure_passes(work: list[Any], shared: dict[str, Handbook]) -> dict[str, float]:
+    """Seconds per pass in one instrumented compile (the clock itself costs some of it)."""
+    spent: dict[str, float] = {}
+    names = {
+        "simplify": (pipeline, "simplify"),
+        "order": (pipeline, "order_by_prerequisite"),
+        "hoist": (pipeline, "hoist"),
+        "verify": (pipeline, "require_valid"),
+        "close guards": (pipeline.GuardClosure, "close"),
+        "rank recipes": (pipeline.Compiler, "_rank"),
+        "factor": (pipeline.Factoring, "plan"),
+        "schedule": (pipeline.Schedule, "process"),
+        "schedule groups": (pipeline.Schedule, "group"),
+        "rules and gates": (pipeline.Compiler, "_function"),
+        "wording": (pipeline, "sentence"),
+    }
+    originals = {label: getattr(owner, name) for label, (owner, name) in names.items()}
+
+    def timed(label: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **named: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                spent[label] = spent.get(label, 0.0) + time.perf_counter() - started
+
+        return run
+
+    try:
+        for label, (owner, name) in names.items():
+            setattr(owner, name, timed(label, originals[label]))
+        compilers = {
+            domain: Compiler(h.actions, h.predicates, offered=offered_actions(h, "official"))
+            for domain, h in shared.items()
+        }
+        for domain, handbook, procedure, digest in work:
+            compilers[domain].compile(handbook, procedure, source_hash=digest)
+    finally:
+        for label, (owner, name) in names.items():
+            setattr(owner, name, originals[label])
+    return {label: round(seconds, 4) for label, seconds in spent.items()}
+
+
+def synthetic(leaves: int, number: int = 0) -> Tree:
+    """A tree of that many leaves that nests all four operators."""
+    if leaves == 1:
+        return Leaf(f"p{number}", (("v", Name("x")),), number % 5 != 0)
+    operator = (All, InOrder, AnyOf, First)[(leaves + number) % 4]
+    parts = min(leaves, 5)
+    children, start = [], number
+    for index in range(parts):
+        size = leaves // parts + (1 if index < leaves % parts else 0)
+        children.append(synthetic(size, start))
+        start += size
+    tree: Tree = operator(tuple(children))
+    return tree
+
+
+def measure_growth(sizes: tuple[int, ...]) -> dict[str, Any]:
+    seconds = {}
+    for size in sizes:
+        tree = synthetic(size)
+        actions = {"goal": Action("goal", (Input("x"),)), "look": Action("look", (Input("v"),))}
+        recipe = ((ActionCall("look", (("v", Name("v")),)),),)
+        predicates = {
+            f"p{n}": Predicate(f"p{n}", ("v",), f"P{n} of {{v}}.", recipes=recipe)
+            for n in range(size)
+        }
+        handbook = Handbook(
+            "growth",
+            actions=actions,
+            predicates=predicates,
+            procedures={"goal": Procedure("goal", "goal", tree)},
+        )
+        rounds = max(3, 200 // size)
+        best = math.inf
+        for _ in range(rounds):
+            started = time.perf_counter()
+            Compiler(actions, predicates).compile(
+                handbook, handbook.procedures["goal"], source_hash="0" * 64
+            )
+            best = min(best, time.perf_counter() - started)
+        seconds[size] = best
+    logs = [(math.log(size), math.log(value)) for size, value in seconds.items()]
+    mean_x = statistics.fmean(x for x, _ in logs)
+    mean_y = statistics.fmean(y for _, y in logs)
+    exponent = sum((x - mean_x) * (y - mean_y) for x, y in logs) / sum(
+        (x - mean_x) ** 2 for x, _ in logs
+    )
+    return {
+        "seconds": {str(size): round(value, 5) for size, value in seconds.items()},
+        "exponent": round(exponent, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="also write the figures there")
+    parser.add_argument("--small", action="store_true", help="only up to 1,000 leaves")
+    arguments = parser.parse_args()
+    sizes = (10, 100, 1_000) if arguments.small else (10, 100, 1_000, 10_000)
+    figures: dict[str, Any] = {"growth": measure_growth(sizes)}
+    try:
+        find_checkout()
+    except UserMistake as missing:
+        print(f"SOPBench part skipped: {missing}")
+    else:
+        figures["sopbench"] = measure_sopbench()
+    print(json.dumps(figures, indent=2))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

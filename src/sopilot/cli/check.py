@@ -1,0 +1,81 @@
+"""``sopilot check``: verify handbooks and programs, a line a finding."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sopilot.cli.output import json_option, print_json, say
+from sopilot.cli.sources import is_program_text, read_text
+from sopilot.compiler import compile_handbook
+from sopilot.diagnostics import Diagnostic, Severity, UserMistake
+from sopilot.handbook import read_handbook
+from sopilot.program import program_from_yaml
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True)
+@json_option
+def command(paths: tuple[str, ...], as_json: bool) -> None:
+    """Verify handbooks and programs; print every finding with its place.
+
+    PATHS are handbook files, program files, folders of them, or bundled names.
+    Exit 0 when nothing is wrong (warnings do not count), 1 with findings, 2 when a
+    file cannot be read.
+    """
+    findings: list[Diagnostic] = []
+    checked = 0
+    for source, text in _texts(paths):
+        checked += 1
+        findings.extend(check_text(text, source))
+    errors = [finding for finding in findings if finding.severity is Severity.ERROR]
+    if as_json:
+        print_json(
+            {
+                "checked": checked,
+                "errors": len(errors),
+                "findings": [finding.as_json() for finding in findings],
+            }
+        )
+    else:
+        for finding in findings:
+            say(str(finding))
+        noun = "file" if checked == 1 else "files"
+        say(
+            f"{checked} {noun} checked: {len(errors)} errors, {len(findings) - len(errors)} warnings"
+        )
+    if errors:
+        raise SystemExit(1)
+
+
+def check_text(text: str, source: str) -> list[Diagnostic]:
+    """Every finding in one handbook or program."""
+    try:
+        if is_program_text(text):
+            program_from_yaml(text, source)
+            return []
+        handbook, findings = read_handbook(text, source)
+        if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
+            compile_handbook(handbook)
+        return findings
+    except UserMistake as mistake:
+        return list(mistake.diagnostics)
+
+
+def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:
+    from sopilot.bundled import bundled_names, load_desk
+
+    found: list[tuple[str, str]] = []
+    for name in paths:
+        path = Path(name)
+        if not path.exists() and name in bundled_names():
+            found.append((name, load_desk(name).handbook_text))
+        elif path.is_dir():
+            files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
+            if not files:
+                raise UserMistake(f"{name}: no .yaml file in this folder")
+            found.extend((str(file), read_text(file)) for file in files)
+        else:
+            found.append((name, read_text(path)))
+    return found

@@ -1,0 +1,143 @@
+"""SOURCE on the command line: a handbook file, a program file, a bundled name, SOPBench tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sopilot.compiler import Compiled, Compiler, Explanation
+from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.handbook import Handbook, Procedure, load_handbook
+from sopilot.program import Program, program_from_yaml
+
+SOURCE_HELP = (
+    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), or SOPBench "
+    "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
+)
+TOOL_LISTS = ("official", "full-state")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One procedure of a source, compiled. ``group`` is its domain or handbook."""
+
+    label: str
+    group: str
+    handbook: Handbook
+    procedure: Procedure
+    compiled: Compiled
+
+    @property
+    def program(self) -> Program:
+        return self.compiled.program
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.compiled.explanation
+
+
+def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
+    """Every procedure that SOURCE names, compiled and verified."""
+    if source.startswith("sopbench:"):
+        units = list(_sopbench(source, tools or "official"))
+    else:
+        units = list(_handbook(load_source(source), source, tools))
+    if goal is not None:
+        chosen = [unit for unit in units if unit.procedure.name == goal]
+        if not chosen:
+            known = {unit.procedure.name for unit in units}
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "unknown-goal",
+                        f"`{goal}` is not a goal of `{source}`",
+                        Place(source),
+                        did_you_mean(goal, known),
+                    )
+                ]
+            )
+        units = chosen
+    return units
+
+
+def load_source(source: str) -> Handbook:
+    """The handbook behind a file or a bundled name."""
+    from sopilot.bundled import bundled_names, load_desk
+
+    if source in bundled_names():
+        return load_desk(source).handbook
+    path = Path(source)
+    if not path.exists():
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "no-such-source",
+                    f"`{source}` is neither a file nor a bundled handbook",
+                    Place(source),
+                    did_you_mean(source, bundled_names()),
+                )
+            ]
+        )
+    return load_handbook(read_text(path), source)
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except IsADirectoryError:
+        message, cure = "this is a folder", "name a file in it"
+    except UnicodeDecodeError:
+        message, cure = "the file is not UTF-8 text", "save it as UTF-8"
+    except OSError as error:
+        message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
+    raise UserMistake([Diagnostic("unreadable-file", message, Place(str(path)), cure)])
+
+
+def is_program_text(text: str) -> bool:
+    """Program artifacts name their format first; handbooks do not."""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            return stripped.startswith("sopilot_program:")
+    return False
+
+
+def load_program(path: Path) -> Program:
+    return program_from_yaml(read_text(path), str(path))
+
+
+def _handbook(handbook: Handbook, source: str, tools: str | None) -> Iterator[Unit]:
+    offered = None
+    if tools == "official":
+        offered = frozenset(
+            name
+            for name, action in handbook.actions.items()
+            if action.offered and not action.full_state
+        )
+    compiler = Compiler(
+        handbook.actions, handbook.predicates, offered=offered, tools=tools or "as-written"
+    )
+    for name, procedure in handbook.procedures.items():
+        compiled = compiler.compile(handbook, procedure)
+        yield Unit(f"{source}/{name}", handbook.name, handbook, procedure, compiled)
+
+
+def _sopbench(source: str, tools: str) -> Iterator[Unit]:
+    from sopilot.bench.source import load_tasks, offered_actions, sopbench_handbook
+
+    compilers: dict[str, Compiler] = {}
+    for task in load_tasks(source):
+        if task.domain not in compilers:
+            shared = sopbench_handbook(task.domain)
+            compilers[task.domain] = Compiler(
+                shared.actions,
+                shared.predicates,
+                offered=offered_actions(
+                    shared, "full-state" if tools == "full-state" else "official"
+                ),
+                tools=tools,
+            )
+        procedure = task.handbook.procedures[task.goal]
+        compiled = compilers[task.domain].compile(task.handbook, procedure)
+        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled)
