@@ -10,7 +10,7 @@ from sopilot.program.model import Fail as FailStep
 from sopilot.vm.operations import Complete, Fail, Start
 from sopilot.vm.position import Moved, Position, Programs, Refused
 from sopilot.vm.state import Configuration, Frame, Process, Status
-from sopilot.vm.values import JSON, agree, plain_mapping
+from sopilot.vm.values import JSON, agree, plain_mapping, shown
 
 
 def start(programs: Programs, configuration: Configuration, operation: Start) -> Moved | Refused:
@@ -18,7 +18,7 @@ def start(programs: Programs, configuration: Configuration, operation: Start) ->
     if layout is None:
         return Refused(
             "unknown-goal",
-            f"no program is called `{operation.goal}`: "
+            f"no program is called {shown(operation.goal)}; "
             + did_you_mean(operation.goal, programs.layouts),
         )
     given = {
@@ -30,7 +30,7 @@ def start(programs: Programs, configuration: Configuration, operation: Start) ->
     if unknown:
         return Refused(
             "unknown-argument",
-            f"`{operation.goal}` takes no `{unknown[0]}`: "
+            f"`{operation.goal}` takes no {shown(unknown[0])}; "
             + did_you_mean(unknown[0], layout.entry.parameters),
         )
     active = configuration.process

@@ -27,7 +27,7 @@ from sopilot.vm.operations import Call, EmitArtifact, Return, SelectBranch
 from sopilot.vm.position import Moved, Position, Refused
 from sopilot.vm.state import Bound, Configuration, Frame, GateKey
 from sopilot.vm.terms import MISSING, Learning, value_of
-from sopilot.vm.values import JSON, agree, canonical, plain, plain_mapping
+from sopilot.vm.values import JSON, agree, canonical, plain, plain_mapping, shown
 
 NEXT = "next"
 _YES = frozenset({"then", "true", "yes", "met"})
@@ -58,7 +58,8 @@ def call(here: Position, operation: Call) -> Moved | Refused:
         return here.wrong_step("call")
     if operation.function is not None and operation.function != step.function:
         return Refused(
-            "wrong-function", f"the step calls `{step.function}`, not `{operation.function}`"
+            "wrong-function",
+            f"the step calls `{step.function}`, not {shown(operation.function)}",
         )
     if len(here.process.frames) >= here.limits.depth:
         return Refused("depth-exceeded", f"the stack is {here.limits.depth} frames deep already")
@@ -127,18 +128,12 @@ def _learn_beside(
             elif not agree(have, given):
                 return _contradiction(name, have, given)
         else:
-            return Refused("unknown-argument", f"nothing here is called `{name}`")
+            return Refused("unknown-argument", f"nothing here is called {shown(name)}")
     return None
 
 
 def _contradiction(name: str, have: JSON, given: JSON) -> Refused:
-    return Refused("contradiction", f"`{name}` is {_show(have)} here, not {_show(given)}")
-
-
-def _show(value: JSON) -> str:
-    """Quoted as JSON, so that a value cannot pass for the machine's own words."""
-    text = canonical(value).decode("utf-8", "replace")
-    return text if len(text) <= 80 else text[:79] + "…"
+    return Refused("contradiction", f"{shown(name)} is {shown(have)} here, not {shown(given)}")
 
 
 # --- return ---------------------------------------------------------------------------

@@ -17,14 +17,14 @@ from sopilot.vm.operations import (
 from sopilot.vm.position import Moved, Position, Programs, Refused, locate, locate_process
 from sopilot.vm.state import Configuration, Observed, Pending, Process
 from sopilot.vm.terms import Learning
-from sopilot.vm.values import JSON, plain, plain_mapping
+from sopilot.vm.values import JSON, plain, plain_mapping, shown
 
 
 def domain_call(
     programs: Programs, configuration: Configuration, operation: DomainCall
 ) -> Moved | Refused:
     if operation.call_id in configuration.pending:
-        return Refused("call-pending", f"call `{operation.call_id}` has no result yet")
+        return Refused("call-pending", f"call {shown(operation.call_id)} has no result yet")
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
     pending = Pending(
@@ -54,7 +54,7 @@ def domain_result(
 ) -> Moved | Refused:
     pending = configuration.pending.get(operation.call_id)
     if pending is None:
-        return Refused("no-such-call", f"no call `{operation.call_id}` waits for a result")
+        return Refused("no-such-call", f"no call {shown(operation.call_id)} waits for a result")
     seq = configuration.next_seq
     observed = Observed(
         seq,

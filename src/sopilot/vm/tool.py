@@ -18,7 +18,7 @@ from sopilot.vm.operations import (
     Start,
     ToolOperation,
 )
-from sopilot.vm.values import JSON, canonical, plain_mapping
+from sopilot.vm.values import JSON, plain_mapping, shown
 
 TOOL_NAME: Final = "pg_program_step"
 TOOL_DESCRIPTION: Final = (
@@ -217,8 +217,4 @@ def _shape(shape: Mapping[str, JSON]) -> str:
 
 
 def _values(values: Mapping[str, JSON]) -> str:
-    shown = []
-    for name, value in values.items():
-        text = canonical(value).decode("utf-8", "replace")
-        shown.append(f"{name}={text if len(text) <= 40 else text[:39] + '…'}")
-    return f"({', '.join(shown)})"
+    return "(" + ", ".join(f"{name}={shown(value, 40)}" for name, value in values.items()) + ")"

@@ -47,10 +47,12 @@ def plain(value: object, depth: int = 0) -> JSON:
     if depth >= DEEPEST:
         return {_DROPPED: "nested too deeply"}
     if isinstance(value, Mapping):
-        return {
+        copy = {
             plain(key) if isinstance(key, str) else _key(key): plain(item, depth + 1)
             for key, item in value.items()
         }
+        # In canonical order, so that a run and its replay iterate alike.
+        return {key: copy[key] for key in sorted(copy)} if len(copy) > 1 else copy
     if isinstance(value, list | tuple):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, str):
@@ -75,6 +77,16 @@ def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
     copy = plain(value)
     assert isinstance(copy, dict)
     return copy
+
+
+def shown(value: JSON, width: int = 80) -> str:
+    """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
+    text = _encode(value if not isinstance(value, str) else value[:width])
+    if not text.isprintable():
+        text = "".join(
+            sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text[:width]
+        )
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def agree(left: JSON, right: JSON) -> bool:
