@@ -1,0 +1,189 @@
+"""Is a domain call one that the program asks for where it stands?"""
+
+from __future__ import annotations
+
+from sopilot.audit.evidence import disagreement
+from sopilot.audit.run import Run
+from sopilot.audit.standing import can_accept, needed_checks
+from sopilot.audit.state import FrameView, PendingCall, ProcessView
+from sopilot.diagnostics import Severity
+from sopilot.program.model import Act, Ask, Complete, Do
+from sopilot.vm.events import Event
+
+
+def judge_call(run: Run, event: Event, call: PendingCall) -> None:
+    """Findings about a domain call, in the frame that was active when it was made."""
+    process, frame = run.process, run.top
+    run.calls += 1
+    if process is not None and process.lost:
+        return
+    licensed, why = _licence(process, frame, call)
+    if licensed:
+        _judge_guard(run, event, call, process)
+        return
+    if _after_goal(run, process, frame):
+        run.calls_after_goal += 1
+        run.find(
+            "calls-after-goal",
+            event,
+            f"`{call.action}` was called although the goal had succeeded already",
+            severity=Severity.ERROR if call.action in run.goal_actions else Severity.WARNING,
+            action=call.action,
+        )
+    elif call.action in run.goal_actions and not (
+        process is not None and why and call.action in _asked_for(frame)
+    ):
+        _premature(run, event, call, process)
+    else:
+        run.find(
+            "unlicensed-call",
+            event,
+            f"`{call.action}` {why}",
+            predicate=frame.code.function.predicate if frame is not None else None,
+            sentence=(
+                run.sentence_of(process, frame) if process is not None and frame is not None else ""
+            ),
+            action=call.action,
+        )
+    _judge_guard(run, event, call, process, violated=True)
+
+
+def _asked_for(frame: FrameView | None) -> set[str]:
+    return {act.action for act in _acts_here(frame)} if frame is not None else set()
+
+
+def _acts_here(frame: FrameView) -> tuple[Act, ...]:
+    """The calls that the active function asks for: a rule's in any order, else the one at the
+    cursor, once what is to be asked has been asked."""
+    if frame.code.judges:
+        return frame.code.acts
+    step = frame.step
+    seen = set()
+    while isinstance(step, Ask) and step.label not in seen:
+        seen.add(step.label)
+        step = frame.code.steps[frame.code.following(step)]
+    return (step,) if isinstance(step, Act) else ()
+
+
+def _licence(
+    process: ProcessView | None, frame: FrameView | None, call: PendingCall
+) -> tuple[bool, str]:
+    if process is None or frame is None:
+        return False, "was called while no process was running"
+    acts = [act for act in _acts_here(frame) if act.action == call.action]
+    wrong = [disagreement(process, frame, act, call.arguments) for act in acts]
+    if None in wrong:
+        return True, ""
+    if isinstance(frame.step, Do) and call.action in frame.step.uses:
+        return True, ""
+    if wrong:
+        return False, f"was called with another `{wrong[0]}` than the procedure is about"
+    return False, f"is not what `{frame.code.function.name}` asks for at `{frame.cursor}`"
+
+
+def _after_goal(run: Run, process: ProcessView | None, frame: FrameView | None) -> bool:
+    """After the goal, until another process runs."""
+    if process is None:
+        ended = run.processes.get(run.last_ended or "")
+        return ended is not None and ended.goal_reached is not None
+    return (
+        process.goal_reached is not None and frame is not None and isinstance(frame.step, Complete)
+    )
+
+
+def _premature(run: Run, event: Event, call: PendingCall, process: ProcessView | None) -> None:
+    code = next(one for one in run.programs.values() if call.action in one.goal_actions)
+    sentence = code.entry.function.says
+    if process is None or call.action not in process.program.goal_actions:
+        run.find(
+            "premature-goal",
+            event,
+            f"`{call.action}` is the goal of `{code.goal}`, which is not running",
+            sentence=sentence,
+            action=call.action,
+        )
+        return
+    refused = can_accept(process) is False
+    run.find(
+        "premature-goal",
+        event,
+        f"`{call.action}` was called although "
+        + ("the checks refuse it" if refused else "the program had not accepted yet"),
+        process=process,
+        sentence=process.program.entry.function.says or sentence,
+        action=call.action,
+        unmet=[one.predicate for one in process.unmet] if refused else [],
+    )
+    for check in needed_checks(process):
+        if check.key in process.skipped:
+            continue
+        process.skipped.add(check.key)
+        run.find(
+            "skipped-check",
+            event,
+            f"`{check.predicate}` was never checked before `{call.action}`",
+            process=process,
+            predicate=check.predicate,
+            sentence=check.sentence,
+            action=call.action,
+        )
+
+
+# --- guards and approvals -------------------------------------------------------------
+
+
+def _judge_guard(
+    run: Run,
+    event: Event,
+    call: PendingCall,
+    process: ProcessView | None,
+    *,
+    violated: bool = False,
+) -> None:
+    codes = [process.program] if process is not None else list(run.programs.values())
+    guarded = next((c.guarded[call.action] for c in codes if call.action in c.guarded), None)
+    if guarded is None:
+        return
+    if violated:
+        run.find(
+            "guard-violated",
+            event,
+            f"`{call.action}` is irreversible and ran where the program does not accept it",
+            action=call.action,
+        )
+    if not guarded.needed and not guarded.roles:
+        return
+    call_id = str(event.payload.get("call_id"))
+    decisions = run.decisions.get(call_id, [])
+    approvers = {
+        str(one.payload.get("by"))
+        for one in decisions
+        if one.payload.get("decision") in ("approve", "amend")
+        and (not guarded.roles or one.payload.get("role") in guarded.roles)
+        and (guarded.expires_seconds is None or event.at - one.at <= guarded.expires_seconds)
+    }
+    closed = [one for one in decisions if one.payload.get("decision") in ("reject", "expire")]
+    if closed:
+        word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
+        run.find(
+            "approval-missing",
+            event,
+            f"`{call.action}` ran although its approval was {word} (#{closed[-1].seq})",
+            action=call.action,
+        )
+    elif len(approvers) < max(guarded.needed, 1):
+        run.find(
+            "approval-missing",
+            event,
+            f"`{call.action}` ran with {len(approvers)} of {max(guarded.needed, 1)} approvals "
+            f"by {', '.join(guarded.roles) or 'anybody'}",
+            action=call.action,
+        )
+    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
+    if amended and dict(amended[-1].payload.get("arguments", {})) != dict(call.arguments):
+        run.find(
+            "approval-exceeded",
+            event,
+            f"`{call.action}` ran with other arguments than were approved (#{amended[-1].seq})",
+            action=call.action,
+        )

@@ -1,0 +1,133 @@
+"""Start, suspend, resume, complete and fail, made again from the events, and judged."""
+
+from __future__ import annotations
+
+from sopilot.audit.run import Contradiction, Refusal, Run, expect, mapping, text
+from sopilot.audit.standing import can_accept
+from sopilot.audit.state import FrameView, ProcessView, say_the_same
+from sopilot.program.model import Complete, Fail
+from sopilot.vm.events import Event
+from sopilot.vm.values import JSON
+
+
+def start(run: Run, event: Event) -> None:
+    goal = text(event.payload, "goal")
+    program = run.programs.get(goal)
+    if program is None:
+        raise Contradiction(f"no program is called `{goal}`")
+    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    process = _suspended_errand(run, goal, given)
+    if process is not None:
+        run.suspended.remove(process.id)
+        process.status = "running"
+        reactivated = True
+    else:
+        entry = program.entry
+        frame = FrameView(entry, entry.first(), dict(given), None, event.seq, entry.function.name)
+        process = ProcessView(f"p{len(run.processes) + 1}", program, [frame], given, dict(given))
+        run.processes[process.id] = process
+        reactivated = False
+    left = run.active
+    if left is not None:
+        run.processes[left].status = "suspended"
+        run.suspended.append(left)
+    run.active = process.id
+    if event.process != process.id:
+        raise Contradiction(f"process `{event.process}` should be `{process.id}`")
+    expect(event.payload, "opened", process.frames[0].opened)
+    expect(event.payload, "suspended", left)
+    expect(event.payload, "reactivated", reactivated)
+
+
+def _suspended_errand(run: Run, goal: str, given: dict[str, JSON]) -> ProcessView | None:
+    """The latest suspended process for the same goal whose values are not contradicted."""
+    for id_ in reversed(run.suspended):
+        process = run.processes[id_]
+        inputs = process.frames[0].values
+        if process.goal == goal and all(
+            name not in inputs or say_the_same(inputs[name], value) for name, value in given.items()
+        ):
+            return process
+    return None
+
+
+def resumed(run: Run, event: Event) -> None:
+    if run.active is not None or not run.suspended:
+        raise Contradiction("a process is resumed although none waits for it")
+    process = run.processes[run.suspended.pop()]
+    process.status = "running"
+    run.active = process.id
+    expect(event.payload, "goal", process.goal)
+
+
+def complete(run: Run, event: Event) -> None:
+    process, frame = run.here()
+    accepting = isinstance(frame.step, Complete)
+    has_goal = bool(process.program.goal_actions)
+    if not accepting or (has_goal and process.goal_reached is None):
+        run.find(
+            "completion-without-goal",
+            event,
+            f"`{process.goal}` was completed although "
+            + (
+                "its goal action never succeeded"
+                if has_goal and process.goal_reached is None
+                else "the program does not accept there"
+            ),
+            process=process,
+            sentence=process.program.entry.function.says,
+        )
+        process.lost = True
+    _end(run, event, process, "completed", accepting)
+
+
+def fail(run: Run, event: Event) -> None:
+    process, frame = run.here()
+    refusing = isinstance(frame.step, Fail)
+    caused = refusing or can_accept(process) is False
+    process.refused = caused
+    reason = event.payload.get("reason", "")
+    run.refusals.append(
+        Refusal(
+            event.seq,
+            process.id,
+            process.goal,
+            reason if isinstance(reason, str) else "",
+            tuple(
+                {
+                    "predicate": one.predicate,
+                    "sentence": one.sentence,
+                    "holds": one.holds,
+                    "evidence": list(one.evidence),
+                    "return": one.producer,
+                    "remedy": one.remedy,
+                }
+                for one in process.unmet
+            ),
+        )
+    )
+    if not caused and not process.lost and process.goal_reached is None:
+        some = "the false ones do not rule it out" if process.unmet else "no check came out false"
+        run.find(
+            "refusal-without-cause",
+            event,
+            f"`{process.goal}` was refused while it could still be accepted: {some}",
+            process=process,
+            sentence=process.program.entry.function.says,
+            unmet=[one.predicate for one in process.unmet],
+        )
+    _end(run, event, process, "failed", refusing)
+
+
+def _end(run: Run, event: Event, process: ProcessView, status: str, accepting: bool) -> None:
+    frame = process.frames[-1]
+    unwound = [one.path for one in reversed(process.frames)]
+    label = frame.step.label
+    process.frames = []
+    process.status = status
+    run.active = None
+    run.last_ended = process.id
+    if not process.lost:
+        expect(event.payload, "label", label)
+        expect(event.payload, "accepting", accepting)
+        expect(event.payload, "unwound", unwound)

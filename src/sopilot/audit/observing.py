@@ -1,0 +1,185 @@
+"""Domain calls, results, turns, decisions and notes, made again from the events."""
+
+from __future__ import annotations
+
+from sopilot.audit.evidence import answers, made_in
+from sopilot.audit.learning import learn_from_call
+from sopilot.audit.licence import judge_call
+from sopilot.audit.run import Contradiction, Run, boolean, expect, mapping, text
+from sopilot.audit.state import FrameView, PendingCall, ProcessView, Result
+from sopilot.diagnostics import Severity
+from sopilot.program.model import Act, Ask, Do
+from sopilot.vm.events import Event
+from sopilot.vm.values import JSON
+
+
+def domain_call(run: Run, event: Event) -> None:
+    call_id = text(event.payload, "call_id")
+    if call_id in run.pending:
+        raise Contradiction(f"call `{call_id}` has no result yet")
+    process, frame = run.process, run.top
+    call = PendingCall(
+        event.seq,
+        text(event.payload, "action"),
+        mapping(event.payload, "arguments"),
+        process.id if process is not None else None,
+        frame.opened if frame is not None else -1,
+        event.frame,
+    )
+    judge_call(run, event, call)
+    _repeated(run, event, call)
+    run.pending[call_id] = call
+    expect(event.payload, "opened", call.opened)
+
+
+def _repeated(run: Run, event: Event, call: PendingCall) -> None:
+    """A guarded call whose outcome is unknown must not be made again by itself."""
+    for call_id, seq in run.unknown.items():
+        earlier = run.pending.get(call_id)
+        if (
+            earlier is not None
+            and earlier.action == call.action
+            and any(call.action in code.guarded for code in run.programs.values())
+        ):
+            run.find(
+                "unknown-outcome",
+                event,
+                f"`{call.action}` was repeated although the outcome of #{seq} is unknown",
+                action=call.action,
+            )
+
+
+def domain_result(run: Run, event: Event) -> None:
+    call_id = text(event.payload, "call_id")
+    call = run.pending.pop(call_id, None)
+    if call is None:
+        raise Contradiction(f"no call `{call_id}` waits for a result")
+    run.unknown.pop(call_id, None)
+    ok = boolean(event.payload, "ok")
+    result = Result(
+        event.seq,
+        call.seq,
+        call_id,
+        call.action,
+        call.arguments,
+        ok,
+        event.payload.get("value"),
+        call.process,
+        call.opened,
+    )
+    run.results[event.seq] = result
+    if ok and call.action in run.goal_actions:
+        run.goal_seq = event.seq
+    moved: str | None = None
+    learned: dict[str, JSON] = {}
+    process = run.processes.get(call.process or "")
+    if process is not None:
+        process.results.append(result)
+        if ok and call.action in process.program.goal_actions and process.goal_reached is None:
+            process.goal_reached = event.seq
+        frame = process.top
+        if ok and frame is not None and frame.opened == call.opened and not process.lost:
+            moved = _pass(process, frame, result, learned)
+    expect(event.payload, "action", call.action)
+    expect(event.payload, "call", call.seq)
+    expect(event.payload, "opened", call.opened)
+    if process is None or not process.lost:
+        expect(event.payload, "moved", moved)
+        expect(event.payload, "learned", learned)
+
+
+def _pass(
+    process: ProcessView, frame: FrameView, result: Result, learned: dict[str, JSON]
+) -> str | None:
+    """Moves the cursor behind what this success fulfils."""
+    code = frame.code
+    label = _past(frame, frame.cursor, Ask)
+    step = code.steps[label]
+    target: str | None = None
+    if isinstance(step, Do):
+        if result.action in step.uses:
+            target = code.following(step)
+    elif isinstance(step, Act) and answers(process, frame, step, result):
+        # What is done already is looked up under the values from before this call.
+        target = code.following(step)
+        if code.judges:
+            target = _past_done(process, frame, target)
+        learn_from_call(process, frame, step, result.arguments, learned)
+    elif isinstance(step, Act) and code.judges:
+        target = _past_fallback(process, frame, label, result, learned)
+    if target is not None:
+        frame.cursor = target
+    return target
+
+
+def _past(frame: FrameView, label: str, *kinds: type) -> str:
+    seen = set()
+    while label not in seen:
+        step = frame.code.steps[label]
+        if not isinstance(step, kinds) or not isinstance(step, Act | Ask):
+            break
+        seen.add(label)
+        label = frame.code.following(step)
+    return label
+
+
+def _past_done(process: ProcessView, frame: FrameView, label: str) -> str:
+    done = [result for result in made_in(process, frame) if result.ok]
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        step = frame.code.steps[label]
+        if not isinstance(step, Act) or not any(answers(process, frame, step, r) for r in done):
+            break
+        label = frame.code.following(step)
+    return label
+
+
+def _past_fallback(
+    process: ProcessView,
+    frame: FrameView,
+    label: str,
+    result: Result,
+    learned: dict[str, JSON],
+) -> str | None:
+    done = [one for one in made_in(process, frame) if one.ok]
+    for recipe in frame.code.function.fallbacks:
+        mine = [act for act in recipe if answers(process, frame, act, result)]
+        if mine and all(any(answers(process, frame, act, one) for one in done) for act in recipe):
+            for act in mine:
+                learn_from_call(process, frame, act, result.arguments, learned)
+            return _past(frame, label, Act, Ask)
+    return None
+
+
+def user_said(run: Run, event: Event) -> None:
+    frame = run.top
+    moved: str | None = None
+    if frame is not None:
+        for open_frame in run.here()[0].frames:
+            open_frame.user_spoke = True
+        if isinstance(frame.step, Ask):
+            moved = frame.code.following(frame.step)
+            frame.cursor = moved
+    expect(event.payload, "moved", moved)
+
+
+def decision(run: Run, event: Event) -> None:
+    run.decisions.setdefault(str(event.payload.get("call_id")), []).append(event)
+
+
+def note(run: Run, event: Event) -> None:
+    if event.payload.get("name") != "outcome_unknown":
+        return
+    details = event.payload.get("details", {})
+    call_id = str(details.get("call_id", ""))
+    call = run.pending.get(call_id)
+    run.unknown[call_id] = call.seq if call is not None else event.seq
+    action = call.action if call is not None else str(details.get("action", ""))
+    run.find(
+        "unknown-outcome",
+        event,
+        f"nobody knows whether `{action}` took effect",
+        severity=Severity.WARNING,
+        action=action,
+    )

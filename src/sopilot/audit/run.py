@@ -1,0 +1,185 @@
+"""The run as the audit understands it so far, and where findings are collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.audit.code import ProgramCode
+from sopilot.audit.finding import Finding
+from sopilot.audit.state import FrameView, PendingCall, ProcessView, Result, is_withheld
+from sopilot.diagnostics import Severity
+from sopilot.handbook.wording import fill
+from sopilot.vm.events import Event
+from sopilot.vm.values import JSON
+
+Judge = Callable[[str, Mapping[str, JSON]], bool | None]
+"""A verdict expression over its variables; ``None`` where it cannot say."""
+
+
+class Contradiction(Exception):
+    """The event could not have happened where the program stands. Never leaves the room."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckMade:
+    """One return of a rule or gate, for the score card and the report."""
+
+    seq: int
+    process: str
+    frame: str
+    predicate: str
+    sentence: str
+    holds: bool
+    evidence: tuple[int, ...]
+    needs_evidence: bool
+    covered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a process was refused. ``causes`` is empty for one without a false predicate."""
+
+    seq: int
+    process: str
+    goal: str
+    reason: str
+    causes: tuple[Mapping[str, JSON], ...]
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "seq": self.seq,
+            "process": self.process,
+            "goal": self.goal,
+            "reason": self.reason,
+            "causes": [dict(cause) for cause in self.causes],
+        }
+
+
+@dataclass(slots=True)
+class Run:
+    programs: Mapping[str, ProgramCode]
+    judge: Judge | None = None
+    processes: dict[str, ProcessView] = field(default_factory=dict)
+    active: str | None = None
+    suspended: list[str] = field(default_factory=list)
+    pending: dict[str, PendingCall] = field(default_factory=dict)
+    results: dict[int, Result] = field(default_factory=dict)
+    goal_seq: int = -1
+    last_ended: str | None = None
+    decisions: dict[str, list[Event]] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    checks: list[CheckMade] = field(default_factory=list)
+    producers: dict[int, int] = field(default_factory=dict)
+    reused: int = 0
+    rejected: int = 0
+    calls: int = 0
+    calls_after_goal: int = 0
+    refusals: list[Refusal] = field(default_factory=list)
+
+    @property
+    def process(self) -> ProcessView | None:
+        return self.processes[self.active] if self.active is not None else None
+
+    @property
+    def top(self) -> FrameView | None:
+        return self.process.top if self.process is not None else None
+
+    @property
+    def goal_actions(self) -> frozenset[str]:
+        return frozenset().union(*(code.goal_actions for code in self.programs.values()))
+
+    def place(self) -> str:
+        return self.top.place if self.top is not None else ""
+
+    def here(self) -> tuple[ProcessView, FrameView]:
+        process = self.process
+        if process is None or process.top is None:
+            raise Contradiction("no process is running")
+        return process, process.top
+
+    def find(
+        self,
+        code: str,
+        event: Event,
+        explanation: str,
+        *,
+        process: ProcessView | None = None,
+        frame: str | None = None,
+        predicate: str | None = None,
+        sentence: str = "",
+        severity: Severity = Severity.ERROR,
+        **details: JSON,
+    ) -> None:
+        self.findings.append(
+            Finding(
+                code,
+                event.seq,
+                explanation,
+                process.id if process is not None else event.process,
+                event.frame if frame is None else frame,
+                predicate,
+                sentence,
+                severity,
+                details,
+            )
+        )
+
+    def sentence_of(self, process: ProcessView, frame: FrameView, *, wanted: bool = True) -> str:
+        """The function's own sentence under the frame's values."""
+        function = frame.code.function
+        values = {**process.program.program.constants, **frame.values}
+        if wanted or not function.says:
+            return fill(function.says, values)
+        return fill(function.says_not or f"It must not be the case that: {function.says}", values)
+
+
+def mapping(payload: Mapping[str, JSON], key: str) -> dict[str, JSON]:
+    """An object in a payload; a withheld or missing one is a contradiction to read around."""
+    value = payload.get(key, {})
+    if is_withheld(value):
+        raise Contradiction(f"`{key}` is withheld")
+    if not isinstance(value, Mapping):
+        raise Contradiction(f"`{key}` is not an object")
+    return dict(value)
+
+
+def text(payload: Mapping[str, JSON], key: str) -> str:
+    value = payload.get(key)
+    if not isinstance(value, str):
+        raise Contradiction(f"`{key}` is not a string")
+    return value
+
+
+def boolean(payload: Mapping[str, JSON], key: str) -> bool:
+    value = payload.get(key)
+    if not isinstance(value, bool):
+        raise Contradiction(f"`{key}` is not true or false")
+    return value
+
+
+def expect(payload: Mapping[str, JSON], key: str, computed: JSON) -> None:
+    """The machine's own field must say what the audit computed. Exactly: ``True`` is not 1."""
+    if key not in payload:
+        raise Contradiction(f"`{key}` is missing")
+    found = payload[key]
+    if not _identical(found, computed):
+        raise Contradiction(f"`{key}` says {_show(found)}, the trace shows {_show(computed)}")
+
+
+def _identical(left: JSON, right: JSON) -> bool:
+    if is_withheld(left) or is_withheld(right):
+        return True
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_identical(left[k], right[k]) for k in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_identical, left, right))
+    return bool(left == right)
+
+
+def _show(value: JSON) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 60 else shown[:59] + "…"
