@@ -224,3 +224,29 @@ def test_same_bytes_under_every_hash_seed() -> None:
     }
     assert len(outputs) == 1
     assert len(outputs.pop()) > 1_000
+
+
+def test_what_the_goal_action_requires_is_checked_even_if_the_procedure_forgets_it() -> None:
+    book = handbook(leaf("a"))
+    goal = Action("goal", (Input("user"), Input("amount")), requires=All((leaf("b"), leaf("a"))))
+    book = Handbook(
+        book.name,
+        actions={**book.actions, "goal": goal},
+        predicates=book.predicates,
+        procedures=book.procedures,
+    )
+    assert checks(compile_procedure(book, "goal").program) == ["a", "b"]
+
+
+def test_requirement_of_a_verifier_that_is_no_gate_is_reported_not_hoisted() -> None:
+    book = handbook(AnyOf((leaf("a"), leaf("c"))))
+    look = Action("look", (Input("user"),), requires=leaf("b"))
+    book = Handbook(
+        book.name,
+        actions={**book.actions, "look": look},
+        predicates=book.predicates,
+        procedures=book.procedures,
+    )
+    result = compile_procedure(book, "goal")
+    assert checks(result.program) == ["a", "c"]
+    assert result.explanation.unchecked == (("look", leaf("b")),)

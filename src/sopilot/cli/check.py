@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from sopilot.cli.explain import show_leaf
 from sopilot.cli.output import json_option, print_json, say
 from sopilot.cli.sources import is_program_text, read_text
-from sopilot.compiler import compile_handbook
-from sopilot.diagnostics import Diagnostic, Severity, UserMistake
+from sopilot.compiler import Compiled, compile_handbook
+from sopilot.diagnostics import Diagnostic, Place, Severity, UserMistake
 from sopilot.handbook import read_handbook
 from sopilot.program import program_from_yaml
 
@@ -42,9 +43,8 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
         for finding in findings:
             say(str(finding))
         noun = "file" if checked == 1 else "files"
-        say(
-            f"{checked} {noun} checked: {len(errors)} errors, {len(findings) - len(errors)} warnings"
-        )
+        warnings = len(findings) - len(errors)
+        say(f"{checked} {noun} checked: {len(errors)} errors, {warnings} warnings")
     if errors:
         raise SystemExit(1)
 
@@ -57,10 +57,34 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
             return []
         handbook, findings = read_handbook(text, source)
         if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
-            compile_handbook(handbook)
+            for name, compiled in compile_handbook(handbook).items():
+                findings = [*findings, *_warnings(name, compiled, source)]
         return findings
     except UserMistake as mistake:
         return list(mistake.diagnostics)
+
+
+def _warnings(procedure: str, compiled: Compiled, source: str) -> list[Diagnostic]:
+    place = Place(source, path=f"procedures.{procedure}")
+    return [
+        Diagnostic(
+            "unchecked-requirement",
+            f"verifier `{action}` requires `{show_leaf(leaf)}`, which is no gate "
+            "and which this procedure does not check",
+            place,
+            "add it to the procedure's `requires`",
+            Severity.WARNING,
+        )
+        for action, leaf in compiled.explanation.unchecked
+    ] + [
+        Diagnostic(
+            "missing-recipe",
+            f"no verifier of `{name}` is offered",
+            place,
+            "offer one of its actions, or write `verify: arguments`",
+        )
+        for name in compiled.missing_recipes
+    ]
 
 
 def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:

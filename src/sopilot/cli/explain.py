@@ -66,6 +66,10 @@ def explain(unit: Unit) -> dict[str, Any]:
             f"{function.name}: {note}"
             for function in unit.program.functions.values()
             for note in function.notes
+        ]
+        + [
+            f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
+            for action, leaf in why.unchecked
         ],
     }
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from sopilot.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.handbook import (
+    NOTHING,
     Action,
     ActionCall,
     All,
@@ -23,10 +24,10 @@ from sopilot.handbook import (
     Leaf,
     Predicate,
     Recipe,
-    Term,
     Tree,
     leaves,
     substitute,
+    substitute_binding,
 )
 
 Chosen = Callable[[str], Recipe]
@@ -90,10 +91,7 @@ class GuardClosure:
             gates = self._gates_of(call.action)
             if not gates:
                 continue
-            terms: dict[str, Term] = {}
-            for parameter, term in call.arguments:
-                name = getattr(term, "name", None)
-                terms[parameter] = arguments.get(name, term) if name is not None else term
+            terms = dict(substitute_binding(call.arguments, arguments))
             for gate in gates:
                 bound = substitute(gate, terms)
                 assert isinstance(bound, Leaf)
@@ -127,6 +125,29 @@ class GuardClosure:
         for leaf in in_tree:
             visit(leaf)
         return tuple(closed.values())
+
+    def unchecked(self, tree: Tree) -> Iterable[tuple[str, Leaf]]:
+        """Requirements of the tree's verifiers that are no gates and not in the tree.
+
+        They are not hoisted: a verifier may serve one option of several, and its
+        requirement must not become everybody's. The author is told instead.
+        """
+        in_tree = dict.fromkeys(leaves(tree))
+        found: dict[tuple[str, Leaf], None] = {}
+        for leaf in in_tree:
+            predicate = self._predicates[leaf.predicate]
+            if predicate.is_gate:
+                continue
+            arguments = dict(leaf.arguments)
+            for call in self._chosen(predicate.name):
+                requires = self._actions[call.action].requires
+                if requires == NOTHING:
+                    continue
+                terms = dict(substitute_binding(call.arguments, arguments))
+                for needed in leaves(substitute(requires, terms)):
+                    if needed not in in_tree and not self._predicates[needed.predicate].is_gate:
+                        found.setdefault((call.action, needed))
+        return found
 
 
 def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:

@@ -44,6 +44,7 @@ from sopilot.handbook import (
     Term,
     Tree,
     names_in,
+    obligations,
     sentence,
 )
 from sopilot.handbook.codec import handbook_hash
@@ -80,6 +81,8 @@ class Explanation:
     recipes: Mapping[str, RankedRecipes]
     groups: tuple[Group, ...]
     tree: Tree
+    unchecked: tuple[tuple[str, Leaf], ...] = ()
+    """Verifier actions with a requirement that is no gate and that nothing here checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,8 @@ class Compiler:
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        key = (procedure, tuple(handbook.parameters.items()))
+        goal = handbook.actions[procedure.action]
+        key = (procedure, goal.requires, tuple(handbook.parameters.items()))
         body = self._bodies.get(key)
         program = Program(
             entry=procedure.name,
@@ -152,7 +156,7 @@ class Compiler:
     def _body(
         self, handbook: Handbook, procedure: Procedure
     ) -> tuple[Mapping[str, Function], Explanation]:
-        tree = simplify(procedure.requires)
+        tree = simplify(obligations(handbook, procedure))
         guards = self._closure.close(tree)
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
@@ -161,7 +165,7 @@ class Compiler:
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
 
-        goal = self._actions[procedure.action]
+        goal = handbook.actions[procedure.action]
         parameters = _scope(goal, procedure)
         scope = frozenset(parameters)
         used: dict[str, None] = {}
@@ -208,6 +212,7 @@ class Compiler:
             recipes={name: self._ranked[name] for name in used if name in self._ranked},
             groups=tuple(factoring.groups),
             tree=tree,
+            unchecked=tuple(self._closure.unchecked(tree)),
         )
         return functions, explanation
 

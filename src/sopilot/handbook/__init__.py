@@ -17,6 +17,7 @@ from sopilot.handbook.model import (
     Recipe,
 )
 from sopilot.handbook.reader import load_handbook, read_handbook
+from sopilot.handbook.obligations import obligations
 from sopilot.handbook.tree import (
     NOTHING,
     All,
@@ -75,6 +76,7 @@ __all__ = [
     "meaning",
     "names_in",
     "negate",
+    "obligations",
     "parse_verdict",
     "placeholders",
     "read_handbook",
