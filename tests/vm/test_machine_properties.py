@@ -234,6 +234,7 @@ NAMES = st.one_of(
         ["transfer", "errand", "logged_in", "username", "login", "then", "next", "memo", "c1", ""]
     ),
     st.text(max_size=5),
+    st.just("\ud800"),
 )
 MAPPINGS = st.dictionaries(NAMES, VALUES, max_size=3)
 OPERATIONS: st.SearchStrategy[Operation] = st.one_of(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from sopilot.vm.values import JSON
 
@@ -23,8 +23,7 @@ RESUMED = "resumed"
 REJECTED = "rejected"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """``kind`` is an operation's name, or ``reuse``, ``resumed``, ``rejected``.
 
     ``frame`` is the path of functions and the cursor where it happened:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sopilot.program.model import Act, Kind
@@ -30,7 +31,7 @@ class Citation:
         }
 
 
-def bind_evidence(here: Position, cited: tuple[str, ...]) -> Citation:
+def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
     """The results a return stands on: what it cites, else what its frame gathered."""
     if cited:
         return _resolve(here, cited)
@@ -94,7 +95,7 @@ def borrowable(here: Position, act: Act) -> Observed | None:
     return None
 
 
-def _resolve(here: Position, cited: tuple[str, ...]) -> Citation:
+def _resolve(here: Position, cited: Sequence[str]) -> Citation:
     found: set[int] = set()
     unresolved: list[str] = []
     for one in cited:

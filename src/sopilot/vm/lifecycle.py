@@ -8,36 +8,34 @@ from sopilot.diagnostics import did_you_mean
 from sopilot.program.model import Complete as CompleteStep
 from sopilot.program.model import Fail as FailStep
 from sopilot.vm.operations import Complete, Fail, Start
-from sopilot.vm.position import Moved, Position, Programs, Refused
+from sopilot.vm.position import Fields, Moved, Position, Programs, Refused
 from sopilot.vm.state import Configuration, Frame, Process, Status
-from sopilot.vm.values import JSON, agree, plain_mapping, shown
+from sopilot.vm.values import JSON, agree, shown
 
 
-def start(programs: Programs, configuration: Configuration, operation: Start) -> Moved | Refused:
-    layout = programs.layouts.get(operation.goal)
+def start(
+    programs: Programs, configuration: Configuration, operation: Start, fields: Fields
+) -> Moved | Refused:
+    goal = fields["goal"]
+    layout = programs.layouts.get(goal)
     if layout is None:
         return Refused(
             "unknown-goal",
-            f"no program is called {shown(operation.goal)}; "
-            + did_you_mean(operation.goal, programs.layouts),
+            f"no program is called {shown(goal)}; " + did_you_mean(goal, programs.layouts),
         )
-    given = {
-        name: value
-        for name, value in plain_mapping(operation.arguments).items()
-        if value is not None
-    }
+    given = {name: value for name, value in fields["arguments"].items() if value is not None}
     unknown = sorted(given.keys() - layout.entry.parameters)
     if unknown:
         return Refused(
             "unknown-argument",
-            f"`{operation.goal}` takes no {shown(unknown[0])}; "
+            f"`{goal}` takes no {shown(unknown[0])}; "
             + did_you_mean(unknown[0], layout.entry.parameters),
         )
     active = configuration.process
-    if active is not None and _same(active, operation.goal, given):
-        return Refused("already-active", f"`{operation.goal}` is running already")
+    if active is not None and _same(active, goal, given):
+        return Refused("already-active", f"`{goal}` is running already")
     for id_ in reversed(configuration.suspended):
-        if _same(configuration.processes[id_], operation.goal, given):
+        if _same(configuration.processes[id_], goal, given):
             return _reactivate(configuration, configuration.processes[id_])
     if len(configuration.processes) >= programs.limits.processes:
         return Refused(
@@ -49,8 +47,8 @@ def start(programs: Programs, configuration: Configuration, operation: Start) ->
     frame = Frame(layout.entry.name, layout.entry.first, given, {}, None, seq, layout.entry.name)
     process = Process(
         f"p{len(configuration.processes) + 1}",
-        operation.goal,
-        programs.hashes[operation.goal],
+        goal,
+        programs.hashes[goal],
         given,
         (frame,),
         known=given,
@@ -90,7 +88,7 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
         processes,
         process.id,
         suspended,
-        configuration.next_seq,
+        configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
     )
@@ -107,14 +105,14 @@ def resume(configuration: Configuration) -> Moved | None:
         {**configuration.processes, process.id: process},
         process.id,
         configuration.suspended[:-1],
-        configuration.next_seq,
+        configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
     )
     return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
 
 
-def complete(here: Position, operation: Complete) -> Moved | Refused:
+def complete(here: Position, operation: Complete, fields: Fields) -> Moved | Refused:
     if not isinstance(here.step, CompleteStep):
         return Refused(
             "not-accepting",
@@ -123,7 +121,7 @@ def complete(here: Position, operation: Complete) -> Moved | Refused:
     return _end(here, Status.COMPLETED, True)
 
 
-def fail(here: Position, operation: Fail) -> Moved | Refused:
+def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
     return _end(here, Status.FAILED, isinstance(here.step, FailStep))
 
 
@@ -133,7 +131,7 @@ def _end(here: Position, status: Status, accepting: bool) -> Moved:
         {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
         None,
         configuration.suspended,
-        configuration.next_seq,
+        configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
     )

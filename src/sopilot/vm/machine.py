@@ -13,7 +13,7 @@ from sopilot.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.vm.evidence import available
 from sopilot.vm.fits import fits
 from sopilot.vm.layout import Limits, lay_out
-from sopilot.vm.operation_codec import encode_operation, misshapen, operation_fields
+from sopilot.vm.operation_codec import misshapen, operation_fields
 from sopilot.vm.operations import (
     AssistantSaid,
     BindEvidence,
@@ -107,41 +107,43 @@ class Machine:
     ) -> tuple[Configuration, Event]:
         """The operation alone, as exactly one event."""
         kind = type(operation)
+        seq = configuration.next_seq
         problem = misshapen(operation)
         if problem is not None:
             moved: Moved | Refused = Refused("misshapen", problem)
             fields: dict[str, JSON] = {"operation": {"operation": "misshapen"}}
         else:
-            moved = self._handle(configuration, operation)
             fields = operation_fields(operation)
-        seq = configuration.next_seq
-        if isinstance(moved, Refused):
+            moved = self._handle(configuration, operation, fields)
+        process, place = configuration.active, None
+        if isinstance(moved, Moved):
+            fields.update(moved.added)
+            name = operation.kind if kind is not BindEvidence else REUSE
+            after = moved.configuration
+            if moved.frame is not None:
+                process, place = moved.process, moved.frame
+        else:
             if problem is None:
-                fields = {"operation": encode_operation(operation)}
+                fields = {"operation": {"operation": operation.kind, **fields}}
             fields["code"] = moved.code
             fields["reason"] = moved.reason
             name = REJECTED
             after = configuration.numbered(seq + 1)
-        else:
-            fields.update(moved.added)
-            name = REUSE if kind is BindEvidence else operation.kind
-            after = moved.configuration.numbered(seq + 1)
         if ground is not None:
             fields["ground"] = ground
-        if isinstance(moved, Moved) and moved.frame is not None:
-            process, place = moved.process, moved.frame
-        else:
-            process = configuration.active
+        if place is None:
             frame = configuration.frame
-            place = frame.place if frame is not None else ""
+            place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
         who = actor or _ACTORS.get(kind, Actor.MODEL)
         return after, Event(seq, at, who, name, process, place, fields)
 
-    def _handle(self, configuration: Configuration, operation: Operation) -> Moved | Refused:
+    def _handle(
+        self, configuration: Configuration, operation: Operation, fields: Mapping[str, JSON]
+    ) -> Moved | Refused:
         kind = type(operation)
         outside = _OUTSIDE.get(kind)
         if outside is not None:
-            return outside(self.programs, configuration, operation)
+            return outside(self.programs, configuration, operation, fields)
         here = locate(self.programs, configuration)
         if here is None:
             return NO_PROCESS
@@ -150,7 +152,7 @@ class Machine:
                 "steps-exceeded",
                 f"this process took {self.programs.limits.steps} steps; only `fail` is left",
             )
-        return _INSIDE[kind](here, operation)
+        return _INSIDE[kind](here, operation, fields)
 
     # --- what the machine does by itself ------------------------------------------
 
@@ -191,32 +193,37 @@ class Machine:
         """Take every reuse and resumption that is due, appending their events."""
         seen: set[tuple[int, str]] = set()
         while True:
-            # A loop through bound slots comes back here: then the executor decides.
-            frame = configuration.frame
-            if frame is not None:
-                if (frame.opened, frame.cursor) in seen:
-                    return configuration
-                seen.add((frame.opened, frame.cursor))
             due = self.due(configuration, at)
             if due is None:
                 return configuration
+            frame = configuration.frame
+            if frame is not None:
+                # A loop through bound slots comes back here: then the executor decides.
+                if (frame.opened, frame.cursor) in seen:
+                    return configuration
+                seen.add((frame.opened, frame.cursor))
             configuration, event = due
             events.append(event)
 
     def due(self, configuration: Configuration, at: float) -> tuple[Configuration, Event] | None:
         """The one transition the machine takes next by itself, if there is one."""
         seq = configuration.next_seq
-        here = locate(self.programs, configuration)
-        if here is None:
+        process = configuration.process
+        if process is None:
             resumed = lifecycle.resume(configuration)
             if resumed is None:
                 return None
             event = Event(
                 seq, at, Actor.MACHINE, RESUMED, resumed.process, resumed.frame or "", resumed.added
             )
-            return resumed.configuration.numbered(seq + 1), event
-        step = here.step
-        if not isinstance(step, Check) or here.process.steps >= self.programs.limits.steps:
+            return resumed.configuration, event
+        frame = process.frames[-1]
+        # Most steps are no checks: do not even build a position for them.
+        step = self.programs.layouts[process.goal].functions[frame.function].steps[frame.cursor]
+        if not isinstance(step, Check) or process.steps >= self.programs.limits.steps:
+            return None
+        here = locate(self.programs, configuration)
+        if here is None:
             return None
         found = _reusable(here, step)
         if found is None:
@@ -226,7 +233,7 @@ class Machine:
             step.label
         ]
         frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
-        after = configuration.updated(here.process.moved(frames)).numbered(seq + 1)
+        after = configuration.updated(here.process.moved(frames))
         payload = {
             "label": step.label,
             "slot": step.slot,

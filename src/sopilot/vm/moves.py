@@ -24,10 +24,10 @@ from sopilot.program.model import Return as ReturnStep
 from sopilot.vm.artifact import violation
 from sopilot.vm.evidence import bind_evidence
 from sopilot.vm.operations import Call, EmitArtifact, Return, SelectBranch
-from sopilot.vm.position import Moved, Position, Refused
+from sopilot.vm.position import Fields, Moved, Position, Refused
 from sopilot.vm.state import Bound, Configuration, Frame, GateKey
 from sopilot.vm.terms import MISSING, Learning, value_of
-from sopilot.vm.values import JSON, agree, canonical, plain, plain_mapping, shown
+from sopilot.vm.values import JSON, agree, canonical, plain, shown
 
 NEXT = "next"
 _YES = frozenset({"then", "true", "yes", "met"})
@@ -52,19 +52,20 @@ def gate_key(function: str, values: Mapping[str, JSON]) -> GateKey:
 # --- call -----------------------------------------------------------------------------
 
 
-def call(here: Position, operation: Call) -> Moved | Refused:
+def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
     step = here.step
     if not isinstance(step, Check):
         return here.wrong_step("call")
-    if operation.function is not None and operation.function != step.function:
+    function = fields["function"]
+    if function is not None and function != step.function:
         return Refused(
             "wrong-function",
-            f"the step calls `{step.function}`, not {shown(operation.function)}",
+            f"the step calls `{step.function}`, not {shown(function)}",
         )
     if len(here.process.frames) >= here.limits.depth:
         return Refused("depth-exceeded", f"the stack is {here.limits.depth} frames deep already")
     learning = Learning(here.program, here.process)
-    resolved = _resolve(here, step, plain_mapping(operation.arguments), learning)
+    resolved = _resolve(here, step, dict(fields["arguments"]), learning)
     if isinstance(resolved, Refused):
         return resolved
     opened = Frame(
@@ -139,7 +140,7 @@ def _contradiction(name: str, have: JSON, given: JSON) -> Refused:
 # --- return ---------------------------------------------------------------------------
 
 
-def give_back(here: Position, operation: Return) -> Moved | Refused:
+def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
     kind = here.layout.function.kind
     if kind is Kind.PROCESS:
         return Refused("wrong-step", "a process ends with `complete` or `fail`, not `return`")
@@ -148,7 +149,7 @@ def give_back(here: Position, operation: Return) -> Moved | Refused:
         return holds
     learning = Learning(here.program, here.process)
     if operation.arguments:
-        problem = _learn_beside(here, plain_mapping(operation.arguments), learning)
+        problem = _learn_beside(here, fields["arguments"], learning)
         if problem is not None:
             return problem
     frame = learning.frames.pop()
@@ -157,9 +158,9 @@ def give_back(here: Position, operation: Return) -> Moved | Refused:
     step = layout.steps[caller.cursor]
     if not isinstance(step, Check):
         return here.wrong_step("return")
-    citation = bind_evidence(here, operation.evidence)
+    citation = bind_evidence(here, fields["evidence"])
     producer = here.configuration.next_seq
-    result = Bound(holds, citation.evidence, producer, frame.function, plain(operation.value))
+    result = Bound(holds, citation.evidence, producer, frame.function, fields["value"])
     target = (layout.after if holds == step.wanted else layout.unmet)[step.label]
     learning.frames[-1] = caller.bound(step.slot, result, target)
     gates = here.process.gates
@@ -197,9 +198,9 @@ def _verdict(here: Position, claimed: bool | None) -> bool | Refused:
 # --- branch, emit ---------------------------------------------------------------------
 
 
-def select_branch(here: Position, operation: SelectBranch) -> Moved | Refused:
+def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Moved | Refused:
     step = here.step
-    option = operation.option
+    option = fields["option"]
     if isinstance(step, Branch):
         target = _branch_target(here, step, option)
         if isinstance(target, Refused):
@@ -235,13 +236,13 @@ def _branch_target(here: Position, step: Branch, option: str | None) -> str | Re
     return Refused("branch-contradicts", f"the bound results take `{taken}`")
 
 
-def emit(here: Position, operation: EmitArtifact) -> Moved | Refused:
+def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Refused:
     step = here.step
     if not isinstance(step, Emit):
         return here.wrong_step("emit_artifact")
-    if operation.name != step.artifact:
+    if fields["name"] != step.artifact:
         return Refused("wrong-artifact", f"the step hands over `{step.artifact}`")
-    content = plain(operation.content)
+    content = fields["content"]
     if step.schema is not None:
         problem = violation(content, step.schema)
         if problem is not None and isinstance(content, str):

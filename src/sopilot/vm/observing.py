@@ -14,23 +14,24 @@ from sopilot.vm.operations import (
     Note,
     UserSaid,
 )
-from sopilot.vm.position import Moved, Position, Programs, Refused, locate, locate_process
+from sopilot.vm.position import Fields, Moved, Position, Programs, Refused, locate, locate_process
 from sopilot.vm.state import Configuration, Observed, Pending, Process
 from sopilot.vm.terms import Learning
-from sopilot.vm.values import JSON, plain, plain_mapping, shown
+from sopilot.vm.values import JSON, shown
 
 
 def domain_call(
-    programs: Programs, configuration: Configuration, operation: DomainCall
+    programs: Programs, configuration: Configuration, operation: DomainCall, fields: Fields
 ) -> Moved | Refused:
-    if operation.call_id in configuration.pending:
-        return Refused("call-pending", f"call {shown(operation.call_id)} has no result yet")
+    call_id = fields["call_id"]
+    if call_id in configuration.pending:
+        return Refused("call-pending", f"call {shown(call_id)} has no result yet")
     seq = configuration.next_seq
     process, frame = configuration.process, configuration.frame
     pending = Pending(
         seq,
-        operation.action,
-        plain_mapping(operation.arguments),
+        fields["action"],
+        fields["arguments"],
         process.id if process is not None else None,
         frame.opened if frame is not None else -1,
     )
@@ -42,28 +43,29 @@ def domain_call(
         processes,
         configuration.active,
         configuration.suspended,
-        configuration.next_seq,
-        {**configuration.pending, operation.call_id: pending},
+        configuration.next_seq + 1,
+        {**configuration.pending, call_id: pending},
         configuration.goal_seq,
     )
     return Moved(after, {"opened": pending.opened})
 
 
 def domain_result(
-    programs: Programs, configuration: Configuration, operation: DomainResult
+    programs: Programs, configuration: Configuration, operation: DomainResult, fields: Fields
 ) -> Moved | Refused:
-    pending = configuration.pending.get(operation.call_id)
+    call_id = fields["call_id"]
+    pending = configuration.pending.get(call_id)
     if pending is None:
-        return Refused("no-such-call", f"no call {shown(operation.call_id)} waits for a result")
+        return Refused("no-such-call", f"no call {shown(call_id)} waits for a result")
     seq = configuration.next_seq
     observed = Observed(
         seq,
         pending.seq,
-        operation.call_id,
+        call_id,
         pending.action,
         pending.arguments,
         operation.ok,
-        plain(operation.value),
+        fields["value"],
         pending.opened,
     )
     goal_seq = configuration.goal_seq
@@ -89,7 +91,7 @@ def domain_result(
         processes,
         configuration.active,
         configuration.suspended,
-        configuration.next_seq,
+        configuration.next_seq + 1,
         waiting,
         goal_seq,
     )
@@ -158,30 +160,35 @@ def _past_fallback(
     return None
 
 
-def user_said(programs: Programs, configuration: Configuration, operation: UserSaid) -> Moved:
+def user_said(
+    programs: Programs, configuration: Configuration, operation: UserSaid, fields: Fields
+) -> Moved:
     here = locate(programs, configuration)
     if here is None or not isinstance(here.step, Ask):
-        return Moved(configuration, {"moved": None})
+        return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
     target = here.layout.after[here.step.label]
     frames = (*here.process.frames[:-1], here.frame.at(target))
     return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
 
 
 def recorded(
-    programs: Programs, configuration: Configuration, operation: AssistantSaid | Note
+    programs: Programs,
+    configuration: Configuration,
+    operation: AssistantSaid | Note,
+    fields: Fields,
 ) -> Moved:
-    return Moved(configuration)
+    return Moved(configuration.numbered(configuration.next_seq + 1))
 
 
 def decision(
-    programs: Programs, configuration: Configuration, operation: Decision
+    programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
 ) -> Moved | Refused:
     if operation.decision not in DECISIONS:
         return Refused("unknown-decision", f"a decision is one of {', '.join(DECISIONS)}")
-    return Moved(configuration)
+    return Moved(configuration.numbered(configuration.next_seq + 1))
 
 
-def bind_earlier(here: Position, operation: BindEvidence) -> Moved | Refused:
+def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Moved | Refused:
     """Pass an ``Act`` of a rule on an earlier, still fresh success of the same call."""
     label = here.frame.cursor
     step = here.step

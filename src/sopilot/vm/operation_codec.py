@@ -98,16 +98,17 @@ _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
 }
 
 
-_WORDS = (str, Mapping)
+_WORDS = (str, dict, Mapping)
+_OBJECT = (dict, Mapping)
 _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
-    Start: (("goal", (str,)), ("arguments", (Mapping,))),
-    Call: (("function", (str, NoneType)), ("arguments", (Mapping,))),
-    Return: (("holds", (bool, NoneType)), ("evidence", (tuple,)), ("arguments", (Mapping,))),
+    Start: (("goal", (str,)), ("arguments", _OBJECT)),
+    Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
+    Return: (("holds", (bool, NoneType)), ("evidence", (tuple,)), ("arguments", _OBJECT)),
     SelectBranch: (("option", (str, NoneType)),),
     EmitArtifact: (("name", (str,)),),
     Complete: (("summary", _WORDS),),
     Fail: (("reason", _WORDS),),
-    DomainCall: (("call_id", (str,)), ("action", (str,)), ("arguments", (Mapping,))),
+    DomainCall: (("call_id", (str,)), ("action", (str,)), ("arguments", _OBJECT)),
     DomainResult: (("call_id", (str,)), ("ok", (bool,))),
     UserSaid: (("text", _WORDS),),
     AssistantSaid: (("text", _WORDS),),
@@ -116,10 +117,10 @@ _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
         ("call_id", (str,)),
         ("by", (str,)),
         ("role", (str,)),
-        ("arguments", (Mapping,)),
+        ("arguments", _OBJECT),
         ("reason", _WORDS),
     ),
-    Note: (("name", (str,)), ("details", (Mapping,))),
+    Note: (("name", (str,)), ("details", _OBJECT)),
     BindEvidence: (("result", (int,)),),
 }
 
@@ -130,7 +131,8 @@ def misshapen(operation: object) -> str | None:
     if shape is None:
         return "this is not an operation"
     for name, types in shape:
-        if not isinstance(getattr(operation, name), types):
+        value = getattr(operation, name)
+        if type(value) not in types and not isinstance(value, types):
             return f"`{name}` has the wrong type"
     if isinstance(operation, Return) and not all(
         isinstance(one, str) for one in operation.evidence

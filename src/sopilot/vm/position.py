@@ -10,6 +10,9 @@ from sopilot.vm.layout import FunctionLayout, Limits, ProgramLayout
 from sopilot.vm.state import Configuration, Frame, Process
 from sopilot.vm.values import JSON
 
+Fields = Mapping[str, JSON]
+"""An operation's own fields as plain values, which nobody changes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Programs:
@@ -21,7 +24,7 @@ class Programs:
     goal_actions: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Moved:
     """A transition that fits. ``added`` goes into the event's payload; ``process`` and
     ``frame`` say where it happened when that is not the position before it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 
 from sopilot.vm.events import Event
 from sopilot.vm.values import JSON, canonical
@@ -62,7 +61,7 @@ def redact(
             value = payload.get(name)
             if value is not None and len(canonical(value)) > limit:
                 payload[name] = withhold(value)
-    return replace(event, payload=payload), kept
+    return event._replace(payload=payload), kept
 
 
 def restore(event: Event, values: Mapping[str, JSON]) -> Event:
@@ -79,4 +78,4 @@ def restore(event: Event, values: Mapping[str, JSON]) -> Event:
             return [walk(item) for item in value]
         return value
 
-    return replace(event, payload=walk(event.payload))
+    return event._replace(payload=walk(event.payload))

@@ -1,12 +1,20 @@
-"""What a run is at one moment: frames in processes in a configuration. Never changed in place."""
+"""What a run is at one moment: frames in processes in a configuration. Never changed in place.
+
+Named tuples rather than frozen dataclasses: a step makes five of them, and they
+are made four times as fast.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from sopilot.vm.values import JSON
+
+NONE: Mapping[Any, Any] = MappingProxyType({})
+"""Shared by everything that has nothing yet."""
 
 
 class Status(StrEnum):
@@ -16,8 +24,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(NamedTuple):
     """A result in a slot. ``producer`` is the seq of the one return that made it."""
 
     holds: bool
@@ -27,8 +34,7 @@ class Bound:
     value: JSON = None
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(NamedTuple):
     """A domain call with its result. ``opened`` names the frame in which the call was made."""
 
     seq: int
@@ -41,8 +47,7 @@ class Observed:
     opened: int
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A domain call without a result yet. Outside of a process, ``process`` is ``None``."""
 
     seq: int
@@ -52,8 +57,7 @@ class Pending:
     opened: int
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One activation of a function. ``opened`` is the seq of its opening event, its name."""
 
     function: str
@@ -142,8 +146,7 @@ GateKey = tuple[str, bytes]
 """A gate's function and the canonical spelling of its argument values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Process:
+class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned."""
 
     id: str
@@ -152,10 +155,10 @@ class Process:
     arguments: Mapping[str, JSON]
     frames: tuple[Frame, ...]
     status: Status = Status.RUNNING
-    known: Mapping[str, JSON] = field(default_factory=dict)
-    gates: Mapping[GateKey, Bound] = field(default_factory=dict)
+    known: Mapping[str, JSON] = NONE
+    gates: Mapping[GateKey, Bound] = NONE
     results: tuple[Observed, ...] = ()
-    artifacts: Mapping[str, JSON] = field(default_factory=dict)
+    artifacts: Mapping[str, JSON] = NONE
     steps: int = 0
     ending: str = ""
 
@@ -208,16 +211,15 @@ class Process:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(NamedTuple):
     """Everything a run is. ``suspended`` has the latest last; ``goal_seq`` is the last
     success of a goal action, which makes evidence from before it stale."""
 
-    processes: Mapping[str, Process] = field(default_factory=dict)
+    processes: Mapping[str, Process] = NONE
     active: str | None = None
     suspended: tuple[str, ...] = ()
     next_seq: int = 0
-    pending: Mapping[str, Pending] = field(default_factory=dict)
+    pending: Mapping[str, Pending] = NONE
     goal_seq: int = -1
 
     @property
@@ -235,11 +237,12 @@ class Configuration:
         return {id_: process.gates for id_, process in self.processes.items() if process.gates}
 
     def updated(self, process: Process) -> Configuration:
+        """After one transition of ``process``: every transition takes one number."""
         return Configuration(
             {**self.processes, process.id: process},
             self.active,
             self.suspended,
-            self.next_seq,
+            self.next_seq + 1,
             self.pending,
             self.goal_seq,
         )

@@ -13,8 +13,11 @@ JSON = Any
 DEEPEST = 64
 """Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
 
-_WIDEST_INTEGER = 4096
+_MOST = 1 << 4096
+_LEAST = -_MOST
 _DROPPED = "$dropped"
+_NUMBER = (int, float)
+_LISTS = (list, tuple)
 
 _encode = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -30,53 +33,57 @@ def plain(value: object, depth: int = 0) -> JSON:
     """A private JSON copy of anything: what JSON cannot say becomes ``{"$dropped": why}``.
 
     The copy keeps a caller's later changes out of the configuration, and the
-    limits keep a hostile value from breaking an encoder.
+    limits keep a hostile value from breaking an encoder. Keys are in canonical
+    order, so that a run and its replay iterate alike.
     """
-    kind = type(value)
-    if kind is str:
-        assert isinstance(value, str)
-        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
-    if value is None or kind is bool:
+    if isinstance(value, str):
+        if type(value) is str and value.isascii():
+            return value
+        return str.encode(value, "utf-8", "replace").decode("utf-8")
+    if value is None or isinstance(value, bool):
         return value
-    if kind is int:
-        assert isinstance(value, int)
-        return value if value.bit_length() <= _WIDEST_INTEGER else {_DROPPED: "integer too large"}
-    if kind is float:
-        assert isinstance(value, float)
-        return value if math.isfinite(value) else {_DROPPED: f"not a finite number: {value}"}
+    if isinstance(value, int):
+        return int(value) if _LEAST < value < _MOST else {_DROPPED: "integer too large"}
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {_DROPPED: f"not finite: {value}"}
     if depth >= DEEPEST:
         return {_DROPPED: "nested too deeply"}
-    if isinstance(value, Mapping):
-        copy = {
-            plain(key) if isinstance(key, str) else _key(key): plain(item, depth + 1)
-            for key, item in value.items()
-        }
-        # In canonical order, so that a run and its replay iterate alike.
-        return {key: copy[key] for key in sorted(copy)} if len(copy) > 1 else copy
-    if isinstance(value, list | tuple):
+    if isinstance(value, dict):
+        return _plain_mapping(value, depth + 1)
+    if isinstance(value, _LISTS):
         return [plain(item, depth + 1) for item in value]
-    if isinstance(value, str):
-        return plain(str.__str__(value))
-    if isinstance(value, int):
-        return plain(int(value))
-    if isinstance(value, float):
-        return plain(float(value))
+    if isinstance(value, Mapping):
+        return _plain_mapping(value, depth + 1)
     return {_DROPPED: "not JSON"}
+
+
+def _plain_mapping(value: Mapping[Any, object], depth: int) -> dict[str, JSON]:
+    if not value:
+        return {}
+    copy = {}
+    in_order = True
+    last = ""
+    for key, item in value.items():
+        # Most keys and values are short ASCII: no call for them.
+        if type(key) is not str or not key.isascii():
+            key = plain(key) if isinstance(key, str) else _key(key)
+        in_order = in_order and last <= key
+        last = key
+        copy[key] = item if type(item) is str and item.isascii() else plain(item, depth)
+    return copy if in_order else {key: copy[key] for key in sorted(copy)}
 
 
 def _key(key: object) -> str:
     """Spelled as a JSON encoder would; other keys have no safe spelling."""
     if key is None or isinstance(key, bool):
         return {None: "null", True: "true", False: "false"}[key]
-    if isinstance(key, int) and key.bit_length() <= _WIDEST_INTEGER:
+    if isinstance(key, int) and _LEAST < key < _MOST:
         return str(int(key))
     return _DROPPED
 
 
 def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
-    copy = plain(value)
-    assert isinstance(copy, dict)
-    return copy
+    return _plain_mapping(value, 1)
 
 
 def shown(value: JSON, width: int = 80) -> str:
@@ -95,11 +102,13 @@ def agree(left: JSON, right: JSON) -> bool:
     A boolean is never a number. A number and a string that spells it agree,
     because models write ``"100"`` where the user said 100.
     """
+    if type(left) is str and type(right) is str:
+        return left == right
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, int | float):
+    if isinstance(left, _NUMBER):
         return left == right if not isinstance(right, str) else _spells(right, left)
-    if isinstance(right, int | float):
+    if isinstance(right, _NUMBER):
         return isinstance(left, str) and _spells(left, right)
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(agree(left[key], right[key]) for key in left)
@@ -117,6 +126,6 @@ def _spells(text: str, number: float) -> bool:
         spelled = json.loads(text)
     except ValueError:
         return False
-    if isinstance(spelled, bool) or not isinstance(spelled, int | float):
+    if isinstance(spelled, bool) or not isinstance(spelled, _NUMBER):
         return False
     return spelled == number
