@@ -1,0 +1,157 @@
+"""Sessions in memory: the same promises, but for surviving the process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from sopilot.session import (
+    Batch,
+    Conflict,
+    Lease,
+    LeaseHeld,
+    LeaseLost,
+    NewSession,
+    SessionExists,
+    SessionRecord,
+    SignedHead,
+    UnknownSession,
+)
+from sopilot.session.errors import StoreCorrupt
+from sopilot.vm import JSON, Head, SealedEvent, genesis, plain
+
+
+@dataclass(slots=True)
+class _Kept:
+    record: SessionRecord
+    token: int
+    events: list[SealedEvent] = field(default_factory=list)
+    payloads: dict[str, JSON] = field(default_factory=dict)
+    signatures: list[SignedHead] = field(default_factory=list)
+
+
+class MemoryStore:
+    """No method awaits anything, so each one is atomic within an event loop."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Kept] = {}
+        self._programs: dict[str, str] = {}
+
+    async def create(
+        self, session: NewSession, *, owner: str, now: float, lease_seconds: float
+    ) -> Lease:
+        if session.id in self._sessions:
+            raise SessionExists(session.id)
+        expires = now + lease_seconds
+        record = SessionRecord(
+            session.id,
+            now,
+            now,
+            plain(session.metadata),
+            {},
+            Head(session.id, -1, genesis(session.id)),
+            owner,
+            expires,
+        )
+        self._programs.update(session.programs)
+        self._sessions[session.id] = _Kept(record, 1)
+        return Lease(session.id, owner, 1, expires)
+
+    async def acquire(
+        self,
+        session_id: str,
+        *,
+        owner: str,
+        now: float,
+        lease_seconds: float,
+        take_over: bool = False,
+    ) -> Lease:
+        kept = self._kept(session_id)
+        record = kept.record
+        if record.owner and record.lease_expires_at > now and not take_over:
+            raise LeaseHeld(session_id, record.owner, record.lease_expires_at, now)
+        kept.token += 1
+        expires = now + lease_seconds
+        kept.record = replace(record, owner=owner, lease_expires_at=expires)
+        return Lease(session_id, owner, kept.token, expires)
+
+    async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
+        kept = self._owned(lease)
+        expires = now + lease_seconds
+        kept.record = replace(kept.record, lease_expires_at=expires)
+        return replace(lease, expires_at=expires)
+
+    async def release(self, lease: Lease) -> None:
+        kept = self._kept(lease.session_id)
+        if kept.token == lease.token:
+            kept.token += 1
+            kept.record = replace(kept.record, owner="", lease_expires_at=0.0)
+
+    async def append(
+        self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
+    ) -> Lease:
+        kept = self._owned(lease)
+        if kept.record.head != batch.expected:
+            raise Conflict(lease.session_id, batch.expected.seq, kept.record.head.seq)
+        expires = now + lease_seconds
+        kept.events.extend(batch.events)
+        kept.payloads.update(plain(batch.payloads))
+        self._programs.update(batch.programs)
+        kept.record = replace(
+            kept.record,
+            updated_at=now,
+            summary=dict(batch.summary),
+            head=batch.head,
+            lease_expires_at=expires,
+        )
+        return replace(lease, expires_at=expires)
+
+    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
+        return self._kept(session_id).events[after + 1 :]
+
+    async def payloads(self, session_id: str) -> dict[str, JSON]:
+        return dict(self._kept(session_id).payloads)
+
+    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        payloads = self._kept(session_id).payloads
+        return sum(payloads.pop(ref, self) is not self for ref in set(refs))
+
+    async def record(self, session_id: str) -> SessionRecord:
+        return self._kept(session_id).record
+
+    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+        newest = sorted(
+            (kept.record for kept in reversed(self._sessions.values())),
+            key=lambda record: record.created_at,
+            reverse=True,
+        )
+        return newest[:limit]
+
+    async def program(self, sha256: str) -> str:
+        text = self._programs.get(sha256)
+        if text is None:
+            raise StoreCorrupt(f"program {sha256[:12]} is not in this store")
+        return text
+
+    async def add_signature(self, signed: SignedHead) -> None:
+        signatures = self._kept(signed.head.session_id).signatures
+        if signed not in signatures:
+            signatures.append(signed)
+
+    async def signatures(self, session_id: str) -> list[SignedHead]:
+        return sorted(self._kept(session_id).signatures, key=lambda one: one.head.seq)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _kept(self, session_id: str) -> _Kept:
+        kept = self._sessions.get(session_id)
+        if kept is None:
+            raise UnknownSession(session_id)
+        return kept
+
+    def _owned(self, lease: Lease) -> _Kept:
+        kept = self._kept(lease.session_id)
+        if kept.token != lease.token:
+            raise LeaseLost(lease.session_id)
+        return kept

@@ -1,0 +1,202 @@
+"""One SQLite file: transactions that wait without blocking, and errors that say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from sopilot.adapters.sqlite_schema import SCHEMA_VERSION, migrate, require_readable, written_schema
+from sopilot.session import StoreCorrupt, StoreUnavailable
+
+if sys.platform != "win32":
+    import fcntl
+
+_FIRST_WAIT = 0.001
+_LONGEST_WAIT = 0.05
+_BLOCKING_WAIT_MS = 50
+
+
+class SQLiteFile:
+    """Opened on first use. Writers of one file take turns through ``<file>.lock``.
+
+    SQLite has its own write lock. The second one also covers checkpoints: the
+    system's library may be one in which a checkpoint can race with another
+    connection's commit.
+    """
+
+    def __init__(self, path: Path, *, synchronous: str, busy_seconds: float) -> None:
+        self.path = path
+        self._synchronous = synchronous
+        self._busy_seconds = busy_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._lock_file: int | None = None
+        self._locked = False
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[sqlite3.Connection]:
+        """A write transaction, durable when the block ends. The block must not await."""
+        connection = await self.connection()
+        async with self._turn():
+            await self._begin(connection)
+            with translated(self.path):
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[sqlite3.Connection]:
+        """Readers never wait for writers here, but for the recovery of a crashed one."""
+        connection = await self.connection()
+        with translated(self.path):
+            yield connection
+
+    async def connection(self) -> sqlite3.Connection:
+        if self._connection is None:
+            self._connection = await self._open()
+        return self._connection
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            # The last connection checkpoints as it closes.
+            async with self._turn():
+                connection.close()
+        if self._lock_file is not None:
+            os.close(self._lock_file)
+            self._lock_file = None
+
+    async def _open(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self._lock_file is None:
+                self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as problem:
+            raise StoreUnavailable(f"{self.path}: {problem.strerror}") from problem
+        async with self._turn():
+            if self._connection is not None:
+                return self._connection
+            with translated(self.path):
+                # The file holds what users said and tools answered: it is its owner's alone.
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+                connection = sqlite3.connect(
+                    self.path,
+                    isolation_level=None,
+                    timeout=self._busy_seconds,
+                    check_same_thread=False,
+                )
+                ready = False
+                try:
+                    self._prepare(connection)
+                    ready = True
+                finally:
+                    if not ready:
+                        connection.close()
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA mmap_size = 0")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        require_readable(connection, str(self.path))
+        if written_schema(connection) < SCHEMA_VERSION:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                migrate(connection)
+                connection.execute("COMMIT")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        # From here on waiting is ours: SQLite's blocks the event loop.
+        connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
+
+    async def _begin(self, connection: sqlite3.Connection) -> None:
+        waits = _Waits(self._busy_seconds)
+        while True:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as problem:
+                if not _is_busy(problem) or not await waits.again():
+                    raise unavailable(self.path, problem) from problem
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        waits = _Waits(self._busy_seconds)
+        while not self._try_lock():
+            if not await waits.again():
+                raise StoreUnavailable(
+                    f"{self.path} is locked: another writer kept it for "
+                    f"{self._busy_seconds:g} s; nothing was written"
+                )
+        try:
+            yield
+        finally:
+            self._unlock()
+
+    def _try_lock(self) -> bool:
+        if self._locked:
+            return False
+        if sys.platform != "win32" and self._lock_file is not None:
+            try:
+                fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        self._locked = True
+        return True
+
+    def _unlock(self) -> None:
+        self._locked = False
+        if sys.platform != "win32" and self._lock_file is not None:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+
+class _Waits:
+    """Growing pauses up to a deadline."""
+
+    def __init__(self, seconds: float) -> None:
+        self._deadline = time.monotonic() + seconds
+        self._next = _FIRST_WAIT
+
+    async def again(self) -> bool:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            return False
+        await asyncio.sleep(min(self._next, left))
+        self._next = min(self._next * 2, _LONGEST_WAIT)
+        return True
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """What SQLite raises, in the store's words."""
+    try:
+        yield
+    except sqlite3.Error as problem:
+        raise unavailable(path, problem) from problem
+    except OSError as problem:
+        raise StoreUnavailable(f"{path}: {problem.strerror}") from problem
+
+
+def unavailable(path: Path, problem: sqlite3.Error) -> StoreUnavailable:
+    code = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StoreCorrupt(f"{path} is damaged or not a store ({problem}); restore a copy of it")
+    if code == sqlite3.SQLITE_FULL:
+        return StoreUnavailable(f"{path}: no space is left; the session is as it was before")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailable(f"{path} is locked by another program; nothing was written")
+    return StoreUnavailable(f"{path}: {problem}; the session is as it was before")
+
+
+def _is_busy(problem: sqlite3.Error) -> bool:
+    code = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)

@@ -1,0 +1,92 @@
+"""The tables of a SQLite store, and how older files become newer ones."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sopilot.diagnostics import Diagnostic, Place
+from sopilot.session import StoreTooNew
+
+SCHEMA_VERSION = 1
+"""What this release writes. A later one adds a migration below and raises it."""
+
+READABLE_FROM = 1
+"""The oldest release schema that can still work on a file written by this one: a later
+release that only adds tables or columns keeps the number, so that this one goes on."""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE programs (sha256 TEXT PRIMARY KEY, artifact TEXT NOT NULL) WITHOUT ROWID",
+        """CREATE TABLE sessions (
+            number INTEGER PRIMARY KEY,
+            id TEXT NOT NULL UNIQUE,
+            created_at REAL NOT NULL,
+            updated_at REAL NOT NULL,
+            metadata TEXT NOT NULL,
+            summary TEXT NOT NULL,
+            head_seq INTEGER NOT NULL,
+            head_hash TEXT NOT NULL,
+            owner TEXT NOT NULL,
+            token INTEGER NOT NULL,
+            lease_expires_at REAL NOT NULL
+        )""",
+        """CREATE TABLE events (
+            session INTEGER NOT NULL REFERENCES sessions (number),
+            seq INTEGER NOT NULL,
+            line TEXT NOT NULL,
+            PRIMARY KEY (session, seq)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE payloads (
+            session INTEGER NOT NULL REFERENCES sessions (number),
+            ref TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (session, ref)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE signatures (
+            session INTEGER NOT NULL REFERENCES sessions (number),
+            seq INTEGER NOT NULL,
+            key TEXT NOT NULL,
+            line TEXT NOT NULL,
+            PRIMARY KEY (session, seq, key)
+        ) WITHOUT ROWID""",
+    ),
+)
+"""Entry n brings a file from schema n to n + 1."""
+
+
+def written_schema(connection: sqlite3.Connection) -> int:
+    """0 for a new file."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    return int(version)
+
+
+def require_readable(connection: sqlite3.Connection, path: str) -> None:
+    """A file of a later release is worked on only if that release says so."""
+    version = written_schema(connection)
+    if version <= SCHEMA_VERSION:
+        return
+    row = connection.execute("SELECT value FROM meta WHERE name = 'readable_from'").fetchone()
+    if row is None or row[0] > SCHEMA_VERSION:
+        raise StoreTooNew(
+            [
+                Diagnostic(
+                    "store-too-new",
+                    f"this store has schema {version}; this release works up to {SCHEMA_VERSION}",
+                    Place(path),
+                    "use the release that wrote it, or a later one",
+                )
+            ]
+        )
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Inside a write transaction: all of the missing steps, or none."""
+    version = written_schema(connection)
+    if version >= SCHEMA_VERSION:
+        return
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('readable_from', ?)", (READABLE_FROM,))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION:d}")

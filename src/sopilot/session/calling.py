@@ -1,0 +1,254 @@
+"""Domain calls: guarded, recorded before and after, made at most once where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sopilot.diagnostics import Diagnostic, RunEnded, SopilotError, UserMistake, did_you_mean
+from sopilot.program import Guarded
+from sopilot.session.approvals import HeldCall, HeldState
+from sopilot.session.call_answer import CallAnswer, CallStatus, waiting_text
+from sopilot.session.errors import LeaseLost
+from sopilot.session.guards import Hold, hold_reason
+from sopilot.session.ledger import (
+    AWAITS_APPROVAL,
+    AWAITS_DECISION,
+    AWAITS_OUTCOME,
+    AWAITS_ROOT,
+    HELD_CALL,
+    OUTCOME_UNKNOWN,
+)
+from sopilot.session.protocols import ToolResult
+from sopilot.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
+
+if TYPE_CHECKING:
+    from sopilot.session.session import Session
+
+
+async def call_tool(
+    session: Session, name: str, arguments: Mapping[str, JSON], call_id: str
+) -> CallAnswer:
+    wanted: dict[str, JSON] = plain(dict(arguments))
+    guarded = session.programs.guarded.get(name)
+    async with session.writing():
+        if guarded is None:
+            own_id = session.ledger.fresh_id(call_id)
+        else:
+            admitted = await _admit(session, guarded, wanted, call_id)
+            if isinstance(admitted, CallAnswer):
+                return admitted
+            own_id, wanted = admitted
+        await _begin(session, own_id, name, wanted)
+    return await _perform(session, own_id, name, wanted)
+
+
+async def run_held(session: Session, call_id: str) -> CallAnswer:
+    async with session.writing():
+        held = session.ledger.held.get(call_id)
+        if held is None:
+            raise unknown_call(call_id, session.ledger.held)
+        guarded = session.programs.guarded.get(held.action)
+        if guarded is None:
+            raise UserMistake(f"`{held.action}` is not an action of the present programs")
+        admitted = await _admit(session, guarded, dict(held.arguments), call_id)
+        if isinstance(admitted, CallAnswer):
+            return admitted
+        own_id, wanted = admitted
+        await _begin(session, own_id, held.action, wanted)
+    return await _perform(session, own_id, held.action, wanted)
+
+
+async def retry(session: Session, call_id: str) -> CallAnswer:
+    async with session.writing():
+        pending = session.configuration.pending.get(call_id)
+        if pending is None or call_id not in session.retryable:
+            raise unknown_call(call_id, session.retryable)
+        session.in_flight.add(call_id)
+    return await _perform(session, call_id, pending.action, pending.arguments)
+
+
+async def settle_outcome(
+    session: Session, call_id: str, *, ok: bool, value: JSON, by: str
+) -> Outcome:
+    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again."""
+    if not by:
+        raise UserMistake("say who found out how the call ended")
+    async with session.writing():
+        if call_id not in session.ledger.unknown:
+            raise unknown_call(call_id, session.ledger.unknown)
+        return await session.step(
+            DomainResult(call_id, ok, {"settled_by": by, "value": value}), actor=Actor.OPERATOR
+        )
+
+
+async def note_unknown_outcomes(session: Session) -> None:
+    """Inside ``writing``, after an interruption: irreversible calls that have no result."""
+    for call_id, pending in session.configuration.pending.items():
+        guarded = pending.action in session.programs.guarded
+        if guarded and call_id not in session.ledger.unknown and call_id not in session.in_flight:
+            await _note_unknown(session, call_id, pending.action, "the run was interrupted")
+
+
+async def record_result(session: Session, call_id: str, result: ToolResult) -> int:
+    """The result's number. Inside ``writing``. What cannot be recorded now is kept, and
+    recorded first next time."""
+    session.unrecorded[call_id] = result
+    if call_id not in session.ledger.answered:
+        await session.step(DomainResult(call_id, result.ok, result.value))
+    # Otherwise the commit had arrived, although its acknowledgement did not.
+    del session.unrecorded[call_id]
+    return session.ledger.answered[call_id]
+
+
+# --- the guard ------------------------------------------------------------------------
+
+
+async def _admit(
+    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str
+) -> CallAnswer | tuple[str, dict[str, JSON]]:
+    """The id and arguments to run with, or why not now. Inside ``writing``."""
+    action = guarded.action
+    hold = hold_reason(session.machine, session.configuration, action, arguments)
+    if hold is not None:
+        return await _hold(session, action, arguments, call_id, hold)
+    if guarded.needed <= 0:
+        return session.ledger.fresh_id(call_id), arguments
+    await expire_due(session)
+    held = _standing(session, action, arguments)
+    if held is None:
+        held = await _request(session, guarded, arguments, call_id)
+    elif held.state is HeldState.APPROVED:
+        return held.call_id, dict(held.arguments)
+    else:
+        own_id = session.ledger.fresh_id(call_id)
+        details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
+        await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
+    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+def _standing(session: Session, action: str, arguments: Mapping[str, JSON]) -> HeldCall | None:
+    """The latest request that this call would repeat."""
+    active = session.configuration.active
+    for held in reversed(session.ledger.held.values()):
+        if not held.serves(action, arguments):
+            continue
+        if held.state in (HeldState.WAITING, HeldState.APPROVED):
+            return held
+        if held.state is HeldState.REJECTED and held.process == active:
+            return held
+    return None
+
+
+async def _request(
+    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str
+) -> HeldCall:
+    own_id = session.ledger.fresh_id(call_id)
+    expires = None
+    if guarded.expires_seconds is not None:
+        expires = session.clock.now() + guarded.expires_seconds
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": guarded.action,
+                "arguments": arguments,
+                "awaits": AWAITS_APPROVAL,
+                "roles": list(guarded.roles),
+                "needed": guarded.needed,
+                "expires_at": expires,
+            },
+        )
+    )
+    return session.ledger.held[own_id]
+
+
+async def _hold(
+    session: Session, action: str, arguments: dict[str, JSON], call_id: str, hold: Hold
+) -> CallAnswer:
+    own_id = session.ledger.fresh_id(call_id)
+    awaits = AWAITS_OUTCOME if hold.awaits == AWAITS_OUTCOME else AWAITS_ROOT
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": action,
+                "arguments": arguments,
+                "awaits": awaits,
+                "why": hold.why,
+            },
+        )
+    )
+    return CallAnswer(own_id, CallStatus.HELD, problem=hold.why)
+
+
+async def expire_due(session: Session) -> None:
+    """Inside ``writing``: put on record which requests have run out."""
+    now = session.clock.now()
+    for held in tuple(session.ledger.held.values()):
+        waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        if waiting and held.has_expired(now):
+            await session.step(
+                Decision("expire", held.call_id, reason="the time for it ran out"),
+                actor=Actor.RUNTIME,
+            )
+
+
+# --- making the call ------------------------------------------------------------------
+
+
+async def _begin(session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]) -> None:
+    if session.tools is None:
+        raise RunEnded("this session was opened without tools")
+    outcome = await session.step(DomainCall(call_id, name, arguments))
+    if not outcome.accepted:
+        raise RunEnded(f"the call `{call_id}` could not be recorded, and was not made")
+    session.in_flight.add(call_id)
+
+
+async def _perform(
+    session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
+) -> CallAnswer:
+    assert session.tools is not None
+    guarded = name in session.programs.guarded
+    try:
+        try:
+            result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
+        except (OSError, SopilotError) as problem:
+            if guarded:
+                async with session.writing():
+                    await _note_unknown(session, call_id, name, f"the tool broke off: {problem}")
+                return CallAnswer(
+                    call_id,
+                    CallStatus.UNKNOWN,
+                    problem=f"`{name}` broke off, and may have been carried out",
+                )
+            result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
+        try:
+            async with session.writing():
+                seq = await record_result(session, call_id, result)
+        except LeaseLost:
+            session.unrecorded.pop(call_id, None)
+            raise
+    finally:
+        session.in_flight.discard(call_id)
+    return CallAnswer(call_id, CallStatus.DONE, result, seq)
+
+
+async def _note_unknown(session: Session, call_id: str, action: str, why: str) -> None:
+    await session.step(Note(OUTCOME_UNKNOWN, {"call_id": call_id, "action": action, "why": why}))
+
+
+def unknown_call(call_id: str, known: object) -> UserMistake:
+    names = [str(name) for name in known] if hasattr(known, "__iter__") else []
+    return UserMistake(
+        [
+            Diagnostic(
+                "unknown-call",
+                f"there is no such call `{call_id}` here",
+                help=did_you_mean(call_id, names),
+            )
+        ]
+    )

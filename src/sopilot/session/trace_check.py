@@ -1,0 +1,107 @@
+"""Whether a trace is what was recorded: chain and signed heads, offline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.session.recovery import OPENED
+from sopilot.session.signed_head import SignedHead
+from sopilot.session.signing import verify_head
+from sopilot.session.trace_file import ABOUT, TraceFile
+from sopilot.vm import genesis, is_reference, reference, verify_chain
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``index`` is the event it shows at."""
+
+    code: str
+    message: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        where = f" (event {self.index})" if self.index is not None else ""
+        return f"{self.code}: {self.message}{where}"
+
+
+def verify_trace(
+    trace: TraceFile,
+    *,
+    heads: Sequence[SignedHead] = (),
+    keys: Collection[str] | None = None,
+) -> list[Problem]:
+    """Everything that is wrong with the chain, the programs and the signatures; empty is good.
+
+    ``heads`` were signed earlier and kept elsewhere: against them a cut-off tail
+    and a full rewrite show. ``keys`` are the public keys that are trusted;
+    ``None`` trusts whatever key a head names, which proves integrity but not
+    origin.
+    """
+    problems: list[Problem] = []
+    broken = verify_chain(trace.events, session_id=trace.session_id)
+    if broken is not None:
+        problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
+    problems.extend(_header(trace))
+    problems.extend(_payloads(trace))
+    for digest, text in trace.program_texts.items():
+        if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest:
+            problems.append(Problem("wrong-program", f"program {digest[:12]} is another text"))
+    for signed in (*trace.signatures, *heads):
+        problem = check_head(trace, signed, keys)
+        if problem is not None:
+            problems.append(problem)
+    return problems
+
+
+def _header(trace: TraceFile) -> Iterator[Problem]:
+    """The header is outside of the chain: the first event says what it must say."""
+    if not trace.events:
+        return
+    first = trace.events[0].event
+    if first.kind != "note" or first.payload.get("name") != OPENED:
+        yield Problem("wrong-header", "the trace does not begin with the opening of a session", 0)
+        return
+    details = first.payload.get("details")
+    opened = details if isinstance(details, Mapping) else {}
+    if is_reference(opened):
+        return
+    for name in ("programs", *ABOUT):
+        said = trace.programs if name == "programs" else trace.about.get(name)
+        if opened.get(name) != said:
+            yield Problem("wrong-header", f"the header names another `{name}`", 0)
+
+
+def _payloads(trace: TraceFile) -> Iterator[Problem]:
+    try:
+        salt = bytes.fromhex(trace.salt)
+    except ValueError:
+        yield Problem("wrong-payload", "the salt of the payloads is not one")
+        return
+    for digest, value in trace.payloads.items():
+        if reference(value, salt)["$ref"] != digest:
+            yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+
+
+def check_head(
+    trace: TraceFile, signed: SignedHead, keys: Collection[str] | None = None
+) -> Problem | None:
+    """One signed head against the trace."""
+    if keys is not None and signed.key not in keys:
+        return Problem("unknown-key", f"a head is signed with {signed.key[:16]}…, a stranger's key")
+    if not verify_head(signed):
+        return Problem("bad-signature", "a head's signature is not its key's")
+    head = signed.head
+    if head.session_id != trace.session_id:
+        return Problem("transplanted", f"the signed head belongs to session {head.session_id}")
+    if head.seq >= len(trace.events):
+        return Problem(
+            "truncated",
+            f"{head.seq + 1} events were signed, {len(trace.events)} are here",
+            len(trace.events),
+        )
+    found = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
+    if found != head.hash:
+        return Problem("rewritten", "the trace was written anew after it was signed", head.seq)
+    return None
