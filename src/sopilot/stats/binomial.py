@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 _NEGLIGIBLE = 1e-18
 
@@ -16,6 +17,11 @@ def fair_tail(successes: int, trials: int) -> int:
         term = term * (trials - drawn) // (drawn + 1)
         total += term
     return total
+
+
+def as_p(ways: int, of: int) -> float:
+    """A p-value as a float. One too small for a float is the smallest float, never 0."""
+    return max(math.ulp(0.0), min(1.0, float(Fraction(ways, of))))
 
 
 def probability(successes: int, trials: int, chance: float) -> float:

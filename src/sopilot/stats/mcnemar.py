@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
-from sopilot.stats.binomial import fair_tail
+from sopilot.stats.binomial import as_p, at_most, fair_tail
 from sopilot.stats.undefined import require
+
+_INTEGERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,16 @@ class Discordance:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """The exact two-sided p-value, computed in integers and rounded once.
+    """The exact two-sided p-value, computed in integers and rounded once
+    (beyond 20,000 discordant pairs in floats).
 
     Without a discordant pair nothing could have come out differently: p is 1.
     """
     require(wins >= 0 and losses >= 0, f"wins and losses are counts, not `{wins}`:`{losses}`")
-    trials = wins + losses
-    return min(1.0, float(Fraction(2 * fair_tail(min(wins, losses), trials), 2**trials)))
+    trials, fewer = wins + losses, min(wins, losses)
+    if trials > _INTEGERS:
+        return max(as_p(0, 1), min(1.0, 2.0 * at_most(fewer, trials, 0.5)))
+    return as_p(2 * fair_tail(fewer, trials), 2**trials)
 
 
 def pool(parts: Iterable[Discordance]) -> Discordance:

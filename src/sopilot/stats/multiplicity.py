@@ -25,7 +25,7 @@ def benjamini_hochberg(p_values: Sequence[float], q: float = 0.05) -> tuple[Adju
     adjusted = [0.0] * count
     smallest = 1.0
     for passed, place in enumerate(order):
-        smallest = min(smallest, p_values[place] * count / (count - passed))
+        smallest = min(smallest, p_values[place] * (count / (count - passed)))
         adjusted[place] = smallest
     return tuple(
         Adjusted(value, corrected, corrected <= q)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
+from sopilot.stats.binomial import as_p
 from sopilot.stats.undefined import require
 
 DRAWS = 20_000
 SEED = 27
+FEW_UNITS = 16
+LARGE_SUM = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,15 @@ def sign_flip(
     """Two-sided: how often is the absolute sum at least the observed one when each
     unit's net keeps or changes its sign with equal chance?
 
-    The exact answer counts all ``2 ** units`` assignments by their sum, so it
-    stays cheap for any number of units. ``exact=False`` samples instead and
-    reports ``(1 + hits) / (1 + draws)``: the observed assignment counts as one
-    of the draws, so that p is never 0 and the test never exceeds its level.
+    The exact answer counts all ``2 ** units`` assignments by their sum, which is
+    cheap for any number of units as long as the nets are counts of tasks; only
+    many units with nets beyond that are sampled. ``exact=False`` always samples
+    and reports ``(1 + hits) / (1 + draws)``: the observed assignment counts as
+    one of the draws, so that p is never 0 and the test never exceeds its level.
     """
     values = [net for net in nets if net]
     total = sum(values)
-    if exact:
+    if exact and (len(values) <= FEW_UNITS or sum(map(abs, values)) <= LARGE_SUM):
         return SignFlip(_exact(values, abs(total)), len(values), total)
     require(draws > 0, f"draws must be positive, not `{draws}`")
     return SignFlip(_sampled(values, abs(total), draws, seed), len(values), total, draws)
@@ -51,7 +54,7 @@ def _exact(values: list[int], observed: int) -> float:
                 grown[after] = grown.get(after, 0) + count
         ways = grown
     extreme = sum(count for reached, count in ways.items() if abs(reached) >= observed)
-    return float(Fraction(extreme, 2 ** len(values)))
+    return as_p(extreme, 2 ** len(values))
 
 
 def _sampled(values: list[int], observed: int, draws: int, seed: int) -> float:
