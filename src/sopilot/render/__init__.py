@@ -15,6 +15,7 @@ from sopilot.render.official_recipes import render_official_recipes
 from sopilot.render.prose import render_prose
 from sopilot.render.quoted import Quote, Rendered
 from sopilot.render.renderings import RENDERINGS, Rendering, render
+from sopilot.render.resyntax import resyntax_official
 from sopilot.render.scaffold import LANGUAGES, words
 from sopilot.render.values import VALUE_BUDGET, quote_value
 
@@ -39,5 +40,6 @@ __all__ = [
     "render_official_code",
     "render_official_recipes",
     "render_prose",
+    "resyntax_official",
     "words",
 ]

@@ -22,11 +22,24 @@ _HEADERS: dict[type, str] = {
 
 
 def requirements(handbook: Handbook, procedure: Procedure) -> Iterator[tuple[str, Tree]]:
-    """Action → what the official text says it requires, the goal first."""
-    yield procedure.action, procedure.requires if procedure.worded is None else procedure.worded
+    """Action → what the official text says it requires, the goal first.
+
+    An action that other procedures exist for requires what they require; any
+    other offered action what it demands by itself.
+    """
+    yield procedure.action, _worded(procedure)
+    goals = {procedure.action}
+    for other in handbook.procedures.values():
+        if other.action != procedure.action:
+            goals.add(other.action)
+            yield other.action, _worded(other)
     for action in handbook.actions.values():
-        if action.name != procedure.action and action.offered:
+        if action.name not in goals and action.offered:
             yield action.name, action.requires
+
+
+def _worded(procedure: Procedure) -> Tree:
+    return procedure.requires if procedure.worded is None else procedure.worded
 
 
 def is_empty(tree: Tree) -> bool:

@@ -31,6 +31,7 @@ from sopilot.program import (
 from sopilot.render.flat import reading_order
 from sopilot.render.quoted import Rendered, Writer
 from sopilot.render.scaffold import note, words
+from sopilot.render.steps import asked, is_demand
 from sopilot.render.values import quote_value
 
 _TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "prose_rules"}
@@ -80,7 +81,7 @@ class _Prose:
         else:
             names = {**self._program.constants, **{name: name for name in function.parameters}}
             says = fill(function.says, names)
-        self._writer.line(f"{line}: {says}" if says else line)
+        self._writer.line(f"{line}{self._table['colon']}{says}" if says else line)
         self._points(function)
 
     def _points(self, function: Function) -> None:
@@ -95,36 +96,45 @@ class _Prose:
         if isinstance(step, Check):
             self._check(step, number)
             return
-        writer.write(self._sentence(step, number))
+        question = asked(step, self._language) if isinstance(step, Ask) else ""
+        writer.write(question or self._sentence(step, number))
         if isinstance(step, Act):
             is_last = not any(isinstance(later, Act) for later in _after(step, function))
             for acts in function.fallbacks if is_last else ():
                 calls = [self._call(act.action, act.arguments) for act in acts]
                 joined = self._table["prose_list_and"].join(calls)
                 writer.write(self._say("prose_instead", calls=joined))
-        if not isinstance(step, Do | Choose | Branch) and step.says:
+        if not isinstance(step, Do | Choose | Branch) and step.says and not question:
             writer.write(self._say("prose_remark", says=note(step.says, self._language)))
         if isinstance(step, Act | Ask | Do | Emit) and step.next is not None:
             writer.write(self._say("prose_goto", number=number[step.next]))
 
     def _check(self, step: Check, number: Mapping[str, int]) -> None:
         writer = self._writer
+        tone = "must" if is_demand(step) else "want"
         if step.says:
-            writer.write(self._table["prose_check_true" if step.wanted else "prose_check_false"])
+            writer.write(self._table[f"prose_check_{tone}"])
             writer.quote(step.says, step.function)
         else:
             wanted = self._table["true" if step.wanted else "false"]
-            writer.write(self._say("prose_group", name=step.function, wanted=wanted))
+            writer.write(self._say(f"prose_group_{tone}", name=step.function, wanted=wanted))
         values = self._values(step.arguments, shortened=True)
         values = self._say("prose_values", values=values) if values else ""
         if step.slot != step.function:
             values += self._say("bound_as", slot=step.slot)
         if step.says or values:
             writer.write(self._say("prose_see", name=step.function, values=values))
+        if step.says and not step.wanted:
+            writer.write(self._say("prose_false", name=step.slot))
+        if step.met is None and step.unmet is None:
+            writer.write(self._table["prose_either"])
+            return
         if step.met is not None:
             writer.write(self._say("prose_met", number=number[step.met]))
         if step.unmet is not None:
             writer.write(self._say("prose_unmet", number=number[step.unmet]))
+        else:
+            writer.write(self._table["prose_on"])
 
     def _sentence(self, step: Step, number: Mapping[str, int]) -> str:
         if isinstance(step, Act):
@@ -195,7 +205,7 @@ class _Prose:
                     parts.append(parameter)
             else:
                 parts.append(self._say("prose_value", name=parameter, value=value))
-        return self._table["prose_list_and"].join(parts)
+        return self._table["prose_values_and"].join(parts)
 
     def _argument(self, argument: Argument) -> str:
         if isinstance(argument, Literal):

@@ -66,17 +66,30 @@ def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
     return joint.join(parts)
 
 
+def is_demand(step: Check) -> bool:
+    """Whether going on means that the check is met; otherwise it only finds something out."""
+    return step.met is None and step.unmet is not None
+
+
+def asked(step: Ask, language: str) -> str:
+    """What an ``ask`` step says, if that names everything it wants; else nothing."""
+    says = note(step.says, language)
+    return says if all(name in says for name in step.wants) else ""
+
+
 def write_step(writer: Writer, step: Step, function: Function, language: str) -> None:
     """The step after its label, and below it what belongs to it. Ends with a line break."""
     table = words(language)
     if isinstance(step, Check):
         _write_check(writer, step, table)
         return
-    writer.write(_body(step, table))
-    # What `do` and `choose` say is their body already, and a branch says nothing.
-    if not isinstance(step, Do | Choose | Branch) and step.says:
-        writer.write(table["remark"].format(says=note(step.says, language)))
-    writer.line()
+    body = _body(step, table)
+    if isinstance(step, Ask) and asked(step, language):
+        body = asked(step, language) + _goto("goto", step.next, table)
+    elif not isinstance(step, Do | Choose | Branch) and step.says:
+        # What `do` and `choose` say is their body already, and a branch says nothing.
+        body += table["remark"].format(says=note(step.says, language))
+    writer.line(body)
     if isinstance(step, Choose):
         for option in step.options:
             says = table["option_says"].format(says=option.says) if option.says else ""
@@ -92,8 +105,14 @@ def _write_check(writer: Writer, step: Check, table: Mapping[str, str]) -> None:
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
         call += table["bound_as"].format(slot=step.slot)
-    writer.write(table["check"].format(call=call, wanted=_truth(step.wanted, table)))
-    writer.write(_goto("met", step.met, table) + _goto("unmet", step.unmet, table))
+    key = "check_must" if is_demand(step) else "check_want"
+    writer.write(table[key].format(call=call, wanted=_truth(step.wanted, table)))
+    if step.met is None and step.unmet is None:
+        writer.write(table["either"])
+    elif step.unmet is None:
+        writer.write(table["met_or_on"].format(target=step.met))
+    else:
+        writer.write(_goto("met", step.met, table) + _goto("unmet", step.unmet, table))
     writer.line()
     if step.says:
         writer.write(INDENT)
