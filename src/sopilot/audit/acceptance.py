@@ -34,7 +34,7 @@ Settled = Callable[[Check, Code, tuple[Arguments, ...]], Truth]
 """The known result of a rule or gate that a check calls; ``None`` while it is open. The
 arguments of the calls that lead there come outermost first."""
 
-_DEEPEST = 64
+DEEPEST = 64
 
 
 def condition_truth(condition: Condition, slots: Slots) -> Truth:
@@ -135,7 +135,7 @@ class Acceptance:
         chain = (*arguments, step.arguments)
         if callee.judges:
             return self._settled(step, callee, chain)
-        if len(chain) > _DEEPEST:
+        if len(chain) > DEEPEST:
             return None
         return self.from_step(callee, callee.first(), {}, chain)
 
@@ -154,7 +154,7 @@ def rule_checks(
         chain = (*arguments, step.arguments)
         if callee.judges:
             yield step, callee, chain
-        elif len(chain) <= _DEEPEST:
+        elif len(chain) <= DEEPEST:
             yield from rule_checks(program, callee, chain)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sopilot.audit.evidence import disagreement
 from sopilot.audit.run import Run
-from sopilot.audit.standing import can_accept, needed_checks
+from sopilot.audit.standing import can_accept, remaining_checks
 from sopilot.audit.state import FrameView, PendingCall, ProcessView
 from sopilot.diagnostics import Severity
 from sopilot.program.model import Act, Ask, Complete, Do
@@ -114,7 +114,7 @@ def _premature(run: Run, event: Event, call: PendingCall, process: ProcessView |
         action=call.action,
         unmet=[one.predicate for one in process.unmet] if refused else [],
     )
-    for check in needed_checks(process):
+    for check in remaining_checks(process):
         if check.key in process.skipped:
             continue
         process.skipped.add(check.key)

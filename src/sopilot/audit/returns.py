@@ -127,7 +127,8 @@ class ReturnReview:
             return "evidence-wrong-call", f"of `{result.action}`, which verifies nothing here"
         if not any(answers(self.process, self.frame, act, result) for act in acts):
             return "evidence-wrong-arguments", f"of `{result.action}` about other values"
-        if result.opened != self.frame.opened and result.seq <= self.run.goal_seq:
+        taken_fresh = result.opened == self.frame.opened or result.seq in self.frame.borrowed
+        if not taken_fresh and result.seq <= self.run.goal_seq:
             changed = f"from before a goal action changed the state (#{self.run.goal_seq})"
             return "evidence-stale", changed
         return None

@@ -1,14 +1,25 @@
-"""Where a process stands: can it still accept, and which checks does acceptance still need."""
+"""Where a process stands: can it still accept, and which checks lie before acceptance."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from sopilot.audit.acceptance import Acceptance, Settled, Truth, rule_checks
+from sopilot.audit.acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.audit.code import Code, ProgramCode
 from sopilot.audit.state import MISSING, FrameView, ProcessView
-from sopilot.program.model import Arguments, Check, Kind, Literal
+from sopilot.program.model import (
+    Act,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Do,
+    Emit,
+    Kind,
+    Literal,
+)
 from sopilot.vm.values import JSON, canonical
 
 
@@ -56,55 +67,74 @@ def can_accept(process: ProcessView) -> Truth:
     return _from_stack(process, lambda frame: _gate_settled(process, frame))
 
 
-def needed_checks(process: ProcessView) -> list[OpenCheck]:
-    """The checks without which nothing proves acceptance. Empty when the program accepts
-    or cannot accept any more."""
-    if can_accept(process) is not None:
-        return []
-    entry = process.frames[0]
-    bound = _bound_rules(process)
-    opened = [
-        check
-        for check in _rules(process.program, entry.values)
-        if check[0].key not in bound and _gate_settled(process, entry)(*check[1:]) is None
-    ]
-    needed = [one for one, *_ in opened if _is_needed(process, one)]
-    chosen = needed or [one for one, *_ in opened]
-    return list({one.key: one for one in chosen}.values())
+def remaining_checks(process: ProcessView) -> list[OpenCheck]:
+    """The checks that the program still makes if all of them go well."""
+    found: dict[tuple[str, str], OpenCheck] = {}
+    for depth in range(len(process.frames) - 1, -1, -1):
+        frame = process.frames[depth]
+        if frame.code.judges:
+            continue
+        slots = {name: bound.holds for name, bound in frame.slots.items()}
+        entered = depth < len(process.frames) - 1
+        settled = _gate_settled(process, frame)
+        _walk(process.program, frame.code, frame.cursor, slots, frame.values, (), settled, found)
+        if entered and isinstance(frame.step, Check):
+            callee = process.program.functions[frame.step.function]
+            if callee.judges:
+                _add(found, frame.step, callee, frame.values, (frame.step.arguments,))
+    return list(found.values())
 
 
-def _rules(
-    program: ProgramCode, values: Mapping[str, JSON]
-) -> Iterator[tuple[OpenCheck, Check, Code, tuple[Arguments, ...]]]:
-    for step, callee, chain in rule_checks(program):
-        predicate = callee.function.predicate or callee.function.name
-        found = OpenCheck(step.function, predicate, step.says, parameters_along(chain, values))
-        yield found, step, callee, chain
+def _walk(
+    program: ProgramCode,
+    code: Code,
+    label: str,
+    slots: dict[str, bool],
+    values: Mapping[str, JSON],
+    chain: tuple[Arguments, ...],
+    settled: Settled,
+    found: dict[tuple[str, str], OpenCheck],
+) -> None:
+    """Follows the steps, every open check taken as met, and collects the open ones."""
+    seen: set[str] = set()
+    while label not in seen:
+        seen.add(label)
+        step = code.steps[label]
+        if isinstance(step, Check):
+            callee = program.functions[step.function]
+            inner = (*chain, step.arguments)
+            holds = slots.get(step.slot)
+            if holds is None:
+                holds = settled(step, callee, inner) if callee.judges else None
+            if holds is None and callee.judges:
+                _add(found, step, callee, values, inner)
+            elif holds is None and len(inner) < DEEPEST:
+                _walk(program, callee, callee.first(), {}, values, inner, settled, found)
+            slots = {**slots, step.slot: step.wanted if holds is None else holds}
+            label = code.target(step, slots[step.slot])
+        elif isinstance(step, Branch):
+            taken = condition_truth(step.when, slots)
+            label = step.then if taken else step.otherwise
+        elif isinstance(step, Act) and step.goal:
+            return
+        elif isinstance(step, Act | Ask | Do | Emit):
+            label = code.following(step)
+        elif isinstance(step, Choose):
+            label = step.options[0].target
+        else:
+            return
 
 
-def _bound_rules(process: ProcessView) -> set[tuple[str, str]]:
-    """The rules that returned in this process, each with its parameters."""
-    found = set()
-    for frame in process.frames:
-        for step in frame.code.function.steps:
-            if isinstance(step, Check) and step.slot in frame.slots:
-                values = parameters_along((step.arguments,), frame.values)
-                found.add((step.function, canonical(values).decode("utf-8", "replace")))
-    return found
-
-
-def _is_needed(process: ProcessView, one: OpenCheck) -> bool:
-    """Whether the program cannot accept if this check alone goes against it."""
-
-    def settle_for(frame: FrameView) -> Settled:
-        def settled(step: Check, callee: Code, chain: tuple[Arguments, ...]) -> Truth:
-            values = parameters_along(chain, frame.values)
-            here = OpenCheck(step.function, "", "", values)
-            return (not step.wanted) if here.key == one.key else step.wanted
-
-        return settled
-
-    return _from_stack(process, settle_for) is False
+def _add(
+    found: dict[tuple[str, str], OpenCheck],
+    step: Check,
+    callee: Code,
+    values: Mapping[str, JSON],
+    chain: tuple[Arguments, ...],
+) -> None:
+    predicate = callee.function.predicate or callee.function.name
+    one = OpenCheck(step.function, predicate, step.says, parameters_along(chain, values))
+    found.setdefault(one.key, one)
 
 
 def _from_stack(process: ProcessView, settle_for: Callable[[FrameView], Settled]) -> Truth:
