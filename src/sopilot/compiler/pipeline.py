@@ -14,7 +14,7 @@ verify              the program verifier, always
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sopilot import __version__
 from sopilot.compiler.factoring import Factoring, Group
@@ -26,6 +26,7 @@ from sopilot.compiler.recipes import RankedRecipes, rank_recipes
 from sopilot.compiler.rules import rule_function
 from sopilot.compiler.schedule import Schedule
 from sopilot.compiler.simplify import simplify
+from sopilot.compiler.wording import Wording
 from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.handbook import (
     Action,
@@ -45,7 +46,6 @@ from sopilot.handbook import (
     Tree,
     names_in,
     obligations,
-    sentence,
 )
 from sopilot.handbook.codec import handbook_hash
 from sopilot.program.model import (
@@ -85,6 +85,16 @@ class Explanation:
     """Verifier actions with a requirement that is no gate and that nothing here checks."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Skeleton:
+    """A program's functions before their checks have sentences; shared by every
+    procedure with the same tree, whatever the handbook's constants are."""
+
+    functions: Mapping[str, Function]
+    checked: Mapping[str, list[tuple[int, Leaf]]]
+    explanation: Explanation
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled:
     program: Program
@@ -119,19 +129,21 @@ class Compiler:
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[str, Function] = {}
         self._accepted: dict[str, Function] = {}
-        self._bodies: dict[object, tuple[Mapping[str, Function], Explanation]] = {}
+        self._skeletons: dict[object, Skeleton] = {}
+        self._wording = Wording(predicates)
         self._closure = GuardClosure(actions, predicates, self._chosen)
         self._guarded = tuple(_guarded(action) for action in actions.values() if _held(action))
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        goal = handbook.actions[procedure.action]
-        key = (procedure, goal.requires, tuple(handbook.parameters.items()))
-        body = self._bodies.get(key)
+        key = (procedure, handbook.actions[procedure.action].requires)
+        skeleton = self._skeletons.get(key)
+        if skeleton is None:
+            skeleton = self._skeleton(handbook, procedure)
         program = Program(
             entry=procedure.name,
-            functions=body[0] if body else {},
+            functions=self._wording.word(skeleton, handbook),
             source=Source(
                 handbook=handbook.name,
                 procedure=procedure.name,
@@ -142,20 +154,19 @@ class Compiler:
             constants=handbook.parameters,
             guarded=self._guarded,
         )
-        if body is None:
-            body = self._body(handbook, procedure)
-            program = replace(program, functions=body[0])
-            predicates = frozenset(function.predicate or "" for function in body[0].values())
-            require_valid(program, predicates, accepted=self._accepted)
-            self._accepted.update(
-                (name, f) for name, f in body[0].items() if f.predicate is not None
-            )
-            self._bodies[key] = body
-        return Compiled(program, body[1])
+        if key not in self._skeletons:
+            self._verify(program)
+            self._skeletons[key] = skeleton
+        return Compiled(program, skeleton.explanation)
 
-    def _body(
-        self, handbook: Handbook, procedure: Procedure
-    ) -> tuple[Mapping[str, Function], Explanation]:
+    def _verify(self, program: Program) -> None:
+        """Sentences do not matter to the verifier, so a skeleton is looked at once."""
+        functions = program.functions
+        predicates = frozenset(function.predicate or "" for function in functions.values())
+        require_valid(program, predicates, accepted=self._accepted)
+        self._accepted.update((name, f) for name, f in functions.items() if f.predicate)
+
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
         tree = simplify(obligations(handbook, procedure))
         guards = self._closure.close(tree)
         tree = order_by_prerequisite(tree, guards, self._closure)
@@ -168,42 +179,43 @@ class Compiler:
         goal = handbook.actions[procedure.action]
         parameters = _scope(goal, procedure)
         scope = frozenset(parameters)
-        used: dict[str, None] = {}
-        sentences: dict[Leaf, tuple[str, Arguments, str]] = {}
+        resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
 
-        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments, str]:
-            if isinstance(leaf, Group):
-                passed = tuple((name, Local(name)) for name in leaf.parameters if name in scope)
-                return leaf.name, passed, ""
-            resolved = sentences.get(leaf)
-            if resolved is None:
-                used.setdefault(leaf.predicate)
-                arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
-                resolved = (names.rule(leaf.predicate), arguments, sentence(handbook, leaf))
-                sentences[leaf] = resolved
-            return resolved
+        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
+            found = resolved.get(leaf)
+            if found is None:
+                if isinstance(leaf, Group):
+                    passed = (name for name in leaf.parameters if name in scope)
+                    found = (leaf.name, tuple((name, Local(name)) for name in passed))
+                else:
+                    arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
+                    found = (names.rule(leaf.predicate), arguments)
+                resolved[leaf] = found
+            return found
 
         functions: dict[str, Function] = {}
+        checked: dict[str, list[tuple[int, Leaf]]] = {}
+        schedule = Schedule(resolve)
+        act = Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=Schedule(resolve).process(
-                plan,
-                Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True),
-                Complete("done"),
-                Fail("refuse"),
-            ),
+            steps=schedule.process(plan, act, Complete("done"), Fail("refuse")),
             says=procedure.says or goal.says,
         )
+        checked[procedure.name] = schedule.checked
         for group in factoring.groups:
+            schedule = Schedule(resolve)
             functions[group.name] = Function(
                 name=group.name,
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
-                steps=Schedule(resolve).group(group),
+                steps=schedule.group(group),
                 says=_OPERATOR_SAYS[_operator(group)],
             )
+            checked[group.name] = schedule.checked
+        used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
         for predicate in used:
             function = self._function(names.rule(predicate), predicate)
             functions[function.name] = function
@@ -214,7 +226,7 @@ class Compiler:
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
         )
-        return functions, explanation
+        return Skeleton(functions, checked, explanation)
 
     def _rank(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)

@@ -37,8 +37,8 @@ from sopilot.program.model import (
     Step,
 )
 
-Resolve = Callable[[Leaf | Group], tuple[str, Arguments, str]]
-"""A leaf or group → the function that checks it, its arguments, its sentence."""
+Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
+"""A leaf or group → the function that checks it and its arguments."""
 
 
 class Mark:
@@ -56,6 +56,8 @@ class Schedule:
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
+        self.checked: list[tuple[int, Leaf]] = []
+        """Which leaf the check at which position stands for; its sentence is put in later."""
         self._steps: list[tuple[Step, Mark | None, Mark | None]] = []
         self._labels: dict[str, int] = {}
         self._slots: dict[tuple[str, Arguments], str] = {}
@@ -125,17 +127,16 @@ class Schedule:
             self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
 
     def _check(self, leaf: Leaf | Group, met: Mark, unmet: Mark, *, accept_is_next: bool) -> None:
-        function, arguments, says = self._resolve(leaf)
+        function, arguments = self._resolve(leaf)
         wanted = leaf.wanted if isinstance(leaf, Leaf) else True
         slot = self._slot(function, arguments)
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        self._emit(
-            Check(self._label(f"check_{slot}"), function, arguments, slot, wanted, says=says),
-            met,
-            unmet,
-        )
+        if isinstance(leaf, Leaf):
+            self.checked.append((len(self._steps), leaf))
+        label = self._label(f"check_{slot}")
+        self._emit(Check(label, function, arguments, slot, wanted), met, unmet)
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: Node, met: Mark, unmet: Mark) -> None:
@@ -163,12 +164,13 @@ class Schedule:
             if not parts:
                 return Always(plan.operator is not AnyOf and plan.operator is not First)
             return Some(parts) if plan.operator is AnyOf else Every(parts)
-        function, arguments, says = self._resolve(plan)
+        function, arguments = self._resolve(plan)
         wanted = plan.wanted if isinstance(plan, Leaf) else True
         slot = self._slot(function, arguments)
         if slot not in self._known:
-            label = self._label(f"check_{slot}")
-            self._emit(Check(label, function, arguments, slot, wanted, says=says))
+            if isinstance(plan, Leaf):
+                self.checked.append((len(self._steps), plan))
+            self._emit(Check(self._label(f"check_{slot}"), function, arguments, slot, wanted))
             self._learn(slot, None)
         return Holds(slot, wanted)
 
@@ -226,7 +228,6 @@ class Schedule:
                         step.wanted,
                         None if met.position == following else labels[met.position],
                         None if unmet.position == following else labels[unmet.position],
-                        step.says,
                     )
                 )
         return tuple(finished)

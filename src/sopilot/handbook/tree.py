@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Scalar = str | int | float | bool | None
@@ -126,13 +126,22 @@ def negate(tree: Tree) -> Tree:
     return dual
 
 
-def leaves(tree: Tree) -> Iterator[Leaf]:
+def leaves(tree: Tree) -> list[Leaf]:
     """Every leaf in source order, repeats included."""
+    found: list[Leaf] = []
+    _collect_leaves(tree, found)
+    return found
+
+
+def _collect_leaves(tree: Tree, found: list[Leaf]) -> None:
     if isinstance(tree, Leaf):
-        yield tree
+        found.append(tree)
         return
     for child in tree.children:
-        yield from leaves(child)
+        if isinstance(child, Leaf):
+            found.append(child)
+        else:
+            _collect_leaves(child, found)
 
 
 def names_in(tree: Tree) -> tuple[str, ...]:

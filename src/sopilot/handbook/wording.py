@@ -5,6 +5,7 @@ Every representation a model sees quotes these sentences byte for byte.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 
@@ -16,20 +17,31 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def fill(template: str, values: Mapping[str, object]) -> str:
     """Replace ``{name}``; an unknown name stays as written, ``{{`` and ``}}`` are braces."""
+    return "".join(
+        text if name is None else str(values[name]) if name in values else text
+        for text, name in _parts(template)
+    )
 
-    def one(match: re.Match[str]) -> str:
+
+@functools.lru_cache(maxsize=4096)
+def _parts(template: str) -> tuple[tuple[str, str | None], ...]:
+    """The template cut into plain text and placeholders (as written, with their name)."""
+    parts: list[tuple[str, str | None]] = []
+    end = 0
+    for match in _PLACEHOLDER.finditer(template):
+        if match.start() > end:
+            parts.append((template[end : match.start()], None))
         name = match.group(1)
-        if name is None:
-            return match.group(0)[0]
-        return str(values[name]) if name in values else match.group(0)
-
-    return _PLACEHOLDER.sub(one, template)
+        parts.append((match.group(0)[0], None) if name is None else (match.group(0), name))
+        end = match.end()
+    if end < len(template):
+        parts.append((template[end:], None))
+    return tuple(parts)
 
 
 def placeholders(template: str) -> tuple[str, ...]:
     """The names a template asks for, each once, in order of first use."""
-    found = (match.group(1) for match in _PLACEHOLDER.finditer(template))
-    return tuple(dict.fromkeys(name for name in found if name is not None))
+    return tuple(dict.fromkeys(name for _, name in _parts(template) if name is not None))
 
 
 def negative(predicate: Predicate) -> str:
