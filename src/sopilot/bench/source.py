@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -20,6 +21,7 @@ from sopilot.handbook import (
     Procedure,
     Scalar,
 )
+from sopilot.handbook.codec import handbook_hash
 
 DATABASE_READER: Final = "internal_get_database"
 
@@ -112,6 +114,13 @@ def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handb
     return _shared_handbook(upstream or shared_upstream(), domain)
 
 
+def task_hash(task: SopbenchTask) -> str:
+    """Names the content of a task's handbook: the domain's shared part, then its own."""
+    own = replace(task.handbook, actions={}, predicates={})
+    text = f"{_domain_hash(task.domain)}:{handbook_hash(own)}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def offered_actions(handbook: Handbook, tools: ToolList) -> frozenset[str]:
     """The names that a model may call under a tool list."""
     return frozenset(
@@ -119,6 +128,11 @@ def offered_actions(handbook: Handbook, tools: ToolList) -> frozenset[str]:
         for action in handbook.actions.values()
         if action.offered and (tools == "full-state" or not action.full_state)
     )
+
+
+@functools.cache
+def _domain_hash(domain: str) -> str:
+    return handbook_hash(sopbench_handbook(domain))
 
 
 @functools.cache

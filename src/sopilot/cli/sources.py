@@ -124,7 +124,12 @@ def _handbook(handbook: Handbook, source: str, tools: str | None) -> Iterator[Un
 
 
 def _sopbench(source: str, tools: str) -> Iterator[Unit]:
-    from sopilot.bench.source import load_tasks, offered_actions, sopbench_handbook
+    from sopilot.bench.source import (
+        load_tasks,
+        offered_actions,
+        sopbench_handbook,
+        task_hash,
+    )
 
     compilers: dict[str, Compiler] = {}
     for task in load_tasks(source):
@@ -139,5 +144,7 @@ def _sopbench(source: str, tools: str) -> Iterator[Unit]:
                 tools=tools,
             )
         procedure = task.handbook.procedures[task.goal]
-        compiled = compilers[task.domain].compile(task.handbook, procedure)
+        compiled = compilers[task.domain].compile(
+            task.handbook, procedure, source_hash=task_hash(task)
+        )
         yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled)
