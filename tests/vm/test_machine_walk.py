@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from vm_programs import PROGRAMS
+from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
+from sopilot.program.model import Check, Function, Kind
+from sopilot.program.model import Complete as CompleteStep
+from sopilot.program.model import Return as ReturnStep
 from sopilot.vm import (
     Call,
     Complete,
     EmitArtifact,
     Fail,
+    Return,
     SelectBranch,
     Start,
     Status,
     UserSaid,
+    replay,
 )
 
 
@@ -121,3 +126,20 @@ def test_a_password_that_was_said_already_passes_the_ask() -> None:
     run.tool("login", True, username="bob", password="right")
     assert run.place == "transfer/logged_in@done"
     assert run.configuration.processes["p1"].known["password"] == "right"
+
+
+def test_a_loop_of_bound_checks_stops_after_one_round() -> None:
+    rule = Function("rule", Kind.RULE, (), (ReturnStep("judge"),), predicate="rule")
+    steps = (
+        Check("again", "rule", (), "seen", met="again", unmet="finish"),
+        CompleteStep("finish"),
+    )
+    run = Run({"loop": program("loop", Function("loop", Kind.PROCESS, (), steps), rule)})
+    run.ok(Start("loop"))
+    run.ok(Call())
+    assert [event.kind for event in run.ok(Return(True)).events] == ["return", "reuse"]
+    assert run.place == "loop@again"
+    run.ok(Call())
+    run.ok(Return(False))
+    assert run.place == "loop@finish"
+    assert replay(run.machine, run.events) == run.configuration

@@ -148,14 +148,14 @@ def _past_fallback(
     here: Position, label: str, observed: Observed, learning: Learning
 ) -> str | None:
     """Behind the whole recipe, once an equivalent one is complete in this frame."""
-    done = [result for result in frame_results(here) if result.ok]
     for recipe in here.layout.function.fallbacks:
-        if not any(fits_result(here, act, observed) for act in recipe):
+        asked = [act for act in recipe if fits_result(here, act, observed)]
+        if not asked:
             continue
+        done = [result for result in frame_results(here) if result.ok]
         if all(any(fits_result(here, act, one) for one in done) for act in recipe):
-            for act in recipe:
-                if fits_result(here, act, observed):
-                    learning.learn_from_call(act, observed.arguments, here.layout)
+            for act in asked:
+                learning.learn_from_call(act, observed.arguments, here.layout)
             return here.layout.past_acting(label)
     return None
 
