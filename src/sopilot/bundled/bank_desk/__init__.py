@@ -1,0 +1,1 @@
+"""The desk of a retail bank: transfers, wires, disputes, accounts, overdrafts and cards."""

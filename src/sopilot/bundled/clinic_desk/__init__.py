@@ -1,0 +1,1 @@
+"""The front desk of a clinic: visits, refills, test results and specialists."""

@@ -1,0 +1,1 @@
+"""A company's IT desk: passwords, access, software and devices."""
