@@ -88,8 +88,11 @@ def verify_head(signed: SignedHead) -> bool:
     from cryptography.exceptions import InvalidSignature
 
     try:
-        public = ed25519.Ed25519PublicKey.from_public_bytes(bytes.fromhex(signed.key))
-        public.verify(bytes.fromhex(signed.signature), statement_bytes(signed.head, signed.at))
+        key, signature = bytes.fromhex(signed.key), bytes.fromhex(signed.signature)
+        if (key.hex(), signature.hex()) != (signed.key, signed.signature):
+            return False  # one spelling alone, so that no byte of a file can change unnoticed
+        public = ed25519.Ed25519PublicKey.from_public_bytes(key)
+        public.verify(signature, statement_bytes(signed.head, signed.at))
     except (InvalidSignature, ValueError):
         return False
     return True

@@ -137,7 +137,10 @@ def _read(text: str) -> tuple[TraceFile, TraceError | None]:
             elif signatures or payloads:
                 raise TraceError("an event stands behind the end of the trace")
             else:
-                events.append(decode_line(line))
+                event = decode_line(line)
+                if encode_line(event) != line:
+                    raise _unusual()
+                events.append(event)
         except TraceError as found:
             problem = TraceError(f"line {number}: {found}")
             break
@@ -170,7 +173,22 @@ def _object(line: str) -> dict[str, JSON]:
         value = json.loads(line)
     except (ValueError, RecursionError):
         raise TraceError("this is not a line of JSON") from None
-    return _mapping(value)
+    found = _mapping(value)
+    if not _is_canonical(found, line):
+        raise _unusual()
+    return found
+
+
+def _is_canonical(value: dict[str, JSON], line: str) -> bool:
+    try:
+        return _line(value) == line
+    except ValueError:  # not a finite number
+        return False
+
+
+def _unusual() -> TraceError:
+    """Every value has one spelling, so that no byte of a file can change unnoticed."""
+    return TraceError("this line is not spelled as it was written")
 
 
 def _mapping(value: JSON) -> dict[str, JSON]:

