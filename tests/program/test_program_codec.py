@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import textwrap
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,7 @@ from sopilot.program import (
     Literal,
     Program,
     Source,
+    codec,
     print_program,
     program_from_yaml,
     program_hash,
@@ -26,9 +28,20 @@ from sopilot.program import (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(programs())
 def test_reading_what_was_written_changes_nothing(program: Program) -> None:
+    _round_trip(program)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1500)
+@given(programs())
+def test_reading_what_was_written_changes_nothing_at_length(program: Program) -> None:
+    _round_trip(program)
+
+
+def _round_trip(program: Program) -> None:
     assert verify_program(program) == []
     text = program_to_yaml(program)
     again = program_from_yaml(text, "p.yaml")
@@ -86,7 +99,7 @@ def test_the_hash_is_of_the_bytes() -> None:
     assert len(program_hash(one)) == 64
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(programs(), st.integers(0, 2**32))
 def test_damaged_files_end_in_diagnostics(program: Program, seed: int) -> None:
     text = program_to_yaml(program)
@@ -109,11 +122,18 @@ def test_damaged_files_end_in_diagnostics(program: Program, seed: int) -> None:
     assert all(one.place.source == "p.yaml" for one in mistakes)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.text(max_size=80))
 def test_any_text_ends_in_diagnostics(text: str) -> None:
     with pytest.raises(UserMistake):
         program_from_yaml(text)
+
+
+def test_the_documented_example_is_a_program() -> None:
+    documented = textwrap.dedent((codec.__doc__ or "").split("::", 1)[1].split("``$name``")[0])
+    program = program_from_yaml(documented)
+    assert list(program.functions) == ["close_ticket", "ticket_open"]
+    assert program_from_yaml(program_to_yaml(program)) == program
 
 
 def test_yaml_tricks_are_refused_at_their_places() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from rendered_handbooks import handbooks
 
@@ -41,9 +42,20 @@ def test_counts_of_the_small_handbook() -> None:
     assert result.compared == len(LANGUAGES) * 3 * (11 + 9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=35)
 @given(handbooks())
 def test_renderings_of_any_handbook_correspond(handbook: Handbook) -> None:
+    _renderings_correspond(handbook)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1000)
+@given(handbooks())
+def test_renderings_of_any_handbook_correspond_at_length(handbook: Handbook) -> None:
+    _renderings_correspond(handbook)
+
+
+def _renderings_correspond(handbook: Handbook) -> None:
     program = compile_procedure(handbook, "goal").program
     procedure = handbook.procedures["goal"]
     assert correspondence(handbook, procedure, program).mismatches == ()
@@ -63,7 +75,7 @@ def test_renderings_of_any_handbook_correspond(handbook: Handbook) -> None:
         assert quoted & {sentence(handbook, leaf), other}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(handbooks())
 def test_recipes_are_appended_to_the_unmodified_text(handbook: Handbook) -> None:
     procedure = handbook.procedures["goal"]

@@ -133,7 +133,7 @@ def test_the_bound_is_tight() -> None:
     assert _worst(PROGRAM, "x" * 500, "en") >= frame_bound(PROGRAM) - 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(handbooks(), st.text(max_size=200), st.sampled_from(sorted(LANGUAGES)))
 def test_the_bound_holds_for_any_program_and_value(
     handbook: Handbook, value: str, language: str

@@ -20,6 +20,7 @@ from sopilot.program.model import (
     Fail,
     Function,
     Holds,
+    Option,
     Program,
     Return,
     Step,
@@ -31,8 +32,8 @@ from sopilot.program.scalars import (
     text_to_yaml,
 )
 
-Pairs = list[tuple[str, str]]
-"""Key → written value, in the order they are shown."""
+Parts = list[str]
+"""``key: value`` texts in the order they are shown, for a block or a flow mapping."""
 
 
 def program_to_yaml(program: Program) -> str:
@@ -44,7 +45,7 @@ def program_to_yaml(program: Program) -> str:
     ]
     if program.compiler:
         lines.append(f"compiler: {text_to_yaml(program.compiler)}")
-    named: Pairs = [
+    named = [
         ("handbook", source.handbook),
         ("procedure", source.procedure),
         ("sha256", source.sha256),
@@ -62,14 +63,14 @@ def program_to_yaml(program: Program) -> str:
     if program.guarded:
         lines.append("guarded:")
         for guarded in program.guarded:
-            pairs: Pairs = [("action", text_to_yaml(guarded.action))]
+            parts = [f"action: {text_to_yaml(guarded.action)}"]
             if guarded.roles:
-                pairs.append(("roles", _names(guarded.roles)))
+                parts.append(f"roles: {_names(guarded.roles)}")
             if guarded.needed:
-                pairs.append(("needed", repr(guarded.needed)))
+                parts.append(f"needed: {guarded.needed!r}")
             if guarded.expires_seconds is not None:
-                pairs.append(("expires_seconds", repr(guarded.expires_seconds)))
-            lines.append(f"  - {_flow(pairs)}")
+                parts.append(f"expires_seconds: {guarded.expires_seconds!r}")
+            lines.append(f"  - {_flow(parts)}")
     lines.append("functions:" if program.functions else "functions: {}")
     for name, function in program.functions.items():
         _write_function(name, function, lines)
@@ -92,15 +93,11 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
         if value is not None:
             lines.append(f"    {key}: {text_to_yaml(value)}")
     lines.append("    steps:" if function.steps else "    steps: []")
-    for step in function.steps:
-        prefix = "      - "
-        for key, value in step_pairs(step):
-            lines.append(f"{prefix}{key}: {value}")
-            prefix = "        "
+    lines += ["      - " + "\n        ".join(step_parts(step)) for step in function.steps]
     if function.fallbacks:
         lines.append("    fallbacks:")
         lines += [
-            "      - [" + ", ".join(_flow(step_pairs(act)) for act in acts) + "]"
+            "      - [" + ", ".join(_flow(step_parts(act)) for act in acts) + "]"
             for acts in function.fallbacks
         ]
     if function.notes:
@@ -108,61 +105,56 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
         lines += [f"      - {text_to_yaml(note)}" for note in function.notes]
 
 
-def step_pairs(step: Step) -> Pairs:
+def step_parts(step: Step) -> Parts:
     """A step as it is written: its label, what it is, then what it needs."""
-    pairs: Pairs = [("step", text_to_yaml(step.label))]
+    parts = [f"step: {text_to_yaml(step.label)}"]
     if isinstance(step, Check):
-        pairs.append(("call", text_to_yaml(step.function)))
-        _with(pairs, step.arguments)
-        pairs.append(("bind", text_to_yaml(step.slot)))
+        parts.append(f"call: {text_to_yaml(step.function)}")
+        _with(parts, step.arguments)
+        parts.append(f"bind: {text_to_yaml(step.slot)}")
         if not step.wanted:
-            pairs.append(("wanted", "false"))
-        _jump(pairs, "met", step.met)
-        _jump(pairs, "unmet", step.unmet)
-        _says(pairs, step.says)
+            parts.append("wanted: false")
+        _jump(parts, "met", step.met)
+        _jump(parts, "unmet", step.unmet)
+        _says(parts, step.says)
     elif isinstance(step, Act):
-        pairs.append(("act", text_to_yaml(step.action)))
-        _with(pairs, step.arguments)
+        parts.append(f"act: {text_to_yaml(step.action)}")
+        _with(parts, step.arguments)
         if step.goal:
-            pairs.append(("goal", "true"))
-        _says(pairs, step.says)
-        _jump(pairs, "next", step.next)
+            parts.append("goal: true")
+        _says(parts, step.says)
+        _jump(parts, "next", step.next)
     elif isinstance(step, Return):
-        pairs.append(("return", "null" if step.holds is None else condition_to_yaml(step.holds)))
-        _says(pairs, step.says)
+        value = "null" if step.holds is None else condition_to_yaml(step.holds)
+        parts.append(f"return: {value}")
+        _says(parts, step.says)
     elif isinstance(step, Branch):
-        pairs.append(("branch", condition_to_yaml(step.when)))
-        _jump(pairs, "then", step.then)
-        _jump(pairs, "otherwise", step.otherwise)
-    elif isinstance(step, Complete | Fail):
-        pairs.append((type(step).__name__.lower(), text_to_yaml(step.says)))
+        parts.append(f"branch: {condition_to_yaml(step.when)}")
+        _jump(parts, "then", step.then)
+        _jump(parts, "otherwise", step.otherwise)
+    elif isinstance(step, Complete):
+        parts.append(f"complete: {text_to_yaml(step.says)}")
+    elif isinstance(step, Fail):
+        parts.append(f"fail: {text_to_yaml(step.says)}")
     elif isinstance(step, Choose):
-        pairs.append(("choose", text_to_yaml(step.says)))
-        options = []
-        for option in step.options:
-            inner: Pairs = [
-                ("name", text_to_yaml(option.name)),
-                ("to", text_to_yaml(option.target)),
-            ]
-            _says(inner, option.says)
-            options.append(_flow(inner))
-        pairs.append(("options", "[" + ", ".join(options) + "]"))
+        parts.append(f"choose: {text_to_yaml(step.says)}")
+        parts.append("options: [" + ", ".join(map(_option, step.options)) + "]")
     elif isinstance(step, Ask):
-        pairs.append(("ask", _names(step.wants)))
-        _says(pairs, step.says)
-        _jump(pairs, "next", step.next)
+        parts.append(f"ask: {_names(step.wants)}")
+        _says(parts, step.says)
+        _jump(parts, "next", step.next)
     elif isinstance(step, Do):
-        pairs.append(("do", text_to_yaml(step.says)))
+        parts.append(f"do: {text_to_yaml(step.says)}")
         if step.uses:
-            pairs.append(("uses", _names(step.uses)))
-        _jump(pairs, "next", step.next)
+            parts.append(f"uses: {_names(step.uses)}")
+        _jump(parts, "next", step.next)
     elif isinstance(step, Emit):
-        pairs.append(("emit", text_to_yaml(step.artifact)))
-        _says(pairs, step.says)
+        parts.append(f"emit: {text_to_yaml(step.artifact)}")
+        _says(parts, step.says)
         if step.schema is not None:
-            pairs.append(("schema", json_to_yaml(step.schema)))
-        _jump(pairs, "next", step.next)
-    return pairs
+            parts.append(f"schema: {json_to_yaml(step.schema)}")
+        _jump(parts, "next", step.next)
+    return parts
 
 
 def condition_to_yaml(condition: Condition) -> str:
@@ -174,27 +166,31 @@ def condition_to_yaml(condition: Condition) -> str:
     return f"{{{word}: [" + ", ".join(map(condition_to_yaml, condition.conditions)) + "]}"
 
 
-def _with(pairs: Pairs, arguments: Arguments) -> None:
+def _option(option: Option) -> str:
+    parts = [f"name: {text_to_yaml(option.name)}", f"to: {text_to_yaml(option.target)}"]
+    _says(parts, option.says)
+    return _flow(parts)
+
+
+def _with(parts: Parts, arguments: Arguments) -> None:
     if arguments:
-        written = ", ".join(
-            f"{text_to_yaml(name)}: {argument_to_yaml(value)}" for name, value in arguments
-        )
-        pairs.append(("with", f"{{{written}}}"))
+        written = [f"{text_to_yaml(name)}: {argument_to_yaml(value)}" for name, value in arguments]
+        parts.append(f"with: {{{', '.join(written)}}}")
 
 
-def _jump(pairs: Pairs, key: str, target: str | None) -> None:
+def _jump(parts: Parts, key: str, target: str | None) -> None:
     if target is not None:
-        pairs.append((key, text_to_yaml(target)))
+        parts.append(f"{key}: {text_to_yaml(target)}")
 
 
-def _says(pairs: Pairs, says: str) -> None:
+def _says(parts: Parts, says: str) -> None:
     if says:
-        pairs.append(("says", text_to_yaml(says)))
+        parts.append(f"says: {text_to_yaml(says)}")
 
 
 def _names(names: Iterable[str]) -> str:
     return "[" + ", ".join(map(text_to_yaml, names)) + "]"
 
 
-def _flow(pairs: Pairs) -> str:
-    return "{" + ", ".join(f"{key}: {value}" for key, value in pairs) + "}"
+def _flow(parts: Parts) -> str:
+    return "{" + ", ".join(parts) + "}"

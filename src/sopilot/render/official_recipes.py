@@ -9,7 +9,7 @@ from sopilot.handbook.wording import fill
 from sopilot.render.official import render_official, requirements
 from sopilot.render.quoted import Rendered
 from sopilot.render.scaffold import words
-from sopilot.render.values import quote_value
+from sopilot.render.values import quote_literal
 
 
 def render_official_recipes(
@@ -55,6 +55,6 @@ def _call(call: ActionCall, predicate: Predicate) -> str:
         if isinstance(term, Name):
             value = term.name if term.name in predicate.parameters else f"?{term.name}"
         else:
-            value = quote_value(term.value, 400)
+            value = quote_literal(term.value)
         written.append(value if value == parameter else f"{parameter}={value}")
     return f"{call.action}({', '.join(written)})"

@@ -32,7 +32,7 @@ from sopilot.render.flat import reading_order
 from sopilot.render.quoted import Rendered, Writer
 from sopilot.render.scaffold import note, words
 from sopilot.render.steps import asked, is_demand
-from sopilot.render.values import quote_value
+from sopilot.render.values import quote_literal
 
 _TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "prose_rules"}
 
@@ -209,7 +209,7 @@ class _Prose:
 
     def _argument(self, argument: Argument) -> str:
         if isinstance(argument, Literal):
-            return quote_value(argument.value, 400)
+            return quote_literal(argument.value)
         if isinstance(argument, Unknown):
             return self._say("prose_unknown", name=argument.name)
         return argument.name

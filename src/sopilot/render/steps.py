@@ -27,7 +27,7 @@ from sopilot.program import (
 )
 from sopilot.render.quoted import Writer
 from sopilot.render.scaffold import note, words
-from sopilot.render.values import quote_value
+from sopilot.render.values import quote_literal
 
 INDENT = "    "
 """In front of what belongs to the step above it."""
@@ -44,7 +44,7 @@ def call_text(name: str, arguments: Arguments, table: Mapping[str, str]) -> str:
 
 def argument_text(argument: Argument, table: Mapping[str, str]) -> str:
     if isinstance(argument, Literal):
-        return quote_value(argument.value, 400)
+        return quote_literal(argument.value)
     if isinstance(argument, Unknown):
         return table["unknown"].format(name=argument.name)
     return argument.name

@@ -12,6 +12,7 @@ VALUE_BUDGET = 80
 """The most characters one value takes in a frame."""
 
 _CUT = "…"
+_NO_BUDGET = 1_000_000
 
 
 def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
@@ -30,6 +31,11 @@ def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
         return shown
     closing = '"' if isinstance(value, str) else ""
     return shown[: budget - len(_CUT) - len(closing)] + _CUT + closing
+
+
+def quote_literal(value: object) -> str:
+    """A constant of the program itself: quoted alike, never cut."""
+    return quote_value(value, _NO_BUDGET)
 
 
 def _visible(character: str) -> str:
