@@ -5,6 +5,9 @@ holds them, the YAML reader with positions, and the reference meaning of a
 tree. Pure. May import ``diagnostics`` only.
 """
 
+from sopilot.handbook.codec import handbook_hash, handbook_to_json
+from sopilot.handbook.format import format_handbook
+from sopilot.handbook.from_json import handbook_from_json
 from sopilot.handbook.meaning import meaning
 from sopilot.handbook.model import (
     Action,
@@ -16,8 +19,9 @@ from sopilot.handbook.model import (
     Procedure,
     Recipe,
 )
-from sopilot.handbook.reader import load_handbook, read_handbook
 from sopilot.handbook.obligations import obligations
+from sopilot.handbook.reader import load_handbook, read_handbook
+from sopilot.handbook.schema import handbook_schema, published_schema
 from sopilot.handbook.tree import (
     NOTHING,
     All,
@@ -45,6 +49,7 @@ from sopilot.handbook.verdict import (
     parse_verdict,
 )
 from sopilot.handbook.wording import placeholders, sentence
+from sopilot.handbook.writer import write_handbook
 
 __all__ = [
     "NOTHING",
@@ -69,7 +74,12 @@ __all__ = [
     "Tree",
     "VerdictError",
     "VerdictProblem",
+    "format_handbook",
     "free_names",
+    "handbook_from_json",
+    "handbook_hash",
+    "handbook_schema",
+    "handbook_to_json",
     "judge",
     "leaves",
     "load_handbook",
@@ -79,8 +89,10 @@ __all__ = [
     "obligations",
     "parse_verdict",
     "placeholders",
+    "published_schema",
     "read_handbook",
     "sentence",
     "substitute",
     "substitute_binding",
+    "write_handbook",
 ]

@@ -27,32 +27,31 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.is_empty
 
 
-def _joined(first: ScalarNode, last: ScalarNode, source: str) -> ScalarNode:
-    text = " ".join(source[first.start : last.end].split())
-    return replace(first, text=text, end=last.end)
+def _joined(first: ScalarNode, last: ScalarNode) -> ScalarNode:
+    return replace(first, text=f"{first.text}, {last.text}", end=last.end)
 
 
-def join_items(items: Sequence[Node], source: str) -> list[Node]:
+def join_items(items: Sequence[Node]) -> list[Node]:
     done: list[Node] = []
     for item in items:
         if done and _is_open(last := done[-1]) and _is_plain(item):
-            done[-1] = _joined(last, item, source)
+            done[-1] = _joined(last, item)
         else:
             done.append(item)
     return done
 
 
-def join_pairs(pairs: Sequence[tuple[Node, Node]], source: str) -> list[tuple[Node, Node]]:
+def join_pairs(pairs: Sequence[tuple[Node, Node]]) -> list[tuple[Node, Node]]:
     """The same for a mapping in braces, where the pieces look like keys without a value."""
     done: list[tuple[Node, Node]] = []
     for key, value in pairs:
         if done and _is_plain(key):
             before, held = done[-1]
             if _is_open(before) and _is_empty(held):
-                done[-1] = (_joined(before, key, source), value)
+                done[-1] = (_joined(before, key), value)
                 continue
             if _is_open(held) and _is_empty(value):
-                done[-1] = (before, _joined(held, key, source))
+                done[-1] = (before, _joined(held, key))
                 continue
         done.append((key, value))
     return done

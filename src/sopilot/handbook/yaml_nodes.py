@@ -58,7 +58,7 @@ def parse_nodes(text: str, report: Report) -> Node | None:
         report.error("control-character", message, spot_of(text, bad.start()))
         return None
     try:
-        return _build(text, yaml.parse(text, Loader=LOADER), report)
+        return _build(yaml.parse(text, Loader=LOADER), report)
     except yaml.MarkedYAMLError as error:
         _report_syntax(error, text, report)
     except yaml.YAMLError as error:
@@ -66,14 +66,14 @@ def parse_nodes(text: str, report: Report) -> Node | None:
     return None
 
 
-def _build(text: str, events: Iterator[Any], report: Report) -> Node | None:
+def _build(events: Iterator[Any], report: Report) -> Node | None:
     open_nodes: list[_Open] = []
     root: Node | None = None
     documents = 0
     event: Any
     for event in events:
         node: Node
-        mark = event.start_mark
+        mark, after = event.start_mark, event.end_mark
         if isinstance(event, yaml.NodeEvent):
             spot = Spot(mark.line + 1, mark.column + 1)
             _refuse_references(event, spot, report)
@@ -82,7 +82,7 @@ def _build(text: str, events: Iterator[Any], report: Report) -> Node | None:
             if _SURROGATE.search(event.value):  # only an escape can bring one in
                 message = "an escape names half a character, which is not valid Unicode"
                 report.error("control-character", message, spot)
-            start, end = mark.index, event.end_mark.index
+            start, end = mark.index, after.index
             node = ScalarNode(event.value, style, spot.line, spot.column, start, end)
         elif isinstance(event, yaml.AliasEvent):
             node = ScalarNode("", "", spot.line, spot.column, mark.index, mark.index)
@@ -94,7 +94,7 @@ def _build(text: str, events: Iterator[Any], report: Report) -> Node | None:
             open_nodes.append(_Open(is_map, bool(event.flow_style), spot.line, spot.column))
             continue
         elif isinstance(event, yaml.CollectionEndEvent):
-            node = _close(open_nodes.pop(), text, report)
+            node = _close(open_nodes.pop(), report)
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -128,14 +128,14 @@ def _refuse_references(event: Any, spot: Spot, report: Report) -> None:
         report.error("yaml-tag", f"the tag `{shown}` is not allowed", spot)
 
 
-def _close(opened: _Open, text: str, report: Report) -> Node:
+def _close(opened: _Open, report: Report) -> Node:
     if not opened.is_map:
-        items = join_items(opened.children, text) if opened.flow else opened.children
+        items = join_items(opened.children) if opened.flow else opened.children
         return ListNode(tuple(items), opened.line, opened.column)
     children = opened.children
     flat = list(zip(children[::2], children[1::2], strict=True))
     if opened.flow:
-        flat = join_pairs(flat, text)
+        flat = join_pairs(flat)
     pairs: dict[str, tuple[ScalarNode, Node]] = {}
     for key, value in flat:
         if not isinstance(key, ScalarNode):
