@@ -229,3 +229,13 @@ def test_benjamini_hochberg_by_hand() -> None:
         benjamini_hochberg([math.nan])
     with pytest.raises(UserMistake, match="q must"):
         benjamini_hochberg([0.1], q=0.0)
+
+
+def test_bootstrap_takes_both_percentiles_of_the_resampled_means() -> None:
+    # The mean of 100 values, half 0 and half 1, has a standard error of 0.05.
+    units = [(place % 2, 1) for place in range(100)]
+    found = bootstrap_interval(units, lambda sums: sums[0] / sums[1], draws=4_000, seed=3)
+    assert isinstance(found, BootstrapInterval)
+    assert found.interval.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
+    assert found.interval.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
+    assert (found.units, found.draws, found.skipped) == (100, 4_000, 0)
