@@ -66,9 +66,7 @@ class Desk:
 
     def causes(self, task: Task) -> tuple[str, ...]:
         """The predicates that a refusal may name."""
-        return failing_causes(
-            self.handbook.procedures[task.goal].requires, self.leaf_truth(task)
-        )
+        return failing_causes(self.handbook.procedures[task.goal].requires, self.leaf_truth(task))
 
     def judge(
         self,

@@ -20,6 +20,7 @@ from sopilot.handbook import (
     First,
     Handbook,
     Leaf,
+    Name,
     Tree,
     leaves,
     meaning,
@@ -124,6 +125,7 @@ class Evidence:
         self._handbook = handbook
         self._task = task
         self._calls = [call for call in calls if call.result.ok]
+        self._attempted = {call.name for call in calls}
         self._told = [value for value in task.knows.values() if not isinstance(value, dict | list)]
 
     def missing(self, tree: Tree, truth: LeafTruth) -> tuple[Leaf, ...]:
@@ -149,13 +151,15 @@ class Evidence:
             return True
         values = resolve(leaf.arguments, self._task.arguments)
         if predicate.established_by is not None:
-            # A gate that cannot be opened leaves nothing to call.
-            return self._made(predicate.established_by, values) or not truth(
-                leaf.predicate, leaf.arguments
-            )
-        return any(
-            all(self._made(step, values) for step in recipe) for recipe in predicate.recipes
-        )
+            if truth(leaf.predicate, leaf.arguments):
+                return self._made(predicate.established_by, values)
+            return self._tried(predicate.established_by, values)
+        return any(all(self._made(step, values) for step in recipe) for recipe in predicate.recipes)
+
+    def _tried(self, gate: ActionCall, values: Mapping[str, JSON]) -> bool:
+        """A customer who cannot tell what the gate asks for leaves nothing to try."""
+        asked = {term.name for _, term in gate.arguments if isinstance(term, Name)}
+        return not asked <= {*values, *self._task.knows} or gate.action in self._attempted
 
     def _made(self, step: ActionCall, values: Mapping[str, JSON]) -> bool:
         for position, call in enumerate(self._calls):

@@ -8,6 +8,11 @@ from enum import StrEnum
 
 import yaml
 
+try:
+    from yaml import CSafeLoader as _Loader
+except ImportError:  # PyYAML without its C part
+    from yaml import SafeLoader as _Loader  # type: ignore[assignment]
+
 from sopilot.bundled.simulator import State
 from sopilot.diagnostics import InternalBug
 from sopilot.session.protocols import JSON
@@ -51,7 +56,7 @@ class Task:
 
 
 def read_state(text: str) -> State:
-    state = yaml.safe_load(text)
+    state = yaml.load(text, Loader=_Loader)
     if not isinstance(state, dict):
         raise InternalBug("a bundled state is not a mapping")
     return state
@@ -71,7 +76,7 @@ def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
 
 def read_tasks(desk: str, text: str) -> tuple[Task, ...]:
     """The tasks of a desk's file: ``people`` (what each can tell) and ``tasks``."""
-    document = yaml.safe_load(text)
+    document = yaml.load(text, Loader=_Loader)
     people: Mapping[str, Mapping[str, JSON]] = document["people"]
     tasks = tuple(_task(desk, entry, people) for entry in document["tasks"])
     if len({task.id for task in tasks}) != len(tasks):
@@ -80,8 +85,21 @@ def read_tasks(desk: str, text: str) -> tuple[Task, ...]:
 
 
 _KEYS = frozenset(
-    "id goal who arguments request knows expected follow_ups late opening_goal approvers tags "
-    "state".split()
+    {
+        "id",
+        "goal",
+        "who",
+        "arguments",
+        "request",
+        "knows",
+        "expected",
+        "follow_ups",
+        "late",
+        "opening_goal",
+        "approvers",
+        "tags",
+        "state",
+    }
 )
 
 

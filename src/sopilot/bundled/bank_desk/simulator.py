@@ -99,9 +99,7 @@ def transfer(state: State, username: str, to: str, amount: int) -> ToolResult:
         return refuse("the amount must be positive")
     accounts[username]["balance"] -= amount
     accounts[to]["balance"] += amount
-    state["transfers"].append(
-        {"day": state["today"], "from": username, "to": to, "amount": amount}
-    )
+    state["transfers"].append({"day": state["today"], "from": username, "to": to, "amount": amount})
     return answer(moved=amount, to=to)
 
 

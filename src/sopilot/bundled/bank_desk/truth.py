@@ -81,9 +81,7 @@ def purpose_plausible(state: State, knows: Knows, purpose: str) -> bool:
     return PURPOSE_IS_CONCRETE[purpose]
 
 
-def payment_recent(
-    state: State, knows: Knows, username: str, payment_id: str, window: int
-) -> bool:
+def payment_recent(state: State, knows: Knows, username: str, payment_id: str, window: int) -> bool:
     payment = _payment(state, username, payment_id)
     return payment is not None and bool(payment["age_days"] <= window)
 

@@ -54,9 +54,7 @@ def read_appointment(state: State, appointment_id: str) -> ToolResult:
     if appointment is None:
         return answer(found=False, appointment_id=appointment_id)
     hours_ahead = _hours_ahead(state, appointment["day"], appointment["hour"])
-    return answer(
-        found=True, appointment_id=appointment_id, hours_ahead=hours_ahead, **appointment
-    )
+    return answer(found=True, appointment_id=appointment_id, hours_ahead=hours_ahead, **appointment)
 
 
 def read_chart(state: State, patient_id: str) -> ToolResult:

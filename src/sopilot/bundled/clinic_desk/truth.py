@@ -60,7 +60,7 @@ def slot_free(state: State, knows: Knows, calendar: str, day: str, hour: int) ->
 
 def insured(state: State, knows: Knows, patient_id: str, service: str) -> bool:
     insurance = state["insurance"].get(patient_id)
-    return insurance is not None and insurance["active"] and service in insurance["covers"]
+    return insurance is not None and bool(insurance["active"]) and service in insurance["covers"]
 
 
 def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
@@ -99,9 +99,7 @@ def refills_left(state: State, knows: Knows, patient_id: str, medicine: str) -> 
     return found is not None and bool(found["refills_left"] > 0)
 
 
-def due_for_refill(
-    state: State, knows: Knows, patient_id: str, medicine: str, days: int
-) -> bool:
+def due_for_refill(state: State, knows: Knows, patient_id: str, medicine: str, days: int) -> bool:
     found = _prescription(state, patient_id, medicine)
     return found is not None and bool(found["days_since_fill"] >= days)
 
