@@ -5,7 +5,7 @@ from __future__ import annotations
 from vm_programs import PROGRAMS
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.vm import Bound, Call, Return, SelectBranch, Start
+from sopilot.vm import BindEvidence, Bound, Call, Return, SelectBranch, Start
 
 
 def bound(run: Run) -> Bound:
@@ -82,3 +82,24 @@ def test_success_of_a_goal_makes_evidence_stale() -> None:
 def test_no_evidence_is_available_without_a_rule() -> None:
     run = decided()
     assert run.machine.available_evidence(run.configuration) == ()
+
+
+def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:
+    run = in_rule()
+    stale = run.tool("read_balance", username="bob")
+    run.ok(Return(True))
+    run.ok(Call())
+    run.tool("transfer", **ARGUMENTS)
+    assert run.no(BindEvidence(stale)) == "stale-result"
+    fresh = in_rule()
+    seqs = [
+        fresh.tool("read_balance", ok=ok, username=who)
+        for ok, who in ((False, "bob"), (True, "eve"), (True, "bob"))
+    ]
+    fresh.ok(Return(True))
+    fresh.ok(Call())
+    assert fresh.no(BindEvidence(seqs[0])) == "stale-result"
+    assert fresh.no(BindEvidence(seqs[1])) == "other-call"
+    assert fresh.no(BindEvidence(1)) == "no-such-result"
+    fresh.ok(BindEvidence(seqs[2]))
+    assert fresh.place.endswith("overdraft@limit")

@@ -173,6 +173,9 @@ def test_a_result_for_a_frame_that_is_gone_moves_nothing() -> None:
     event = run.ok(DomainResult("late", True)).events[0]
     assert event.payload["moved"] is None
     assert run.place.endswith("overdraft@read")
+    # It came in this frame's time, but the call was another frame's.
+    returned = run.ok(Return(True)).events[0]
+    assert returned.payload["bound"]["evidence"] == []
 
 
 def test_limits_are_answers() -> None:

@@ -80,3 +80,17 @@ def test_calls_outside_of_a_process_are_recorded_as_such() -> None:
         ("domain_call", None, ""),
         ("domain_result", None, ""),
     ]
+
+
+def test_a_gate_without_its_values_is_not_taken_for_established() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"amount": 100}))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Return())
+    assert run.place == "transfer@login_again"

@@ -7,6 +7,7 @@ from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.program.model import Check, Function, Kind
 from sopilot.program.model import Complete as CompleteStep
+from sopilot.program.model import Fail as FailStep
 from sopilot.program.model import Return as ReturnStep
 from sopilot.vm import (
     Call,
@@ -143,3 +144,20 @@ def test_a_loop_of_bound_checks_stops_after_one_round() -> None:
     run.ok(Return(False))
     assert run.place == "loop@finish"
     assert replay(run.machine, run.events) == run.configuration
+
+
+def test_a_check_goes_on_by_the_truth_it_wants() -> None:
+    rule = Function("frozen", Kind.RULE, (), (ReturnStep("judge"),), predicate="frozen")
+    for wanted in (True, False):
+        steps = (
+            Check("ask", "frozen", (), "frozen", wanted, "finish", "refuse"),
+            CompleteStep("finish"),
+            FailStep("refuse"),
+        )
+        for holds in (True, False):
+            main = Function("main", Kind.PROCESS, (), steps)
+            run = Run({"main": program("main", main, rule)})
+            run.ok(Start("main"))
+            run.ok(Call())
+            run.ok(Return(holds))
+            assert run.place == ("main@finish" if holds == wanted else "main@refuse")

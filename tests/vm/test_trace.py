@@ -175,6 +175,8 @@ def test_large_fields_become_references_and_come_back() -> None:
     assert redact(small, limit=100, names=frozenset({"value"})) == (small, {})
     assert restore(small, values) == result
     assert restore(small, {}) == small
+    salted, _ = redact(result, limit=100, salt=b"pepper")
+    assert salted.payload["value"] != small.payload["value"]
 
 
 def test_withheld_arguments_cannot_be_replayed_and_it_says_so() -> None:
