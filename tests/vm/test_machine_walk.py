@@ -161,3 +161,21 @@ def test_a_check_goes_on_by_the_truth_it_wants() -> None:
             run.ok(Call())
             run.ok(Return(holds))
             assert run.place == ("main@finish" if holds == wanted else "main@refuse")
+
+
+def test_a_reused_result_serves_both_polarities() -> None:
+    rule = Function("frozen", Kind.RULE, (), (ReturnStep("judge"),), predicate="frozen")
+    steps = (
+        Check("first", "frozen", (), "frozen", True, "second", "second"),
+        Check("second", "frozen", (), "frozen", False, "finish", "refuse"),
+        CompleteStep("finish"),
+        FailStep("refuse"),
+    )
+    for holds, place in ((True, "main@refuse"), (False, "main@finish")):
+        main = Function("main", Kind.PROCESS, (), steps)
+        run = Run({"main": program("main", main, rule)})
+        run.ok(Start("main"))
+        run.ok(Call())
+        run.ok(Return(holds))
+        assert run.place == place
+        assert run.events[-1].payload["producer"] == run.events[-2].seq
