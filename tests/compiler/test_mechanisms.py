@@ -6,10 +6,11 @@ import os
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 
-from sopilot.compiler import compile_procedure
+from sopilot.compiler import Compiler, compile_procedure
 from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.compiler.gates import TEMPLATES
 from sopilot.diagnostics import UserMistake
@@ -30,6 +31,7 @@ from sopilot.handbook import (
     Tree,
 )
 from sopilot.program import Act, Branch, Check, Kind, Literal, Local, Program, Return, Unknown
+from sopilot.render import render_flat
 
 USER = (("user", Name("user")),)
 
@@ -250,3 +252,21 @@ def test_requirement_of_a_verifier_that_is_no_gate_is_reported_not_hoisted() -> 
     result = compile_procedure(book, "goal")
     assert checks(result.program) == ["a", "c"]
     assert result.explanation.unchecked == (("look", leaf("b")),)
+
+
+def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
+    book = handbook(leaf("a"))
+    compiler = Compiler(book.actions, book.predicates)
+    texts = []
+    for limit in (500, 500.0, True, 1):
+        own = replace(book, parameters={"limit": limit})
+        program = compiler.compile(own, own.procedures["goal"]).program
+        step = program.functions["goal"].steps[0]
+        assert isinstance(step, Check)
+        texts.append((step.says, render_flat(program).text.count(f"under {limit}.")))
+    assert texts == [
+        ("a of user under 500.", 2),
+        ("a of user under 500.0.", 2),
+        ("a of user under True.", 2),
+        ("a of user under 1.", 2),
+    ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from sopilot.handbook import Handbook, Leaf, Predicate, Scalar, sentence
+from sopilot.handbook import Handbook, Leaf, Predicate, sentence
 from sopilot.handbook.wording import negative, placeholders
 from sopilot.program.model import Check, Function, Step
 
@@ -75,8 +75,8 @@ class Wording:
             named = tuple(name for name in placeholders(template) if name not in own)
             self._named[leaf] = named
         constants = handbook.parameters
-        values: tuple[Scalar, ...] = tuple([constants.get(name) for name in named])
-        key = (leaf, *values)
+        # As text: 500 and 500.0 are equal numbers and different words.
+        key = (leaf, *[str(constants.get(name)) for name in named])
         says = self._sentences.get(key)
         if says is None:
             says = self._sentences[key] = sentence(handbook, leaf)

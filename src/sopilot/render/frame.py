@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-from sopilot.handbook.wording import fill
+from sopilot.handbook.wording import fill, placeholders
 from sopilot.program import (
     Act,
     Ask,
@@ -57,9 +57,7 @@ class Result(Protocol):
 
 def render_function(function: Function, program: Program, language: str = "en") -> str:
     """The text of a function that does not depend on a run."""
-    writer = Writer()
-    write_function(writer, function, program, language)
-    return writer.finish().text
+    return rendered_function(function, program, language).text
 
 
 def render_frame(
@@ -116,10 +114,24 @@ def purpose(function: Function, program: Program, language: str) -> str:
     return words(language)[key].format(says=fill(function.says, names))
 
 
+_KEPT_AT_MOST: Final = 8_192
+_kept: dict[tuple[object, ...], tuple[Function, Rendered]] = {}
+
+
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
-    writer = Writer()
-    write_function(writer, function, program, language)
-    return writer.finish()
+    """The function's text and quotations. Programs share functions, so texts are kept by
+    the function's identity (the entry holds it alive) and the constants it names."""
+    named = placeholders(function.says) if function.predicate is not None else ()
+    # As text: 500 and 500.0 are equal numbers and different words.
+    key = (id(function), language, *[str(program.constants.get(name)) for name in named])
+    kept = _kept.get(key)
+    if kept is None:
+        writer = Writer()
+        write_function(writer, function, program, language)
+        if len(_kept) >= _KEPT_AT_MOST:
+            _kept.clear()
+        kept = _kept[key] = (function, writer.finish())
+    return kept[1]
 
 
 def shown_slots(function: Function) -> tuple[str, ...]:

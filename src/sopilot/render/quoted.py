@@ -44,5 +44,14 @@ class Writer:
         self.write(sentence)
         self._quotes.append(Quote(start, self._length, sentence, owner))
 
+    def include(self, rendered: Rendered) -> None:
+        """Text that was rendered before, with its quotations."""
+        start = self._length
+        self.write(rendered.text)
+        self._quotes.extend(
+            Quote(start + quote.start, start + quote.end, quote.sentence, quote.owner)
+            for quote in rendered.quotes
+        )
+
     def finish(self) -> Rendered:
         return Rendered("".join(self._parts), tuple(self._quotes))
