@@ -112,7 +112,7 @@ def test_a_released_lease_writes_nothing_more(open_store: StoreFactory) -> None:
         with pytest.raises(LeaseLost):
             await store.append(lease, Batch(head, events(head, {})), **LEASE)
         assert (await store.record("s")).owner == ""
-        assert (await store.acquire("s", owner="next", **LEASE)).token > lease.token
+        assert (await store.acquire("s", owner="next", now=100.0, lease_seconds=10.0)).token > lease.token
 
     run(open_store, case)
 
@@ -201,7 +201,7 @@ def test_unknown_and_repeated_names_are_typed_errors(open_store: StoreFactory) -
             store.events("nope"),
             store.payloads("nope"),
             store.signatures("nope"),
-            store.acquire("nope", owner="o", **LEASE),
+            store.acquire("nope", owner="o", now=100.0, lease_seconds=10.0),
         ):
             with pytest.raises(UnknownSession):
                 await action
@@ -218,7 +218,7 @@ def test_of_many_who_want_it_one_gets_it(open_store: StoreFactory) -> None:
 
         async def attempt(handle: Store, name: str) -> bool:
             try:
-                await handle.acquire("s", owner=name, **LEASE)
+                await handle.acquire("s", owner=name, now=100.0, lease_seconds=10.0)
             except LeaseHeld:
                 return False
             return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from sopilot.diagnostics import Diagnostic, UserMistake
@@ -69,9 +69,8 @@ class PostgresServer:
         psycopg = _psycopg()
         async with self._lock:
             try:
-                connection = await self._connected()
-                async with connection.transaction():
-                    yield connection
+                async with AsyncExitStack() as stack:
+                    yield await self._begin(stack)
             except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
                 await self._drop()
                 raise StoreUnavailable(
@@ -79,6 +78,21 @@ class PostgresServer:
                 ) from problem
             except psycopg.Error as problem:
                 raise StoreUnavailable(f"PostgreSQL refused: {_first_line(problem)}") from problem
+
+    async def _begin(self, stack: AsyncExitStack) -> AsyncConnection:
+        """A connection that died while idle is replaced: nothing of ours was lost with it."""
+        psycopg = _psycopg()
+        fresh = self._connection is None
+        connection = await self._connected()
+        try:
+            await stack.enter_async_context(connection.transaction())
+        except psycopg.OperationalError:
+            if fresh:
+                raise
+            await self._drop()
+            connection = await self._connected()
+            await stack.enter_async_context(connection.transaction())
+        return connection
 
     async def close(self) -> None:
         async with self._lock:

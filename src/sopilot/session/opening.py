@@ -71,9 +71,7 @@ async def open_session(
     loaded = await load(store, new.id, known=own)
     session = Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
     async with session.writing():
-        # The trace itself says what it is about, so that a header cannot be swapped.
-        about = {name: metadata[name] for name in ("programs", *ABOUT)}
-        await session.step(Note(OPENED, about))
+        await _note_opening(session)
     return session
 
 
@@ -100,6 +98,8 @@ async def resume_session(
     )  # fmt: skip
     try:
         async with session.writing():
+            if not session.events:
+                await _note_opening(session)
             await session.settle()
             await note_unknown_outcomes(session)
             if programs is not None:
@@ -141,6 +141,13 @@ async def attach_session(
             await store.release(lease)
         raise
     return Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
+
+
+async def _note_opening(session: Session) -> None:
+    """The trace itself says what it is about, so that a header cannot be swapped."""
+    await session.step(
+        Note(OPENED, {name: session.metadata.get(name) for name in ("programs", *ABOUT)})
+    )
 
 
 async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:

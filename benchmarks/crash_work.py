@@ -1,0 +1,193 @@
+"""What the crash campaigns run and how they judge what a crash left behind."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from counter_desk import COUNTER, ERRANDS, next_move
+from sopilot.session import Session, Settings, Store, ToolResult, ToolSchema
+from sopilot.vm import JSON, Configuration, SealedEvent, Start, TraceError, replay, verify_chain
+
+IRREVERSIBLE = "transfer"
+SETTINGS = Settings(lease_seconds=3600.0)
+LONGEST = 60
+"""Events after which a session starts no new errand."""
+
+
+class JournalTools:
+    """Carries an irreversible call out by writing it to a journal, as another system would."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = os.open(journal, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if name == IRREVERSIBLE:
+            os.write(self._journal, f"{key}\n".encode())
+        return ToolResult(True, {"balance": 1000} if name == "read_balance" else {"done": name})
+
+
+async def one_move(session: Session, source: random.Random) -> bool:
+    """One operation of a run; ``False`` when the session is finished."""
+    if session.retryable:
+        await session.retry(session.retryable[0])
+        return True
+    if session.unknown_outcomes:
+        # An operator settles it; the run itself must not make the call again.
+        await session.settle_outcome(session.unknown_outcomes[0], ok=True, by="operator")
+        return True
+    move = next_move(session.machine, session.configuration)
+    if move is None:
+        if len(session.events) > LONGEST:
+            return False
+        goal = source.choice((IRREVERSIBLE, "rename"))
+        await session.operate(Start(goal, ERRANDS[goal]))
+    elif isinstance(move, tuple):
+        await session.call_tool(move[0], move[1], "c")
+    else:
+        await session.operate(move)
+    return True
+
+
+def digest(configuration: Configuration) -> str:
+    """The whole configuration in sixteen characters: two cursors never share it."""
+    return hashlib.sha256(repr(configuration).encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What a session was told to be durable, and where it stood then."""
+
+    session_id: str
+    seq: int
+    hash: str
+    digest: str
+
+    @classmethod
+    def of(cls, session: Session) -> Acknowledged:
+        return cls(session.id, session.head.seq, session.head.hash, digest(session.configuration))
+
+    def line(self) -> bytes:
+        return f"{self.session_id} {self.seq} {self.hash} {self.digest}\n".encode()
+
+
+@dataclass
+class Tally:
+    crashes: int = 0
+    acknowledged: int = 0
+    events: int = 0
+    sessions: int = 0
+    unknown_outcomes: int = 0
+    irreversible_calls: int = 0
+    checks: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**vars(self), "faults": self.faults[:20], "fault_count": len(self.faults)}
+
+
+class Judge:
+    """Remembers what was acknowledged and holds the store against it."""
+
+    def __init__(self, store: Store, journal: Path) -> None:
+        self._store = store
+        self._journal = journal
+        self._acknowledged: dict[str, dict[int, tuple[str, str]]] = {}
+        self._seen: dict[str, list[SealedEvent]] = {}
+        self.tally = Tally()
+
+    def heard(self, one: Acknowledged) -> None:
+        known = self._acknowledged.setdefault(one.session_id, {})
+        known[one.seq] = (one.hash, one.digest)
+        self.tally.acknowledged += 1
+
+    async def check(self) -> None:
+        """Every session that was heard of since the last check."""
+        self.tally.checks += 1
+        touched, self._acknowledged = self._acknowledged, {}
+        journal = Counter(self._journal.read_text().split()) if self._journal.exists() else {}
+        for session_id, known in touched.items():
+            await self._check_session(session_id, known, journal)
+        repeated = [key for key, times in journal.items() if times > 1]
+        if repeated:
+            self.tally.faults.append(f"carried out twice: {repeated[:3]}")
+
+    async def _check_session(
+        self, session_id: str, known: Mapping[int, tuple[str, str]], journal: Mapping[str, int]
+    ) -> None:
+        faults = self.tally.faults
+        events = await self._store.events(session_id)
+        earlier = self._seen.get(session_id, [])
+        if events[: len(earlier)] != earlier:
+            faults.append(f"{session_id}: the trace was forked")
+        self._seen[session_id] = events
+        broken = verify_chain(events, session_id=session_id)
+        if broken is not None:
+            faults.append(f"{session_id}: chain broken at {broken}")
+            return
+        known = {seq: told for seq, told in known.items() if seq >= 0}
+        for seq, (sealed, _) in known.items():
+            if seq >= len(events):
+                faults.append(f"{session_id}: acknowledged event {seq} lost")
+            elif events[seq].hash != sealed:
+                faults.append(f"{session_id}: acknowledged event {seq} replaced")
+        if not known:
+            return
+        last = max(known)
+        machine = COUNTER.machine(SETTINGS.limits)
+        try:
+            replay(machine, events)
+            stood = replay(machine, events[: last + 1])
+        except TraceError as problem:
+            faults.append(f"{session_id}: does not replay: {problem}")
+            return
+        if digest(stood) != known[last][1]:
+            faults.append(f"{session_id}: another cursor at event {last}")
+        self._check_calls(session_id, events, journal)
+
+    def _check_calls(
+        self, session_id: str, events: Sequence[SealedEvent], journal: Mapping[str, int]
+    ) -> None:
+        made: Counter[str | None] = Counter()
+        keys = set()
+        for sealed in events:
+            event = sealed.event
+            if event.kind == "domain_call" and event.payload["action"] == IRREVERSIBLE:
+                made[event.process] += 1
+                keys.add(f"{session_id}:{event.payload['call_id']}")
+        if any(times > 1 for times in made.values()):
+            self.tally.faults.append(f"{session_id}: an irreversible call was made again")
+        unrecorded = [
+            key for key in journal if key.startswith(f"{session_id}:") and key not in keys
+        ]
+        if unrecorded:
+            self.tally.faults.append(f"{session_id}: carried out before it was recorded")
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    def finish(self) -> Tally:
+        tally = self.tally
+        tally.sessions = len(self._seen)
+        tally.events = sum(len(events) for events in self._seen.values())
+        tally.unknown_outcomes = sum(
+            sealed.event.payload.get("name") == "outcome_unknown"
+            for events in self._seen.values()
+            for sealed in events
+        )
+        if self._journal.exists():
+            tally.irreversible_calls = len(self._journal.read_text().split())
+        return tally
