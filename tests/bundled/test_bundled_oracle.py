@@ -97,6 +97,18 @@ def test_every_option_of_an_any_must_be_checked() -> None:
     assert "`overdraft_covers(username, amount)` was not verified before the goal" in missing
 
 
+def test_a_refusal_by_an_any_needs_every_option_checked() -> None:
+    task = BANK.task("transfer-beyond-overdraft")
+    world = BANK.make_tools(task)
+    do(world, "login", {"username": "anna", "password": "heron-42"})
+    do(world, "read_ledger", {})
+    assert judged(BANK, task, world).reasons == (
+        "refused without evidence about `overdraft_covers(username, amount)`",
+    )
+    do(world, "read_balance", {"username": "anna"})
+    assert judged(BANK, task, world).passed
+
+
 def test_a_first_may_stop_at_its_first_success() -> None:
     task = BANK.task("overdraft-good-score")
     world = served(BANK, task)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sopilot.bundled import Desk, Simulator, bundled_names, load_desk
 from sopilot.bundled.task import merged
 from sopilot.handbook import leaves
+from sopilot.session.protocols import ToolResult
 
 DESKS = [load_desk(name) for name in bundled_names()]
 every_desk = pytest.mark.parametrize("desk", DESKS, ids=lambda desk: desk.name)
@@ -184,6 +185,17 @@ def test_bad_arguments_are_answered(desk: Desk) -> None:
 def test_a_flag_is_not_a_number() -> None:
     bank = world("bank-desk")
     assert "of type integer" in error(bank, "transfer", username="anna", to="ben", amount=True)
+
+
+def test_a_tool_that_refuses_halfway_leaves_no_trace() -> None:
+    def transfer(state: dict[str, Any], username: str, to: str, amount: int) -> ToolResult:
+        state["accounts"][username]["balance"] -= amount
+        return ToolResult(False, {"error": f"the line to {to} broke"})
+
+    desk = load_desk("bank-desk")
+    handlers = {**desk.handlers, "transfer": transfer}
+    bank = Simulator(desk.handbook.actions, handlers, desk.base_state)
+    assert "broke" in error(bank, "transfer", username="anna", to="ben", amount=5)
 
 
 def test_a_repeated_key_is_not_carried_out_twice() -> None:

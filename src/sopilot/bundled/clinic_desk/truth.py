@@ -60,7 +60,7 @@ def slot_free(state: State, knows: Knows, calendar: str, day: str, hour: int) ->
 
 def insured(state: State, knows: Knows, patient_id: str, service: str) -> bool:
     insurance = state["insurance"].get(patient_id)
-    return insurance is not None and bool(insurance["active"]) and service in insurance["covers"]
+    return insurance is not None and bool(insurance["active"] and service in insurance["covers"])
 
 
 def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
