@@ -14,7 +14,9 @@ from typing import Any
 import yaml
 
 from sopilot.diagnostics import InternalBug, UserMistake
+from sopilot.handbook.fields import wrong
 from sopilot.handbook.layout import Layout, Line
+from sopilot.handbook.nodes import MapNode
 from sopilot.handbook.report import Report
 from sopilot.handbook.yaml_nodes import LOADER, parse_nodes
 
@@ -27,14 +29,20 @@ def format_handbook(text: str, source: str = "<input>") -> str:
     A file with line breaks other than LF and CRLF is returned as it is.
     """
     report = Report(source)
-    parse_nodes(text, report)
+    root = parse_nodes(text, report)
+    if root is not None and not isinstance(root, MapNode):
+        wrong(report, root, "a handbook", "a mapping")
     if report.failed:
         raise UserMistake(report.diagnostics())
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if _EXOTIC_BREAK.search(text):
         return text
     formatted = _assemble(Layout(text).lines())
-    if _content(formatted) != _content(text):
+    try:
+        same = _content(formatted) == _content(text)
+    except yaml.YAMLError:
+        same = False
+    if not same:
         raise InternalBug(f"formatting `{source}` would change what it says")
     return formatted
 

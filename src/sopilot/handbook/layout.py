@@ -102,7 +102,11 @@ class Layout:
         end = token.end_mark.line + (1 if token.end_mark.column else 0)
         end = min(end, len(self._lines))
         if not keeps:
+            # Spaces beyond the content's indentation are content, even on the last lines.
+            margin = top.old + 1 if top else 0
             while end > first + 1 and not self._lines[end - 1].strip(" "):
+                if len(self._lines[end - 1]) > margin:
+                    break
                 end -= 1
         for line in range(first + 1, end):
             self._shift[line] = shift
@@ -176,11 +180,11 @@ class Layout:
         column = len(self._lines[at]) - len(self._lines[at].lstrip(" \t"))
         below = next((one for one in range(at + 1, len(self._lines)) if self._starts(one)), None)
         above = next((one for one in range(at - 1, -1, -1) if self._starts(one)), None)
-        if below is not None and column == self._old_indent(below):
+        if below is None:
+            return self._indent[above] if above is not None and column > 0 else 0
+        if above is None or self._indent[below] >= self._indent[above]:
             return self._indent[below]
-        if above is not None and column > 0 and column >= self._old_indent(above):
-            return self._indent[above]
-        return self._indent[below] if below is not None else 0
+        return self._indent[above if column > self._old_indent(below) else below]
 
     def _starts(self, at: int) -> bool:
         return at in self._indent and at not in self._fixed

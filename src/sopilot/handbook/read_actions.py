@@ -28,7 +28,7 @@ from sopilot.handbook.values import json_value
 def read_inputs(report: Report, entry: Field) -> tuple[tuple[Input, ...], Fields]:
     """An action's inputs and its fields."""
     what = f"the action `{entry.key.text}`"
-    if isinstance(entry.value, ScalarNode) and entry.value.is_empty:
+    if isinstance(entry.value, ScalarNode) and entry.value.value is None:
         return (), {}
     found = fields.fields(report, entry.value, ACTION_KEYS, what)
     if "input" not in found:
@@ -104,10 +104,9 @@ def _approval(report: Report, node: Node) -> Approval | None:
     if isinstance(node, ScalarNode):
         return Approval(tuple(_roles(report, node)))
     found = fields.fields(report, node, APPROVAL_KEYS, "an approval")
-    if not found:
-        return None
     if "roles" not in found:
-        fields.missing(report, node, "roles", "an approval")
+        if isinstance(node, MapNode):
+            fields.missing(report, node, "roles", "an approval")
         return None
     roles = tuple(_roles(report, found["roles"].value))
     needed = 1
@@ -117,7 +116,8 @@ def _approval(report: Report, node: Node) -> Approval | None:
         if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             fields.wrong(report, value, "`needed`", "a whole number from 1")
         elif roles and number > len(roles):
-            message = f"{number} approvals are needed, but only {len(roles)} roles can give one"
+            can = "1 role" if len(roles) == 1 else f"{len(roles)} roles"
+            message = f"{number} approvals are needed, but only {can} can give one"
             help = "name one role for each approval; a role may be named twice"
             report.error("too-few-roles", message, value, help)
         else:

@@ -30,6 +30,8 @@ class Signatures:
 
     actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     predicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
+    """Predicates whose declaration was refused; using one is no further mistake."""
 
 
 def call_offset(node: ScalarNode, offset: int) -> int:
@@ -61,28 +63,19 @@ def bind(
     """Arguments → parameters, in declared order. ``complete`` demands every parameter."""
     assert isinstance(node, ScalarNode)  # read_call made the call from it
     filled: dict[str, Term] = {}
-    positional = [one for one in call.arguments if one.keyword is None]
-    if len(positional) > len(parameters):
-        _report_count(report, node, call, parameters, len(positional))
-        positional = positional[: len(parameters)]
-    after_keyword = False
-    for argument in call.arguments:
-        if argument.keyword is not None:
-            after_keyword = True
-        elif after_keyword:
+    named = next((at for at, one in enumerate(call.arguments) if one.keyword is not None), None)
+    positional = call.arguments[:named]
+    if len(positional) > len(parameters) or (complete and len(call.arguments) < len(parameters)):
+        _report_count(report, node, call, parameters, len(call.arguments))
+    for parameter, argument in zip(parameters, positional, strict=False):
+        filled[parameter] = _resolve(report, node, argument, scope)
+    for argument in call.arguments[len(positional) :]:
+        if argument.keyword is None:
             at = call_offset(node, argument.offset)
             message = "a positional argument stands after a named one"
             report.error("argument-order", message, node, offset=at)
-            break
-    for parameter, argument in zip(parameters, positional, strict=False):
-        filled[parameter] = _resolve(report, node, argument, scope)
-    for argument in call.arguments:
-        if argument.keyword is not None:
+        else:
             _bind_keyword(report, node, call, argument, parameters, scope, filled)
-    if complete and len(filled) < len(parameters):
-        surplus = len(call.arguments) > len(parameters)
-        if not surplus:
-            _report_count(report, node, call, parameters, len(filled))
     return tuple((one, filled[one]) for one in parameters if one in filled)
 
 

@@ -18,6 +18,18 @@ _LISTS: dict[str, type[All] | type[AnyOf] | type[InOrder] | type[First]] = {
 }
 
 
+_ELSEWHERE = {
+    "and": "all",
+    "or": "any",
+    "chain": "in_order",
+    "sequence": "in_order",
+    "gate": "first",
+    "one_of": "any",
+    "none": "not",
+}
+"""Operators of other languages; the nearest spelling would often be the wrong one."""
+
+
 def read_requirement(report: Report, node: Node, scope: Scope, signatures: Signatures) -> Tree:
     """The value of ``requires``: a tree, or a bare list that means ``all``."""
     if isinstance(node, ListNode):
@@ -41,15 +53,18 @@ def _leaf(report: Report, node: ScalarNode, scope: Scope, signatures: Signatures
         return NOTHING
     parameters = signatures.predicates.get(call.name)
     if parameters is None:
-        unknown(report, node, "predicate", call.name, signatures.predicates)
+        if call.name not in signatures.broken:
+            unknown(report, node, "predicate", call.name, signatures.predicates)
         return NOTHING
     return Leaf(call.name, bind(report, node, call, parameters, scope, complete=True))
 
 
 def _operator(report: Report, node: MapNode, scope: Scope, signatures: Signatures) -> Tree:
-    for key, _ in node.pairs:
+    for key, value in node.pairs:
         if key.text not in TREE_OPERATORS:
-            help = did_you_mean(key.text, TREE_OPERATORS)
+            if isinstance(value, ListNode):
+                read_requirement(report, value, scope, signatures)  # for its own mistakes
+            help = did_you_mean(_ELSEWHERE.get(key.text.lower(), key.text), TREE_OPERATORS)
             if "(" in key.text or key.text in signatures.predicates:
                 help = "a predicate stands alone, without a colon after it"
             report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)

@@ -75,6 +75,8 @@ def _handbook(report: Report, root: Node) -> Handbook | None:
         if declaration is not None:
             declared[declaration.name] = declaration
             signatures.predicates[declaration.name] = declaration.parameters
+        else:
+            signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
     actions: dict[str, Action] = {
         action_name: read_action(report, action_name, read, body, signatures, constants)
         for action_name, (_, read, body) in inputs.items()
@@ -97,7 +99,7 @@ def _section(report: Report, found: Fields, key: str) -> list[Field]:
     if key not in found:
         return []
     value = found[key].value
-    if isinstance(value, ScalarNode) and value.is_empty:
+    if isinstance(value, ScalarNode) and value.value is None:
         return []
     return fields.entries(report, value, f"`{key}`")
 
@@ -136,7 +138,7 @@ def _procedure(
     name = fields.identifier(report, entry.key, "a procedure")
     what = f"the procedure `{entry.key.text}`"
     found: Fields = {}
-    if not (isinstance(entry.value, ScalarNode) and entry.value.is_empty):
+    if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
         found = fields.fields(report, entry.value, PROCEDURE_KEYS, what)
     goal: tuple[str, Binding] | None
     if "action" in found:

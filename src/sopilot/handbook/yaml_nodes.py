@@ -70,6 +70,7 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
     open_nodes: list[_Open] = []
     root: Node | None = None
     documents = 0
+    aliased: set[str] = set()
     event: Any
     for event in events:
         node: Node
@@ -85,6 +86,7 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
             start, end = mark.index, after.index
             node = ScalarNode(event.value, style, spot.line, spot.column, start, end)
         elif isinstance(event, yaml.AliasEvent):
+            _refuse_alias(event.anchor or "", spot, aliased, report)
             node = ScalarNode("", "", spot.line, spot.column, mark.index, mark.index)
         elif isinstance(event, yaml.CollectionStartEvent):
             if len(open_nodes) >= DEEPEST:
@@ -108,6 +110,8 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
             open_nodes[-1].children.append(node)
         else:
             root = node
+    if aliased:
+        return None  # what an alias stands for is unknown, so more would be guessing
     if root is None or (isinstance(root, ScalarNode) and root.is_empty):
         report.error("empty-handbook", "the file has no content", Spot(1, 1))
         return None
@@ -115,17 +119,21 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
 
 
 def _refuse_references(event: Any, spot: Spot, report: Report) -> None:
-    if isinstance(event, yaml.AliasEvent):
-        message = f"the alias `*{event.anchor}` is not allowed; write the value out"
-        report.error("yaml-alias", message, spot)
-        return
-    if event.anchor is not None:
+    if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
         message = f"the anchor `&{event.anchor}` is not allowed; a handbook has no aliases"
         report.error("yaml-anchor", message, spot)
     tag = getattr(event, "tag", None)
     if tag is not None:
         shown = tag.replace("tag:yaml.org,2002:", "!!")
         report.error("yaml-tag", f"the tag `{shown}` is not allowed", spot)
+
+
+def _refuse_alias(name: str, spot: Spot, aliased: set[str], report: Report) -> None:
+    """Once a name: a file that aliases, aliases a lot."""
+    if name not in aliased:
+        aliased.add(name)
+        message = f"the alias `*{name}` is not allowed; write the value out"
+        report.error("yaml-alias", message, spot)
 
 
 def _close(opened: _Open, report: Report) -> Node:
@@ -160,8 +168,12 @@ def _report_syntax(error: yaml.MarkedYAMLError, text: str, report: Report) -> No
         report.error("tab-indentation", "a tab cannot indent YAML", spot, help)
         return
     help = ""
-    if "mapping values" in problem or ("(" in line and ('"' in line or "'" in line)):
-        help = "put text or an expression with `: `, `#`, `{` or quotes inside in quotes as a whole"
+    if re.search(r":\s+\{.*\}\s*\S", line):
+        help = "text that starts with `{` needs quotes around the whole"
+    elif "mapping values" in problem:
+        help = "text with `: ` inside needs quotes around the whole"
+    elif "(" in line and re.search("[\"'].*\\)", line):
+        help = "inside brackets, a call with a quoted argument needs quotes around the whole"
     context = f" {error.context}" if error.context else ""
     report.error("yaml-syntax", _worded(problem + context), spot, help)
 
