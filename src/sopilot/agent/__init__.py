@@ -1,1 +1,72 @@
-"""The model loop: budgets, visibility policies (the arms), user simulators, the reference executor."""
+"""The agent: what drives a session.
+
+Owns the loop with its budgets, the arms (what a model sees of an SOP), the users
+and the reference executor. May import every room above it; models that need a
+library or a network are adapters.
+"""
+
+from sopilot.agent.arms import ARMS, Arm, Done, View, arm_named
+from sopilot.agent.briefing import Briefing
+from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.agent.loop import run_session
+from sopilot.agent.opening import open_run, run_programs
+from sopilot.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
+from sopilot.agent.progress import Progress, Watch
+from sopilot.agent.providers import (
+    InfrastructureFailure,
+    ProviderError,
+    Retries,
+    complete_with_retries,
+)
+from sopilot.agent.reference import (
+    SWITCHES,
+    CannotJudge,
+    Judge,
+    Misbehaviour,
+    Reference,
+    Seen,
+    TextJudge,
+    VerdictJudge,
+)
+from sopilot.agent.result import Ending, Refusal, RequestRecord, SessionResult
+from sopilot.agent.toolbox import END_SESSION
+from sopilot.agent.users import ModelUser, ScriptedUser
+
+__all__ = [
+    "ARMS",
+    "DEEP_BUDGETS",
+    "END_SESSION",
+    "SWITCHES",
+    "Arm",
+    "Briefing",
+    "Budgets",
+    "CannotJudge",
+    "Done",
+    "Ending",
+    "InfrastructureFailure",
+    "Judge",
+    "Misbehaviour",
+    "ModelUser",
+    "Operator",
+    "Progress",
+    "ProviderError",
+    "RecallsOutcomes",
+    "Reference",
+    "Refusal",
+    "RequestRecord",
+    "Retries",
+    "RoleApprovers",
+    "ScriptedUser",
+    "Seen",
+    "SessionResult",
+    "TextJudge",
+    "VerdictJudge",
+    "View",
+    "Vote",
+    "Watch",
+    "arm_named",
+    "complete_with_retries",
+    "open_run",
+    "run_programs",
+    "run_session",
+]

@@ -1,0 +1,127 @@
+"""Where the machine stands, without the SOP's text; and the active frame, with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sopilot.agent.arms.view import View, known_values
+from sopilot.program.model import (
+    Act,
+    Argument,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Complete,
+    Do,
+    Emit,
+    Fail,
+    Literal,
+    Return,
+)
+from sopilot.render import quote_value, render_frame
+from sopilot.session.protocols import JSON
+from sopilot.vm import Position
+from sopilot.vm.evidence import frame_results
+from sopilot.vm.moves import truth
+
+NO_PROCESS: Final = "No process is running."
+POSITION: Final = "Position: "
+RESULTS: Final = "Results: "
+KNOWN: Final = "Known: "
+GATHERED: Final = "Evidence here: "
+NEXT: Final = "Next: "
+_LONGEST_VALUE = 400
+
+
+def frame_slot(view: View) -> str:
+    """The active frame and nothing else."""
+    here = view.here
+    if here is None:
+        return no_process(view)
+    return render_frame(
+        here.source,
+        here.frame.function,
+        here.frame.cursor,
+        here.frame.slots,
+        known_values(here),
+        view.briefing.language,
+    ).rstrip()
+
+
+def state_slot(view: View) -> str:
+    """Position, bound results, known values, evidence of the frame and the next move."""
+    here = view.here
+    if here is None:
+        return no_process(view)
+    lines = [POSITION + here.frame.place]
+    if here.frame.slots:
+        bound = here.frame.slots.items()
+        lines.append(RESULTS + "; ".join(f"{n} = {_truth(b.holds)}" for n, b in bound))
+    known = known_values(here)
+    if known:
+        lines.append(KNOWN + "; ".join(f"{n} = {_value(v)}" for n, v in known.items()))
+    gathered = [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
+    if gathered:
+        lines.append(GATHERED + " ".join(f"#{seq}" for seq in gathered))
+    lines.append(NEXT + _next(here, known))
+    return "\n".join(lines)
+
+
+def no_process(view: View) -> str:
+    lines = [NO_PROCESS]
+    for goal, program in view.briefing.programs.items():
+        parameters = program.functions[program.entry].parameters
+        lines.append(f"{NEXT}start {goal}({', '.join(parameters)})")
+    return "\n".join(lines)
+
+
+def _next(here: Position, known: Mapping[str, JSON]) -> str:
+    step = here.step
+    if isinstance(step, Ask):
+        behind = here.layout.steps[here.layout.past_asking(step.label)]
+        step = behind if isinstance(behind, Act) else step
+    if isinstance(step, Check):
+        return f"call {_call(step.function, step.arguments, known)}"
+    if isinstance(step, Act):
+        kind = "goal tool" if step.goal else "tool"
+        return f"{kind} {_call(step.action, step.arguments, known)}"
+    if isinstance(step, Ask):
+        return f"ask the user: {', '.join(step.wants)}"
+    if isinstance(step, Branch):
+        return f"select_branch {'then' if truth(step.when, here.frame.slots) else 'otherwise'}"
+    if isinstance(step, Choose):
+        return f"select_branch {' | '.join(option.name for option in step.options)}"
+    if isinstance(step, Do):
+        return "select_branch next"
+    if isinstance(step, Emit):
+        return f"emit_artifact {step.artifact}"
+    if isinstance(step, Return):
+        if step.holds is None:
+            return "return true | false"
+        return f"return {_truth(truth(step.holds, here.frame.slots))}"
+    assert isinstance(step, Complete | Fail)
+    return "complete" if isinstance(step, Complete) else "fail"
+
+
+def _call(name: str, arguments: tuple[tuple[str, Argument], ...], known: Mapping[str, JSON]) -> str:
+    """With values where there are any, and ``?name`` where one has to be found out."""
+    written = []
+    for parameter, term in arguments:
+        if isinstance(term, Literal):
+            text = _value(term.value)
+        elif term.name in known:
+            text = _value(known[term.name])
+        else:
+            text = f"?{term.name}"
+        written.append(f"{parameter}={text}")
+    return f"{name}({', '.join(written)})"
+
+
+def _value(value: JSON) -> str:
+    return quote_value(value, _LONGEST_VALUE)
+
+
+def _truth(holds: bool) -> str:
+    return "true" if holds else "false"

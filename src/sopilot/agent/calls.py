@@ -1,0 +1,160 @@
+"""A model's tool calls, done one after the other, and answered so that it can correct them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.agent.operators import Operator
+from sopilot.agent.progress import Progress, Watch
+from sopilot.agent.result import Ending
+from sopilot.agent.spending import Spending
+from sopilot.agent.toolbox import DomainToolCall, EndCall, Malformed, StepCall, Toolbox
+from sopilot.diagnostics import RunEnded
+from sopilot.render import quote_value
+from sopilot.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
+from sopilot.session.protocols import JSON, ToolCall
+from sopilot.vm import TOOL_NAME, Complete, Fail, Status, answer_text
+
+_LONGEST_NOTED = 400
+
+
+class Ended(RunEnded):
+    """The run is over as it should be."""
+
+    def __init__(self, ending: Ending, reason: str) -> None:
+        super().__init__(reason)
+        self.ending = ending
+        self.reason = reason
+
+
+class Waiting(RunEnded):
+    """People must decide or find out something before the run can go on."""
+
+
+class CallHandler:
+    def __init__(
+        self,
+        session: Session,
+        toolbox: Toolbox,
+        spending: Spending,
+        operator: Operator | None,
+        watch: Watch,
+        goal_actions: frozenset[str],
+    ) -> None:
+        self._session = session
+        self._goal_actions = goal_actions
+        self._toolbox = toolbox
+        self._spending = spending
+        self._operator = operator
+        self._watch = watch
+        self._said = ""
+
+    async def handle(self, call: ToolCall) -> str:
+        """Do it; the text is the answer to the model."""
+        parsed = self._toolbox.parse(call)
+        if isinstance(parsed, Malformed):
+            return await self._malformed(call, parsed)
+        if isinstance(parsed, EndCall):
+            await self._session.note(
+                "end_session", {"outcome": parsed.outcome, "reason": parsed.reason}
+            )
+            raise self._ended_by_model(parsed)
+        if isinstance(parsed, StepCall):
+            if isinstance(parsed.operation, Complete):
+                self._said = str(parsed.operation.summary)
+            elif isinstance(parsed.operation, Fail):
+                self._said = str(parsed.operation.reason)
+            outcome = await self._session.operate(parsed.operation)
+            text = answer_text(outcome)
+            self._watch(Progress("step", text.split("\n", 1)[0]))
+            return text
+        return (await self._domain(call, parsed)).text
+
+    async def _malformed(self, call: ToolCall, parsed: Malformed) -> str:
+        name = "malformed_step" if parsed.tool == TOOL_NAME else "malformed_call"
+        details: dict[str, JSON] = {
+            "tool": parsed.tool,
+            "problem": parsed.problem,
+            "arguments": call.arguments[:_LONGEST_NOTED],
+        }
+        await self._session.note(name, details)
+        self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
+        return f"Not done: {parsed.problem}."
+
+    # --- domain calls ---------------------------------------------------------------
+
+    async def _domain(self, call: ToolCall, parsed: DomainToolCall) -> CallAnswer:
+        self._spending.spend_domain_call()
+        self._watch(Progress("call", _shown(parsed.name, parsed.arguments)))
+        answer = await self._session.call_tool(parsed.name, parsed.arguments, call.id)
+        if answer.status is CallStatus.HELD:
+            # Nothing was called: a held call costs nothing.
+            self._spending.domain_calls -= 1
+            self._watch(Progress("held", answer.problem))
+            if answer.held is not None:
+                answer = await self._approved(answer, answer.held)
+        if answer.status is CallStatus.UNKNOWN:
+            raise Waiting(answer.problem)
+        self._watch(Progress("result", answer.text))
+        return answer
+
+    async def _approved(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
+        if self._operator is not None and held.state is HeldState.WAITING:
+            for vote in await self._operator.decide(held):
+                held = await self._session.decide(
+                    vote.decision,
+                    held.call_id,
+                    by=vote.by,
+                    role=vote.role,
+                    arguments=vote.arguments,
+                    reason=vote.reason,
+                )
+                if held.state is not HeldState.WAITING:
+                    break
+        if held.state is HeldState.APPROVED:
+            self._spending.spend_domain_call()
+            return await self._session.run_held(held.call_id)
+        if held.state is HeldState.REJECTED:
+            return await self._session.run_held(held.call_id)
+        raise Waiting(answer.problem)
+
+    # --- the end --------------------------------------------------------------------
+
+    def raise_if_over(self) -> None:
+        """A run with a machine is over when no process is left."""
+        configuration = self._session.configuration
+        if configuration.active is not None or not configuration.processes:
+            return
+        last = list(configuration.processes.values())
+        if any(process.status is Status.COMPLETED for process in last):
+            raise Ended(Ending.EXECUTED, self._said)
+        raise Ended(Ending.REFUSED, self._said)
+
+    def when_user_leaves(self) -> Ended:
+        """The user has nothing more to say to a message without a tool call."""
+        if self._toolbox.machine:
+            return Ended(Ending.ABANDONED, "the user left before the request was finished")
+        if self._goal_succeeded():
+            return Ended(Ending.EXECUTED, "")
+        return Ended(Ending.REFUSED, "")
+
+    def _ended_by_model(self, parsed: EndCall) -> Ended:
+        """What counts is whether the goal was reached, not what the model says about it."""
+        if self._goal_succeeded():
+            return Ended(Ending.EXECUTED, parsed.reason)
+        if parsed.outcome == "executed":
+            return Ended(Ending.ABANDONED, "the model claims a goal that was not reached")
+        return Ended(Ending.REFUSED, parsed.reason)
+
+    def _goal_succeeded(self) -> bool:
+        return any(
+            sealed.event.kind == "domain_result"
+            and sealed.event.payload["ok"]
+            and sealed.event.payload["action"] in self._goal_actions
+            for sealed in self._session.events
+        )
+
+
+def _shown(name: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
+    return f"{name}({values})"

@@ -1,0 +1,81 @@
+"""Opening the session of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sopilot.agent.arms import Arm
+from sopilot.agent.briefing import Briefing
+from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.program import Program
+from sopilot.session import ProgramSet, Session, Settings, Store, open_session
+from sopilot.session.protocols import JSON, Clock, Tools
+from sopilot.vm import Judge
+
+
+async def open_run(
+    store: Store,
+    briefing: Briefing,
+    arm: Arm,
+    *,
+    tools: Tools,
+    clock: Clock | None = None,
+    model: str = "",
+    settings: Settings | None = None,
+    judge: Judge | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    unguarded: bool = False,
+    programs: ProgramSet | None = None,
+    session_id: str | None = None,
+) -> Session:
+    """A session for this arm. Without a machine nothing can accept an irreversible action:
+    such programs are refused unless ``unguarded`` says that the world is a simulated one.
+
+    ``programs`` is for many runs of the same briefing and arm: ``run_programs`` made once.
+    """
+    return await open_session(
+        store,
+        programs if programs is not None else run_programs(briefing, arm, unguarded=unguarded),
+        tools=tools,
+        clock=clock,
+        handbook=briefing.handbook.name,
+        arm=arm.name,
+        model=model,
+        settings=replace(settings or Settings(), automation=arm.automation),
+        judge=judge,
+        extra=extra,
+        session_id=session_id,
+    )
+
+
+def run_programs(briefing: Briefing, arm: Arm, *, unguarded: bool = False) -> ProgramSet:
+    chosen: Mapping[str, Program] = briefing.programs
+    if not arm.machine:
+        if not unguarded:
+            _refuse_guarded(briefing, arm)
+        chosen = briefing.unguarded()
+    return ProgramSet.of(chosen)
+
+
+def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
+    goals = briefing.goal_actions()
+    guarded = sorted(
+        {
+            one.action
+            for program in briefing.programs.values()
+            for one in program.guarded
+            if one.action in goals
+        }
+    )
+    if guarded:
+        named = ", ".join(f"`{action}`" for action in guarded)
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unguarded-arm",
+                    f"the arm `{arm.name}` has no machine that could guard {named}",
+                    help="choose an arm with a machine, such as `pg`",
+                )
+            ]
+        )

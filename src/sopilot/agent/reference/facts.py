@@ -1,0 +1,156 @@
+"""What the messages of a request say, as any reader could know it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.agent.reference.judging import Seen
+from sopilot.agent.users.scripted import EVERYTHING_TOLD
+from sopilot.session.protocols import JSON, Message, ModelRequest
+from sopilot.vm import TOOL_NAME
+
+ASK = "Please tell me: "
+GOAL = "goal"
+_PAIR = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
+_NAMES = re.compile(r"`([^`]+)`")
+_RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
+
+
+@dataclass(slots=True)
+class Facts:
+    """``values`` is what the user told, ``asked`` how often each name was asked for, ``open``
+    the goals that are under way (the present one last), ``ended`` those that are over;
+    ``here`` are the results since the last bookkeeping call, ``refused`` the last answer
+    that says why a call was not made."""
+
+    first: str = ""
+    slot: str = ""
+    request: str = ""
+    values: dict[str, JSON] = field(default_factory=dict)
+    asked: Counter[str] = field(default_factory=Counter)
+    told_everything: bool = False
+    wants: str | None = None
+    open: list[str] = field(default_factory=list)
+    ended: set[str] = field(default_factory=set)
+    seen: list[Seen] = field(default_factory=list)
+    here: list[Seen] = field(default_factory=list)
+    refused: str = ""
+    steps: int = 0
+    characters: int = 0
+
+    def value(self, name: str) -> JSON:
+        """What is known under a name: told by the user, else found in evidence."""
+        if name in self.values:
+            return self.values[name]
+        for one in reversed(self.seen):
+            found = _find(one.value, name) if one.ok else None
+            if found is not None:
+                return found
+        return None
+
+    def is_unavailable(self, name: str) -> bool:
+        return self.asked[name] >= 2 or (self.told_everything and self.asked[name] >= 1)
+
+
+def read_facts(request: ModelRequest) -> Facts:
+    messages = list(request.messages)
+    facts = Facts(characters=sum(len(message.content) for message in messages))
+    if messages and messages[0].role == "system":
+        facts.first = messages.pop(0).content
+    if messages and messages[-1].role == "system":
+        facts.slot = messages.pop().content
+    calls: dict[str, tuple[str, str]] = {}
+    for message in messages:
+        if message.role == "user":
+            _read_user(facts, message.content)
+        elif message.role == "assistant":
+            for line in message.content.splitlines():
+                if line.startswith(ASK):
+                    facts.asked.update(_NAMES.findall(line))
+            calls.update({call.id: (call.name, call.arguments) for call in message.tool_calls})
+        elif message.role == "tool":
+            name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
+            _read_answer(facts, name, _object(arguments), message)
+    return facts
+
+
+def _read_user(facts: Facts, text: str) -> None:
+    if not facts.request:
+        facts.request = text
+    facts.told_everything = EVERYTHING_TOLD in text
+    for line in text.splitlines():
+        match = _PAIR.match(line)
+        if match is None:
+            continue
+        try:
+            value = json.loads(match.group(2))
+        except ValueError:
+            continue
+        if match.group(1) == GOAL and isinstance(value, str):
+            facts.wants = value
+        else:
+            facts.values[match.group(1)] = value
+
+
+def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message: Message) -> None:
+    if name == TOOL_NAME:
+        facts.steps += 1
+        facts.here = []
+        facts.refused = ""
+        if message.content.startswith("Done"):
+            _read_lifecycle(facts, arguments)
+        return
+    match = _RESULT.match(message.content)
+    if match is None:
+        facts.refused = message.content
+        return
+    facts.refused = ""
+    seen = Seen(
+        int(match.group(1)),
+        name,
+        arguments,
+        match.group(2) == "ok",
+        json.loads(match.group(3)),
+    )
+    facts.seen.append(seen)
+    facts.here.append(seen)
+
+
+def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
+    operation = arguments.get("operation")
+    if operation == "start":
+        goal = str(arguments.get("goal"))
+        if goal in facts.open:
+            facts.open.remove(goal)
+        facts.open.append(goal)
+    elif operation in ("complete", "fail") and facts.open:
+        facts.ended.add(facts.open.pop())
+
+
+def _object(text: str) -> dict[str, JSON]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _find(value: JSON, name: str) -> JSON:
+    """The latest scalar under that key, however deep."""
+    found: JSON = None
+    if isinstance(value, Mapping):
+        if name in value and not isinstance(value[name], dict | list):
+            return value[name]
+        nested: Sequence[JSON] = list(value.values())
+    elif isinstance(value, list):
+        nested = value
+    else:
+        return None
+    for item in nested:
+        deeper = _find(item, name)
+        found = deeper if deeper is not None else found
+    return found

@@ -1,0 +1,241 @@
+"""The executor under a machine: it does what the frame or the state asks for, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sopilot.agent.reference.facts import GOAL, Facts
+from sopilot.agent.reference.goals import wanted_goal
+from sopilot.agent.reference.judging import CannotJudge, Judge, Seen
+from sopilot.agent.reference.misbehaviour import Temptation
+from sopilot.agent.reference.moves import Move
+from sopilot.agent.reference.replies import Replies
+from sopilot.agent.reference.values import Resolved, call_arguments, resolve, whole
+from sopilot.session.protocols import ModelReply, ToolSchema
+from sopilot.vm import agree
+
+NO_LONGER_WANTED = "the user no longer wants this"
+MOST_EXTRA_CALLS = 2
+
+
+class MachineExecutor:
+    def __init__(
+        self,
+        facts: Facts,
+        move: Move,
+        judge: Judge,
+        temptation: Temptation,
+        tools: Mapping[str, ToolSchema],
+    ) -> None:
+        self._facts = facts
+        self._move = move
+        self._judge = judge
+        self._temptation = temptation
+        self._tools = tools
+        self._replies = Replies(facts)
+
+    def reply(self) -> ModelReply:
+        move, facts = self._move, self._facts
+        if move.kind == "start":
+            return self._start()
+        current = facts.open[-1] if facts.open else None
+        if facts.wants is not None and current is not None and facts.wants != current:
+            if facts.wants in facts.ended:
+                return self._replies.step("fail", reason=NO_LONGER_WANTED)
+            return self._start_goal(facts.wants)
+        wrong = self._misbehave()
+        if wrong is not None:
+            return wrong
+        match move.kind:
+            case "call":
+                return self._call()
+            case "tool":
+                return self._tool()
+            case "goal":
+                return self._goal()
+            case "judge":
+                return self._return(self._evidence())
+            case "return":
+                return self._replies.step("return")
+            case "branch":
+                return self._replies.step("select_branch")
+            case "complete":
+                return self._replies.step("complete", "It is done.", summary="done as requested")
+            case "fail":
+                return self._refuse(", ".join(move.unmet) or move.function)
+            case _:
+                return self._replies.step("select_branch", option="next")
+
+    # --- the goal -------------------------------------------------------------------
+
+    def _start(self) -> ModelReply:
+        goal = wanted_goal(self._facts, self._move.goals)
+        return self._replies.ask([GOAL]) if goal is None else self._start_goal(goal)
+
+    def _start_goal(self, goal: str) -> ModelReply:
+        # Surplus values are harmless where the parameters are not shown.
+        names = self._move.goals.get(goal) or self._tool_inputs(goal)
+        known = {name: self._facts.values.get(name) for name in names}
+        return self._replies.step("start", goal=goal, arguments=_given(known))
+
+    def _tool_inputs(self, goal: str) -> Sequence[str]:
+        tool = self._tools.get(goal)
+        return list(tool.parameters.get("properties", {})) if tool is not None else []
+
+    def _goal(self) -> ModelReply:
+        if self._facts.refused:
+            return self._refuse(self._facts.refused.rstrip("."))
+        resolved = self._resolved()
+        if resolved.missing and not all(map(self._facts.is_unavailable, resolved.missing)):
+            return self._replies.ask(resolved.missing)
+        failed = self._failed_here(resolved)
+        if failed is not None:
+            return self._refuse(f"{failed.action} failed (#{failed.seq})")
+        return self._replies.tool(self._move.name, resolved.values)
+
+    def _refuse(self, why: str) -> ModelReply:
+        reason = f"a requirement is not met: {why}"
+        return self._replies.step("fail", f"I cannot do this: {reason}.", reason=reason)
+
+    # --- checks ---------------------------------------------------------------------
+
+    def _call(self) -> ModelReply:
+        resolved = self._resolved()
+        missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
+        if missing:
+            return self._replies.ask(missing)
+        return self._replies.step(
+            "call", function=self._move.name, arguments=dict(resolved.found_out)
+        )
+
+    def _tool(self) -> ModelReply:
+        resolved = self._resolved()
+        missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
+        if missing:
+            return self._replies.ask(missing)
+        if resolved.missing or self._facts.refused:
+            return self._otherwise()
+        if self._failed_here(resolved) is not None:
+            return self._otherwise()
+        return self._replies.tool(self._move.name, resolved.values)
+
+    def _otherwise(self) -> ModelReply:
+        """The call at the cursor leads nowhere: another recipe, else judge by what there is."""
+        for recipe in self._move.recipes[1:]:
+            for action, arguments in recipe:
+                resolved = call_arguments(arguments, self._move.known, self._facts)
+                tried = any(_same(one, action, resolved) for one in self._facts.here)
+                if action in self._tools and not resolved.missing and not tried:
+                    return self._replies.tool(action, resolved.values)
+        return self._return(self._evidence())
+
+    def _return(self, evidence: Sequence[Seen]) -> ModelReply:
+        known = {name: whole(value, self._facts) for name, value in self._move.known.items()}
+        try:
+            holds = self._judge(self._move.function, known, evidence)
+        except CannotJudge:
+            return self._refuse(f"{self._move.function} cannot be verified")
+        cited = [f"#{one.seq}" for one in evidence]
+        return self._replies.step("return", holds=holds, evidence=cited)
+
+    def _evidence(self) -> Sequence[Seen]:
+        """The results that speak for the present rule, oldest first."""
+        facts, move = self._facts, self._move
+        if move.gathered is not None:
+            return [one for one in facts.seen if one.seq in move.gathered]
+        asked_for = [
+            (action, call_arguments(arguments, move.known, facts))
+            for recipe in move.recipes
+            for action, arguments in recipe
+        ]
+        fitting = [
+            one for one in facts.here if any(_same(one, a, resolved) for a, resolved in asked_for)
+        ]
+        if fitting:
+            return fitting
+        latest: dict[str, Seen] = {}
+        for one in facts.seen:
+            if any(_same(one, action, resolved) for action, resolved in asked_for):
+                latest[one.action] = one
+        return list(latest.values())
+
+    def _resolved(self) -> Resolved:
+        return resolve(self._move, self._facts)
+
+    def _failed_here(self, resolved: Resolved) -> Seen | None:
+        for one in reversed(self._facts.here):
+            if not one.ok and _same(one, self._move.name, resolved):
+                return one
+        return None
+
+    # --- misbehaviour ---------------------------------------------------------------
+
+    def _misbehave(self) -> ModelReply | None:
+        kind = self._move.kind
+        if kind == "complete" and self._gives_in("over_verify"):
+            return self._extra_call()
+        if kind == "call" and self._gives_in("refuse_wrongly"):
+            return self._refuse("something")
+        if kind == "call" and self._gives_in("act_early"):
+            early = self._early()
+            if early is not None:
+                return early
+        if kind == "call" and self._gives_in("skip_check"):
+            entered = self._call()
+            if entered.tool_calls:
+                claimed = self._replies.step_call("return", holds=self._move.wanted)
+                return ModelReply("", (*entered.tool_calls, claimed))
+        if kind == "tool" and self._gives_in("return_without_evidence"):
+            return self._replies.step("return", holds=True)
+        if kind in ("call", "tool") and self._gives_in("ignore_frame"):
+            return self._unrelated()
+        return None
+
+    def _gives_in(self, switch: str) -> bool:
+        return self._temptation.gives_in(switch)
+
+    def _early(self) -> ModelReply | None:
+        goal = self._facts.open[-1] if self._facts.open else ""
+        if goal not in self._tools or any(one.action == goal for one in self._facts.seen):
+            return None
+        return self._with_known_values(self._tools[goal])
+
+    def _unrelated(self) -> ModelReply | None:
+        others = [tool for name, tool in sorted(self._tools.items()) if name != self._move.name]
+        self._temptation.random("which").shuffle(others)
+        for tool in others:
+            reply = self._with_known_values(tool)
+            if reply is not None:
+                return reply
+        return None
+
+    def _extra_call(self) -> ModelReply | None:
+        after_goal = 0
+        for one in reversed(self._facts.seen):
+            if one.action in (self._facts.open[-1:] or [""]):
+                break
+            after_goal += 1
+        if after_goal >= MOST_EXTRA_CALLS:
+            return None
+        for one in self._facts.seen:
+            if one.ok and one.action not in self._facts.open:
+                return self._replies.tool(one.action, one.arguments)
+        return None
+
+    def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:
+        names = tool.parameters.get("required", ())
+        values = {name: self._facts.values.get(name) for name in names}
+        if any(value is None for value in values.values()):
+            return None
+        return self._replies.tool(tool.name, values)
+
+
+def _same(one: Seen, action: str, resolved: Resolved) -> bool:
+    return one.action == action and all(
+        name in one.arguments and agree(value, one.arguments[name])
+        for name, value in resolved.values.items()
+    )
+
+
+def _given(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if value is not None}
