@@ -60,7 +60,8 @@ def slot_free(state: State, knows: Knows, calendar: str, day: str, hour: int) ->
 
 def insured(state: State, knows: Knows, patient_id: str, service: str) -> bool:
     insurance = state["insurance"].get(patient_id)
-    return insurance is not None and bool(insurance["active"] and service in insurance["covers"])
+    covers: list[str] = insurance["covers"] if insurance and insurance["active"] else []
+    return service in covers
 
 
 def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
@@ -69,7 +70,7 @@ def owes(state: State, knows: Knows, patient_id: str, most: int) -> bool:
 
 def own_appointment(state: State, knows: Knows, patient_id: str, appointment_id: str) -> bool:
     found = state["appointments"].get(appointment_id, {})
-    return found.get("patient_id") == patient_id and found["status"] == "booked"
+    return bool(found.get("patient_id") == patient_id and found["status"] == "booked")
 
 
 def in_notice_time(state: State, knows: Knows, appointment_id: str, hours: int) -> bool:
