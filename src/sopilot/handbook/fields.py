@@ -70,11 +70,10 @@ def missing(report: Report, at: Positioned, key: str, what: str) -> None:
 
 
 def text(report: Report, node: Node, what: str) -> str:
-    """Text. The last line break of a block scalar is layout, not content."""
     if isinstance(node, ScalarNode):
         value = node.value
         if isinstance(value, str):
-            return value.rstrip("\n") if node.style in ("|", ">") else value
+            return value
         help = "put it in quotes" if value is not None else ""
         wrong(report, node, what, "text", help)
     elif isinstance(node, MapNode):

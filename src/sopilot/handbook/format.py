@@ -37,6 +37,7 @@ def format_handbook(text: str, source: str = "<input>") -> str:
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if _EXOTIC_BREAK.search(text):
         return text
+    text = text if text.endswith("\n") else text + "\n"
     formatted = _assemble(Layout(text).lines())
     try:
         same = _content(formatted) == _content(text)

@@ -84,7 +84,9 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
                 message = "an escape names half a character, which is not valid Unicode"
                 report.error("control-character", message, spot)
             start, end = mark.index, after.index
-            node = ScalarNode(event.value, style, spot.line, spot.column, start, end)
+            # The last line break of a block scalar is layout, not content.
+            value = event.value.rstrip("\n") if style in ("|", ">") else event.value
+            node = ScalarNode(value, style, spot.line, spot.column, start, end)
         elif isinstance(event, yaml.AliasEvent):
             _refuse_alias(event.anchor or "", spot, aliased, report)
             node = ScalarNode("", "", spot.line, spot.column, mark.index, mark.index)
