@@ -58,10 +58,6 @@ class Acceptance:
         self._settled = settled
         self._memo: dict[tuple[str, str, frozenset[tuple[str, Truth]]], Truth] = {}
 
-    def of_program(self) -> Truth:
-        entry = self._program.entry
-        return self.from_step(entry, entry.first(), {}, ())
-
     def from_step(
         self,
         code: Code,
@@ -138,24 +134,6 @@ class Acceptance:
         if len(chain) > DEEPEST:
             return None
         return self.from_step(callee, callee.first(), {}, chain)
-
-
-def rule_checks(
-    program: ProgramCode,
-    code: Code | None = None,
-    arguments: tuple[Arguments, ...] = (),
-) -> Iterator[tuple[Check, Code, tuple[Arguments, ...]]]:
-    """Every check of a rule or gate that the program can reach, through its groups."""
-    code = code or program.entry
-    for step in code.function.steps:
-        if not isinstance(step, Check):
-            continue
-        callee = program.functions[step.function]
-        chain = (*arguments, step.arguments)
-        if callee.judges:
-            yield step, callee, chain
-        elif len(chain) <= DEEPEST:
-            yield from rule_checks(program, callee, chain)
 
 
 def _both(one: Callable[[], Truth], other: Callable[[], Truth]) -> Truth:
