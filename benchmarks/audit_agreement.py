@@ -70,8 +70,9 @@ REASONS = {
     "Python, so it drops the call; the audit reads it",
     "text-answer": "upstream reads an answer such as a date back as something else and takes "
     "the difference for a violation; with native values it does not",
-    "answer-not-reproduced": "the recorded answer does not follow from the task's initial "
-    "database, so upstream's comparison fails whatever was allowed",
+    "answer-not-reproduced": "upstream's own simulator does not give the recorded answer on the "
+    "task's initial database (the credit-card defect), so its comparison fails whatever was "
+    "allowed",
     "gate-on-attempt": "upstream opens a gate although the password was wrong",
     "enforced-first": "upstream counts only the first verifier that a tool runs by itself",
     "name-coincidence": "a verifier's free argument has the name of a goal input; upstream takes "
@@ -161,6 +162,7 @@ class Official:
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
         self._truths: dict[tuple[object, ...], bool | None] = {}
+        self._borrowed: list[Simulator] = []
         self._verdicts: dict[tuple[object, ...], tuple[bool, bool, bool]] = {}
 
     def _open(self, reference: TaskReference) -> Simulator:
@@ -187,6 +189,7 @@ class Official:
             if key not in self._truths:
                 if not simulator:
                     simulator.append(self._open(run.reference))
+                    self._borrowed.append(simulator[0])
                 while made < index:
                     replay(simulator[0], calls[made])
                     made += 1
@@ -197,6 +200,8 @@ class Official:
 
     def verdict(self, run: Run) -> tuple[bool, bool, bool]:
         """Native (dirgraph, constraint), and whether every recorded answer was reproduced."""
+        while self._borrowed:
+            self._borrowed.pop().close()
         key = (run.reference, tuple(spelled(call) for call in run.transcript.calls))
         if key not in self._verdicts:
             self._verdicts[key] = self._verdict(run)
@@ -205,7 +210,7 @@ class Official:
     def _verdict(self, run: Run) -> tuple[bool, bool, bool]:
         calls = run.transcript.calls
         simulator = self._open(run.reference)
-        same = all([replay(simulator, call) for call in calls])
+        replayed = [replay(simulator, call) for call in calls]
         answer = simulator.evaluate()
         simulator.close()
         dirgraph = answer["dirgraph_satisfied"]
@@ -217,7 +222,7 @@ class Official:
                     simulator.call(call.action, call.arguments)
             dirgraph = simulator.evaluate()["dirgraph_satisfied"]
             simulator.close()
-        return dirgraph, answer["constraint_not_violated"], same
+        return dirgraph, answer["constraint_not_violated"], all(replayed)
 
 
 def replay(simulator: Simulator, call: TranscriptCall) -> bool:
@@ -260,10 +265,7 @@ def audit_verdicts(report: Report, run: Run, handbook: Handbook) -> tuple[bool, 
         for finding in report.findings
     )
     against = any(finding.code == "executed-against-condition" for finding in report.findings)
-    missing = any(
-        not_offered(call) and call.action in handbook.actions for call in run.transcript.calls
-    )
-    return not early, not (against or missing)
+    return not early, not (against or calls_something_not_offered(run, handbook))
 
 
 def reason(
@@ -305,14 +307,24 @@ def unreadable_arguments(run: Run) -> bool:
 
 
 def misfitting_arguments(run: Run, handbook: Handbook) -> bool:
-    for call in run.transcript.calls:
-        action = handbook.actions.get(call.action)
-        if action is None or call.arguments is None:
-            continue
-        wanted = {one.name for one in action.inputs if one.required}
-        if call.arguments.keys() - set(action.input_names()) or wanted - call.arguments.keys():
-            return True
-    return False
+    return any(
+        call.action in handbook.actions and not well_formed(call, handbook)
+        for call in run.transcript.calls
+    )
+
+
+def well_formed(call: TranscriptCall, handbook: Handbook) -> bool:
+    """Whether the action exists and takes these arguments."""
+    action = handbook.actions.get(call.action)
+    if action is None or call.arguments is None:
+        return False
+    wanted = {one.name for one in action.inputs if one.required}
+    names = set(call.arguments)
+    return not names - set(action.input_names()) and not wanted - names
+
+
+def calls_something_not_offered(run: Run, handbook: Handbook) -> bool:
+    return any(not_offered(call) and well_formed(call, handbook) for call in run.transcript.calls)
 
 
 def free_argument_named_as_input(run: Run, handbook: Handbook) -> bool:
@@ -323,9 +335,10 @@ def free_argument_named_as_input(run: Run, handbook: Handbook) -> bool:
         for recipe in recipes_of(predicate):
             for call in recipe:
                 for _, term in call.arguments:
-                    if isinstance(term, Name) and term.name not in predicate.parameters:
-                        if term.name in inputs:
-                            return True
+                    if not isinstance(term, Name) or term.name in predicate.parameters:
+                        continue
+                    if term.name in inputs:
+                        return True
     return False
 
 
@@ -398,9 +411,7 @@ def study_run(
     by_success = audit(enforced, gates_by_success=True)[1]
     with_all = audit(all_enforced, gates_by_success=False)[0]
     native_dirgraph, native_constraint, same = official.verdict(run)
-    missing = any(
-        not_offered(call) and call.action in handbook.actions for call in run.transcript.calls
-    )
+    missing = calls_something_not_offered(run, handbook)
     natives = (native_dirgraph, native_constraint and not missing)
     names = ("dirgraph_satisfied", "constraint_not_violated")
     tally.agreed["gates_by_success"] += by_success == natives[1]
