@@ -46,7 +46,8 @@ CHINESE: Final[Mapping[str, str]] = {
     "goal": "- {goal}({parameters})",
     "says": "：{says}",
     "machine": (
-        "有一个程序记录你的位置。用 `pg_program_step` 选择请求（operation 为 `start`，给出 goal 和已知的值）。"
+        "有一个程序记录你的位置。用 `pg_program_step` 选择请求"
+        "（operation 为 `start`，给出 goal 和已知的值）。"
         "每一轮的最后一条消息显示程序所在的位置和下一步：照做，一次一步。`call` 进入函数，"
         "`return` 带着是否成立和证据（`#12`）离开。目标工具成功后以 `complete` 结束；"
         "若某项要求不满足，以 `fail` 和原因结束，并在同一条消息中告诉用户。"

@@ -96,7 +96,8 @@ class FlatExecutor:
             executed, why = self._process(process, goal)
         except _Now as now:
             return now.reply
-        if executed and self._tempted("over_verify"):
+        late = sum(one.seq > (self._goal_seq or 0) for one in self._facts.seen)
+        if executed and self._tempted("over_verify", str(late)):
             extra = self._extra_call()
             if extra is not None:
                 return extra
@@ -218,7 +219,10 @@ class FlatExecutor:
         # be decided in the same way, or a skipped check would come back.
         temptation = self._temptation
         return Temptation(
-            temptation.misbehaviour, where, temptation.paged, temptation.characters
+            temptation.misbehaviour,
+            f"{self._facts.request}:{where}",
+            temptation.paged,
+            temptation.characters,
         ).gives_in(switch)
 
     def _act_early(self, process: Function) -> None:

@@ -1,0 +1,107 @@
+"""Any endpoint that speaks the Chat Completions API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import httpx2
+
+from sopilot.adapters.model_stream import StreamedReply
+from sopilot.adapters.model_wire import read_reply, wire_request
+from sopilot.agent import ProviderError
+from sopilot.session.protocols import ModelReply, ModelRequest
+
+_RETRYABLE = frozenset({408, 409, 425, 429})
+_LONGEST_SHOWN = 300
+
+
+class HttpModel:
+    """``url`` ends in ``/v1``. Never retries by itself: the loop owns the retries.
+
+    ``extra`` goes into every request body (``max_tokens``, ``seed``, …).
+    ``late_role`` is for servers whose chat template takes one system message only.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        key: str | None = None,
+        stream: bool = False,
+        extra: Mapping[str, Any] | None = None,
+        late_role: str = "system",
+        connections: int = 1_000,
+    ) -> None:
+        self._url = url.rstrip("/") + "/chat/completions"
+        self._model = model
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._stream = stream
+        self._extra = dict(extra or {})
+        self._late_role = late_role
+        self._limits = httpx2.Limits(max_connections=connections)
+        self._client: httpx2.AsyncClient | None = None
+
+    @property
+    def name(self) -> str:
+        return self._model
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        body = wire_request(request, self._model, late_role=self._late_role) | self._extra
+        if self._stream:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        try:
+            return await self._send(body, request.timeout_seconds)
+        except httpx2.TimeoutException as error:
+            raise ProviderError(f"no answer within {request.timeout_seconds:g} s") from error
+        except httpx2.TransportError as error:
+            raise ProviderError(
+                f"the connection failed: {error or type(error).__name__}"
+            ) from error
+        except httpx2.HTTPError as error:
+            raise ProviderError(str(error), retryable=False) from error
+
+    async def _send(self, body: Mapping[str, Any], timeout: float) -> ModelReply:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(limits=self._limits, headers=self._headers)
+        async with AsyncExitStack() as stack:
+            response = await stack.enter_async_context(
+                self._client.stream("POST", self._url, json=dict(body), timeout=timeout)
+            )
+            if response.status_code >= 400:
+                raise _refused(response, await response.aread())
+            if self._stream:
+                streamed = StreamedReply()
+                async for line in response.aiter_lines():
+                    streamed.feed(line)
+                return streamed.finish()
+            text = await response.aread()
+        try:
+            return read_reply(json.loads(text))
+        except ValueError as error:
+            raise ProviderError("the answer is not JSON") from error
+
+    async def close(self) -> None:
+        if self._client is not None:
+            client, self._client = self._client, None
+            await client.aclose()
+
+
+def _refused(response: httpx2.Response, body: bytes) -> ProviderError:
+    shown = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_SHOWN]
+    status = response.status_code
+    return ProviderError(
+        f"HTTP {status}: {shown}",
+        retryable=status >= 500 or status in _RETRYABLE,
+        retry_after=_seconds(response.headers.get("retry-after")),
+    )
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return max(0.0, float(text)) if text is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,165 @@
+"""SmolLM2-135M-Instruct on this machine (extra ``local``). Weak and real.
+
+The model knows nothing of tool calls, so its reply is constrained by a JSON
+schema: either ``{"say": …}`` or ``{"tool": …, "arguments": …}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from sopilot.adapters.model_local_file import local_model_file
+from sopilot.adapters.model_wire import read_usage
+from sopilot.agent import ProviderError
+from sopilot.diagnostics import UserMistake
+from sopilot.session.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
+
+CONTEXT: Final = 8_192
+REPLY: Final = 256
+"""Tokens kept for the reply."""
+_CHARACTERS_PER_TOKEN = 3.0
+_LONGEST_SAID = 300
+
+
+class LocalModel:
+    """One request at a time; further ones wait. The file is loaded with the first."""
+
+    def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
+        self._environment = environment
+        self._server: Any = None
+        self._lock = asyncio.Lock()
+        self._made = 0
+
+    @property
+    def name(self) -> str:
+        return "local"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        async with self._lock:
+            return await asyncio.to_thread(self._complete, request)
+
+    def _complete(self, request: ModelRequest) -> ModelReply:
+        if self._server is None:
+            self._server = self._load()
+        room = int((CONTEXT - REPLY) * _CHARACTERS_PER_TOKEN)
+        body = {
+            "messages": fit(plain_messages(request.messages, request.tools), room),
+            "temperature": request.temperature,
+            "max_tokens": REPLY,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "reply", "schema": reply_schema(request.tools)},
+            },
+        }
+        try:
+            answer = self._server.handle_chat_completions(body)
+        except (RuntimeError, ValueError) as error:
+            raise ProviderError(f"the local model failed: {error}") from error
+        if not isinstance(answer, Mapping) or not answer.get("choices"):
+            raise ProviderError(f"the local model failed: {str(answer)[:300]}", retryable=False)
+        self._made += 1
+        text = answer["choices"][0]["message"].get("content") or ""
+        return _reply(text, self._made, read_usage(answer.get("usage")))
+
+    def _load(self) -> Any:
+        try:
+            import xllamacpp
+        except ImportError as error:
+            raise UserMistake("the local model needs: pip install 'sopilot[local]'") from error
+        parameters = xllamacpp.CommonParams()
+        parameters.model.path = str(local_model_file(self._environment))
+        parameters.n_ctx = CONTEXT
+        parameters.n_parallel = 1
+        parameters.verbosity = 0
+        parameters.warmup = False
+        try:
+            return xllamacpp.Server(parameters)
+        except RuntimeError as error:
+            raise UserMistake(f"the local model cannot be loaded: {error}") from error
+
+
+def reply_schema(tools: Sequence[ToolSchema]) -> dict[str, Any]:
+    said = {"type": "string", "minLength": 1, "maxLength": _LONGEST_SAID}
+    options = [_closed({"say": said})]
+    options += [
+        _closed({"tool": {"const": tool.name}, "arguments": dict(tool.parameters)})
+        for tool in tools
+    ]
+    return {"anyOf": options}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def plain_messages(
+    messages: Sequence[Message], tools: Sequence[ToolSchema]
+) -> list[dict[str, str]]:
+    """Tools become a list in the first message, calls and results become text."""
+    listed = "\n".join(
+        f"- {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}"
+        for tool in tools
+    )
+    rule = 'Answer with {"say": text} or {"tool": name, "arguments": {…}}. Tools:'
+    found: list[dict[str, str]] = []
+    for index, message in enumerate(messages):
+        content = message.content
+        role = message.role
+        if index == 0 and role == "system":
+            content = f"{content}\n\n{rule}\n{listed}"
+        elif message.tool_calls:
+            calls = [
+                f'{{"tool": "{c.name}", "arguments": {c.arguments}}}' for c in message.tool_calls
+            ]
+            content = "\n".join([content, *calls]).strip()
+        elif role == "tool":
+            role, content = "user", f"[{message.name}] {content}"
+        found.append({"role": role, "content": content})
+    return found
+
+
+def fit(messages: list[dict[str, str]], room: int) -> list[dict[str, str]]:
+    """The first and the last message stay; of the dialog the oldest goes first. What is still
+    too long loses its middle."""
+    first, *dialog = messages
+    last = [dialog.pop()] if dialog else []
+    half = room // 2
+    first = {**first, "content": _shorten(first["content"], half)}
+    last = [{**one, "content": _shorten(one["content"], half // 2)} for one in last]
+    left = room - len(first["content"]) - sum(len(one["content"]) for one in last)
+    kept: list[dict[str, str]] = []
+    for message in reversed(dialog):
+        left -= len(message["content"]) + 20
+        if left < 0:
+            break
+        kept.append(message)
+    return [first, *reversed(kept), *last]
+
+
+def _shorten(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
+    return f"{text[: room // 2]}\n…\n{text[-(room // 2) :]}"
+
+
+def _reply(text: str, number: int, usage: Any) -> ModelReply:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        # Cut off at the length limit: what there is, is said.
+        return ModelReply(text.strip(), usage=usage)
+    if isinstance(value, Mapping) and "tool" in value:
+        arguments = json.dumps(value.get("arguments", {}), ensure_ascii=False)
+        call = ToolCall(f"local_{number}", str(value["tool"]), arguments)
+        return ModelReply("", (call,), usage)
+    said = value.get("say", "") if isinstance(value, Mapping) else text
+    return ModelReply(str(said), usage=usage)
