@@ -14,6 +14,8 @@ from sopilot.diagnostics import Diagnostic, Place, Severity, UserMistake
 from sopilot.handbook import read_handbook
 from sopilot.program import program_from_yaml
 
+SCENARIOS = ".scenarios.yaml"
+
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True)
@@ -21,7 +23,8 @@ from sopilot.program import program_from_yaml
 def command(paths: tuple[str, ...], as_json: bool) -> None:
     """Verify handbooks and programs; print every finding with its place.
 
-    PATHS are handbook files, program files, folders of them, or bundled names.
+    PATHS are handbook files, program files, scenario files beside their handbook
+    (NAME.scenarios.yaml), folders of them, or bundled names.
     Exit 0 when nothing is wrong (warnings do not count), 1 with findings, 2 when a
     file cannot be read.
     """
@@ -50,8 +53,10 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
 
 
 def check_text(text: str, source: str) -> list[Diagnostic]:
-    """Every finding in one handbook or program."""
+    """Every finding in one handbook, program or scenario file."""
     try:
+        if source.endswith(SCENARIOS):
+            return _check_scenarios(text, source)
         if is_program_text(text):
             program_from_yaml(text, source)
             return []
@@ -62,6 +67,15 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
         return findings
     except UserMistake as mistake:
         return list(mistake.diagnostics)
+
+
+def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
+    """Against the handbook beside it; that one's own mistakes are told under its own name."""
+    from sopilot.scenarios import read_scenarios
+
+    path = Path(source.removesuffix(SCENARIOS) + ".yaml")
+    handbook, _ = read_handbook(read_text(path), str(path))
+    return read_scenarios(text, handbook, source)[1] if handbook is not None else []
 
 
 def _warnings(procedure: str, compiled: Compiled, source: str) -> list[Diagnostic]:

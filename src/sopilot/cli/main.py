@@ -13,13 +13,20 @@ from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
 
 # command → (module, one line of help). The module's `command` is a click command.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "new": ("sopilot.cli.new", "A handbook to start from, with scenarios."),
     "compile": ("sopilot.cli.compile", "Handbooks to verified programs."),
     "check": ("sopilot.cli.check", "Verify handbooks and programs, a line a finding."),
+    "test": ("sopilot.cli.test", "Scenario tests of a handbook, and what none of them reached."),
+    "format": ("sopilot.cli.format", "Lay handbooks out; comments and order stay."),
+    "schema": ("sopilot.cli.schema", "The JSON Schema of handbooks, for editors."),
     "show": ("sopilot.cli.show", "What a model would see of an SOP."),
     "explain": (
         "sopilot.cli.explain",
         "Why a guard is there, which recipe won, what was factored.",
     ),
+    "sessions": ("sopilot.cli.sessions", "Sessions that are kept, and where each one stands."),
+    "approve": ("sopilot.cli.approve", "Approve, reject or amend a call that waits for people."),
+    "trace": ("sopilot.cli.trace", "Export, sign and verify traces."),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
 }
 

@@ -1,0 +1,64 @@
+"""Tools that answer as a scenario says."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+
+from sopilot.handbook import Action
+from sopilot.scenarios.scenario import Answer
+from sopilot.session.protocols import JSON, ToolResult, ToolSchema
+
+UNSIMULATED = ToolResult(True, None)
+"""What a tool answers that the scenario does not mention: it worked, and says nothing."""
+
+
+class SimulatedTools:
+    """Implements ``Tools`` for one run.
+
+    Of the answers that fit a call's arguments the first unused one is given; once
+    all were used, the last of them again.
+    """
+
+    def __init__(
+        self, actions: Mapping[str, Action], answers: Mapping[str, Sequence[Answer]]
+    ) -> None:
+        self._actions = {name: action for name, action in actions.items() if action.offered}
+        self._answers = answers
+        self._used: set[tuple[str, int]] = set()
+        self._given: dict[str, ToolResult] = {}
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(_schema(action) for action in self._actions.values())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if key not in self._given:
+            self._given[key] = self._answer(name, arguments)
+        return copy.deepcopy(self._given[key])
+
+    def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        listed = self._answers.get(name, ())
+        if not listed:
+            return UNSIMULATED
+        fitting = [index for index, answer in enumerate(listed) if answer.fits(arguments)]
+        if not fitting:
+            return ToolResult(False, {"error": "the scenario has no answer for these arguments"})
+        unused = [index for index in fitting if (name, index) not in self._used]
+        chosen = unused[0] if unused else fitting[-1]
+        self._used.add((name, chosen))
+        return listed[chosen].result
+
+
+def _schema(action: Action) -> ToolSchema:
+    properties: dict[str, JSON] = {}
+    for item in action.inputs:
+        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
+        if item.says:
+            properties[item.name]["description"] = item.says
+    parameters: dict[str, JSON] = {
+        "type": "object",
+        "properties": properties,
+        "required": [item.name for item in action.inputs if item.required],
+        "additionalProperties": False,
+    }
+    return ToolSchema(action.name, action.says, parameters)
