@@ -28,7 +28,7 @@ from sopilot.handbook import (
 )
 
 _WORDS = ("user", "item", "amount", "code", "place", "on", "no", "y")
-_TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=30).map(
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=30).map(
     lambda text: text.replace("{", "(").replace("}", ")")
 )
 _NUMBERS = st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
@@ -82,9 +82,13 @@ def trees(
     least = 1 if kind in ("any", "first") else 0
     deeper = trees(predicates, names, depth - 1)
     children = tuple(draw(st.lists(deeper, min_size=least, max_size=3)))
-    build = {"all": All, "any": AnyOf, "in_order": InOrder, "first": First}[kind]
-    tree: Tree = build(children)
-    return tree
+    trees_by_kind: dict[str, Tree] = {
+        "all": All(children),
+        "any": AnyOf(children),
+        "in_order": InOrder(children),
+        "first": First(children),
+    }
+    return trees_by_kind[kind]
 
 
 def _approvals() -> st.SearchStrategy[Approval | None]:

@@ -139,7 +139,7 @@ def _mess(text: str, dice: random.Random) -> str:
     return "\n".join(lines)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(handbooks(), st.integers(0, 10**6))
 def test_formatting_keeps_the_meaning(handbook: Handbook, seed: int) -> None:
     messy = _mess(write_handbook(handbook), random.Random(seed))

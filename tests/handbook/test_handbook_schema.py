@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,7 @@ def test_it_accepts_what_the_reader_accepts() -> None:
         assert accepts(text)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(handbooks())
 def test_it_accepts_every_written_handbook(handbook: Handbook) -> None:
     assert accepts(write_handbook(handbook))
@@ -117,9 +119,6 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("value", [None, 7, True, "a b", [], {}, [[]], {"zzz": 1}], ids=repr)
 def test_reader_and_schema_agree_on_shapes(value: Any) -> None:
     """Every place of a valid file takes every kind of value: both accept or both refuse."""
-    import copy
-    import json
-
     base = instance(SMALL.replace("peek()", "act(user)"))
     base["actions"]["act"].pop("requires")
     assert read_handbook(json.dumps(base))[0] is not None
