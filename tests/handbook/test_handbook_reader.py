@@ -166,7 +166,7 @@ def test_block_text_loses_its_last_line_break_only() -> None:
         ("handbook: x\nsays: \ud800\n", "control-character", 2, 7),
         ("x" * 2_000_001, "file-too-large", 1, 1),
         (b"handbook: [\n", "yaml-syntax", 2, 1),
-        (b"", "empty-handbook", 1, 1),
+        (b"", "empty-file", 1, 1),
         ("[" * 100_000, "nested-too-deep", 1, 65),
         ("- " * 50_000, "nested-too-deep", 1, 129),
         ('handbook: "\\ud800"', None, 1, 0),

@@ -45,11 +45,11 @@ def spot_of(text: str, offset: int) -> Spot:
     return Spot(len(breaks) + 1, offset - (breaks[-1].end() if breaks else 0) + 1)
 
 
-def parse_nodes(text: str, report: Report) -> Node | None:
+def parse_nodes(text: str, report: Report, *, largest: int = LARGEST) -> Node | None:
     """The document's root, or ``None`` with the reason reported."""
     text = text.removeprefix("\ufeff")
-    if len(text) > LARGEST:
-        message = f"the file has {len(text)} characters; at most {LARGEST} are read"
+    if len(text) > largest:
+        message = f"the file has {len(text)} characters; at most {largest} are read"
         report.error("file-too-large", message, Spot(1, 1))
         return None
     bad = _UNPRINTABLE.search(text)
@@ -102,7 +102,7 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                message = "a handbook is one YAML document, and here a second one starts"
+                message = "a file is one YAML document, and here a second one starts"
                 report.error("several-documents", message, Spot(mark.line + 1, mark.column + 1))
                 return None
             continue
@@ -115,14 +115,14 @@ def _build(events: Iterator[Any], report: Report) -> Node | None:
     if aliased:
         return None  # what an alias stands for is unknown, so more would be guessing
     if root is None or (isinstance(root, ScalarNode) and root.is_empty):
-        report.error("empty-handbook", "the file has no content", Spot(1, 1))
+        report.error("empty-file", "the file has no content", Spot(1, 1))
         return None
     return root
 
 
 def _refuse_references(event: Any, spot: Spot, report: Report) -> None:
     if event.anchor is not None and not isinstance(event, yaml.AliasEvent):
-        message = f"the anchor `&{event.anchor}` is not allowed; a handbook has no aliases"
+        message = f"the anchor `&{event.anchor}` is not allowed; there are no aliases here"
         report.error("yaml-anchor", message, spot)
     tag = getattr(event, "tag", None)
     if tag is not None:

@@ -13,6 +13,9 @@ from sopilot.program.report import WHOLE
 from sopilot.program.step_loader import load_step, optional_text, texts
 from sopilot.program.verifier import verify_program
 
+LARGEST_PROGRAM = 20_000_000
+"""Characters. A program says at length what its handbook says in a line."""
+
 _PROGRAM_KEYS = (
     "sopilot_program",
     "entry",
@@ -39,7 +42,7 @@ _FUNCTION_KEYS = (
 def program_from_yaml(text: str, source: str = "<input>") -> Program:
     """The program in ``text``, verified. Raises ``UserMistake`` with every mistake found."""
     report = Report(source)
-    root = parse_nodes(text, report)
+    root = parse_nodes(text, report, largest=LARGEST_PROGRAM)
     if root is None:
         raise UserMistake(report.diagnostics())
     loader = _Loader(source, report)
