@@ -591,7 +591,11 @@ def _amended(run: Execution, here: Position) -> bool:
     call_id = run.goal_call(here, arguments)
     other = {**arguments, "note": "only half of it"}
     run.do(Decision("amend", call_id, "person 0", guarded.roles[0], other))
-    run.inject("approval-exceeded", DomainCall(call_id, here.step.action, arguments))
+    run.inject(
+        "approval-exceeded",
+        DomainCall(call_id, here.step.action, arguments),
+        "approval-missing",
+    )
     run.do(DomainResult(call_id, True, {}))
     return True
 

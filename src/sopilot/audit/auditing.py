@@ -44,33 +44,48 @@ def audit_trace(
     session_id: str | None = None,
     judge: Judge | None = None,
     head: Head | None = None,
+    chain: Sequence[SealedEvent] | None = None,
+    changes: Mapping[int, Mapping[str, Program]] | None = None,
     ended: bool = True,
 ) -> Report:
     """Judge a trace. ``programs`` maps each goal to the program it ran.
 
-    The chain of hashes is checked when the events are sealed; ``session_id`` and
-    a ``head`` kept elsewhere make that check complete. ``judge`` evaluates
-    machine verdicts. With ``ended`` false, what may still come is not missed.
+    The chain of hashes is checked when the events are sealed, or on ``chain`` where
+    the events were restored from it; ``session_id`` and a ``head`` kept elsewhere
+    make that check complete. ``judge`` evaluates
+    machine verdicts. ``changes`` are the programs that hold from an event on, for
+    a session that went over to others. With ``ended`` false, what may still come
+    is not missed.
     """
     codes = {goal: read_program(goal, program) for goal, program in programs.items()}
     entries = list(events)
-    broken, chain = _chain(entries, session_id, head)
+    broken, unbroken = _judge_chain(entries if chain is None else chain, session_id, head)
     plain = [entry.event if isinstance(entry, SealedEvent) else entry for entry in entries]
-    run = read_events(codes, plain, judge=judge)
+    later = {
+        seq: {goal: read_program(goal, program) for goal, program in some.items()}
+        for seq, some in (changes or {}).items()
+    }
+    run = read_events(codes, plain, judge=judge, changes=later)
     if ended:
         _judge_end(run, plain)
     if broken is not None:
         run.findings.insert(0, broken)
     findings = tuple(sorted(run.findings, key=lambda finding: finding.seq))
-    return Report(findings, score(run, findings, chain, session_id), tuple(run.refusals))
+    return Report(findings, score(run, findings, unbroken, session_id), tuple(run.refusals))
 
 
 def read_events(
-    programs: Mapping[str, ProgramCode], events: Sequence[Event], *, judge: Judge | None = None
+    programs: Mapping[str, ProgramCode],
+    events: Sequence[Event],
+    *,
+    judge: Judge | None = None,
+    changes: Mapping[int, Mapping[str, ProgramCode]] | None = None,
 ) -> Run:
     """The run that the events describe, with what was found on the way."""
     run = Run(programs, judge)
     for index, event in enumerate(events):
+        if changes and index in changes:
+            run.programs = changes[index]
         if event.seq != index:
             run.find("inconsistent-trace", event, f"event {index} has the number {event.seq}")
         _read(run, event)
@@ -220,7 +235,7 @@ def _judge_end(run: Run, events: Sequence[Event]) -> None:
             )
 
 
-def _chain(
+def _judge_chain(
     entries: Sequence[Event | SealedEvent], session_id: str | None, head: Head | None
 ) -> tuple[Finding | None, bool | None]:
     """The finding for a broken chain, and whether the chain is whole (``None``: not sealed)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sopilot.audit.approvals import judge_guard
 from sopilot.audit.evidence import disagreement
 from sopilot.audit.run import Run
 from sopilot.audit.standing import can_accept, remaining_checks
@@ -19,7 +20,7 @@ def judge_call(run: Run, event: Event, call: PendingCall) -> None:
         return
     licensed, why = _licence(process, frame, call)
     if licensed:
-        _judge_guard(run, event, call, process)
+        judge_guard(run, event, call, process)
         return
     if _after_goal(run, process, frame):
         run.calls_after_goal += 1
@@ -45,7 +46,7 @@ def judge_call(run: Run, event: Event, call: PendingCall) -> None:
             ),
             action=call.action,
         )
-    _judge_guard(run, event, call, process, violated=True)
+    judge_guard(run, event, call, process, violated=True)
 
 
 def _asked_for(frame: FrameView | None) -> set[str]:
@@ -125,65 +126,5 @@ def _premature(run: Run, event: Event, call: PendingCall, process: ProcessView |
             process=process,
             predicate=check.predicate,
             sentence=check.sentence,
-            action=call.action,
-        )
-
-
-# --- guards and approvals -------------------------------------------------------------
-
-
-def _judge_guard(
-    run: Run,
-    event: Event,
-    call: PendingCall,
-    process: ProcessView | None,
-    *,
-    violated: bool = False,
-) -> None:
-    codes = [process.program] if process is not None else list(run.programs.values())
-    guarded = next((c.guarded[call.action] for c in codes if call.action in c.guarded), None)
-    if guarded is None:
-        return
-    if violated:
-        run.find(
-            "guard-violated",
-            event,
-            f"`{call.action}` is irreversible and ran where the program does not accept it",
-            action=call.action,
-        )
-    if not guarded.needed and not guarded.roles:
-        return
-    call_id = str(event.payload.get("call_id"))
-    decisions = run.decisions.get(call_id, [])
-    approvers = {
-        str(one.payload.get("by"))
-        for one in decisions
-        if one.payload.get("decision") in ("approve", "amend")
-        and (not guarded.roles or one.payload.get("role") in guarded.roles)
-        and (guarded.expires_seconds is None or event.at - one.at <= guarded.expires_seconds)
-    }
-    closed = [one for one in decisions if one.payload.get("decision") in ("reject", "expire")]
-    if closed:
-        word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
-        run.find(
-            "approval-missing",
-            event,
-            f"`{call.action}` ran although its approval was {word} (#{closed[-1].seq})",
-            action=call.action,
-        )
-    elif len(approvers) < max(guarded.needed, 1):
-        run.find(
-            "approval-missing",
-            event,
-            f"`{call.action}` ran with {len(approvers)} of {max(guarded.needed, 1)} approvals "
-            f"by {', '.join(guarded.roles) or 'anybody'}",
-            action=call.action,
-        )
-    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
-    if amended and dict(amended[-1].payload.get("arguments", {})) != dict(call.arguments):
-        run.find(
-            "approval-exceeded",
-            event,
-            f"`{call.action}` ran with other arguments than were approved (#{amended[-1].seq})",
             action=call.action,
         )

@@ -6,7 +6,7 @@ from sopilot.audit.run import Contradiction, Refusal, Run, expect, mapping, text
 from sopilot.audit.standing import can_accept
 from sopilot.audit.state import FrameView, ProcessView, say_the_same
 from sopilot.program.model import Complete, Fail
-from sopilot.vm.events import Event
+from sopilot.vm.events import Actor, Event
 from sopilot.vm.values import JSON
 
 
@@ -84,7 +84,9 @@ def complete(run: Run, event: Event) -> None:
 def fail(run: Run, event: Event) -> None:
     process, frame = run.here()
     refusing = isinstance(frame.step, Fail)
-    caused = refusing or can_accept(process) is False
+    # A program that nothing could satisfy is no cause by itself: something must have been shown.
+    shown = any(check.process == process.id for check in run.checks)
+    caused = refusing or (shown and can_accept(process) is False)
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
@@ -106,7 +108,8 @@ def fail(run: Run, event: Event) -> None:
             ),
         )
     )
-    if not caused and not process.lost and process.goal_reached is None:
+    by_executor = event.actor in (Actor.MODEL, Actor.MACHINE)
+    if by_executor and not caused and process.goal_reached is None:
         some = "the false ones do not rule it out" if process.unmet else "no check came out false"
         run.find(
             "refusal-without-cause",

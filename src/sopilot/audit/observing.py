@@ -169,10 +169,12 @@ def decision(run: Run, event: Event) -> None:
 
 
 def note(run: Run, event: Event) -> None:
-    if event.payload.get("name") != "outcome_unknown":
-        return
-    details = event.payload.get("details", {})
+    name, details = event.payload.get("name"), event.payload.get("details", {})
     call_id = str(details.get("call_id", ""))
+    if name == "held_call" and details.get("awaits") == "approval":
+        run.held[call_id] = event.at
+    if name != "outcome_unknown":
+        return
     call = run.pending.get(call_id)
     run.unknown[call_id] = call.seq if call is not None else event.seq
     action = call.action if call is not None else str(details.get("action", ""))

@@ -68,6 +68,7 @@ class Run:
     goal_seq: int = -1
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
+    held: dict[str, float] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     checks: list[CheckMade] = field(default_factory=list)

@@ -13,6 +13,10 @@ from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
 
 # command → (module, one line of help). The module's `command` is a click command.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": ("sopilot.cli.demo", "One request carried out, one refused, with everything to see."),
+    "run": ("sopilot.cli.run", "Run one session of a handbook."),
+    "resume": ("sopilot.cli.resume", "Go on with an interrupted session."),
+    "chat": ("sopilot.cli.chat", "Play the user yourself."),
     "new": ("sopilot.cli.new", "A handbook to start from, with scenarios."),
     "compile": ("sopilot.cli.compile", "Handbooks to verified programs."),
     "check": ("sopilot.cli.check", "Verify handbooks and programs, a line a finding."),
@@ -27,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sessions": ("sopilot.cli.sessions", "Sessions that are kept, and where each one stands."),
     "approve": ("sopilot.cli.approve", "Approve, reject or amend a call that waits for people."),
     "trace": ("sopilot.cli.trace", "Export, sign and verify traces."),
+    "audit": ("sopilot.cli.audit", "Judge a session, a trace or a transcript by its SOP."),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
 }
 

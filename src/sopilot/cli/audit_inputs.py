@@ -1,0 +1,207 @@
+"""What `sopilot audit` can be given, and how each is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sopilot.audit import Report, audit_trace
+from sopilot.audit.foreign import audit_transcript
+from sopilot.audit.timeline import Row, rows_of_trace, rows_of_transcript
+from sopilot.audit.transcript import (
+    Transcript,
+    read_messages,
+    success_first_outcome,
+)
+from sopilot.cli.sources import compile_source, read_text
+from sopilot.cli.stores import with_store
+from sopilot.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.handbook import Handbook
+from sopilot.handbook.verdict import judge
+from sopilot.program import Program
+from sopilot.session import (
+    Problem,
+    ProgramSet,
+    Store,
+    TraceFile,
+    export_trace,
+    read_trace,
+    verify_trace,
+)
+from sopilot.session.recovery import program_changes, whole_events
+from sopilot.vm import Event
+
+_DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    title: str
+    report: Report
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """``handbook`` stands in for programs that did not come along."""
+
+    trace: TraceFile
+    handbook: str | None
+    ended: bool
+
+    def verify(self) -> list[Problem]:
+        return verify_trace(self.trace)
+
+    def audit(self) -> list[Audited]:
+        trace = self.trace
+        whole: list[Event] = whole_events(trace.events, trace.payloads)
+        changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
+        report = audit_trace(
+            self._programs(trace.programs),
+            whole,
+            session_id=trace.session_id,
+            judge=judge,
+            changes=changes,
+            ended=self.ended,
+            # The chain is over the events as they were sealed; these may be restored ones.
+            chain=trace.events,
+        )
+        goals = ", ".join(trace.programs) or "session"
+        return [Audited(f"Audit of {goals}", report, rows_of_trace(whole))]
+
+    def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
+        texts = self.trace.program_texts
+        if all(digest in texts for digest in hashes.values()):
+            return ProgramSet.from_texts(hashes, texts).programs
+        if self.handbook is None:
+            raise UserMistake("the trace came without its programs: name them with --handbook")
+        units = compile_source(self.handbook)
+        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
+        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+        if strange:
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "other-program",
+                        f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
+                        help="audit with the handbook as it was, or export the trace with programs",
+                    )
+                ]
+            )
+        return {goal: found.programs[goal] for goal in hashes}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignInput:
+    """Transcripts, each with the handbook and the goal it is judged by."""
+
+    transcripts: tuple[tuple[str, Handbook, str, Transcript], ...]
+
+    def audit(self) -> list[Audited]:
+        return [
+            Audited(
+                f"Audit of {goal}",
+                audit_transcript(book, transcript, goal=goal, judge=judge, session_id=name),
+                rows_of_transcript(transcript),
+            )
+            for name, book, goal, transcript in self.transcripts
+        ]
+
+
+def read_input(
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None
+) -> TraceInput | ForeignInput:
+    path = Path(what)
+    if not path.exists():
+        return _session(what, handbook, store_spec)
+    text = read_text(path)
+    if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
+        return TraceInput(read_trace(text), handbook, True)
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise _mistake(
+            what,
+            "this is neither a trace nor JSON",
+            "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
+        ) from None
+    return _transcripts(what, content, handbook, goal)
+
+
+def _session(session_id: str, handbook: str | None, store_spec: str | None) -> TraceInput:
+    async def use(store: Store) -> tuple[TraceFile, bool]:
+        record = await store.record(session_id)
+        return await export_trace(store, session_id, payloads=True), not record.owner
+
+    trace, ended = with_store(store_spec, use)
+    return TraceInput(trace, handbook, ended)
+
+
+def _transcripts(
+    what: str, content: object, handbook: str | None, goal: str | None
+) -> ForeignInput:
+    if isinstance(content, Mapping) and isinstance(content.get("messages"), list):
+        content = content["messages"]
+    if not isinstance(content, list):
+        raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
+    if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
+        return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
+    if handbook is None:
+        raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
+    book, chosen = _procedure(handbook, goal)
+    return ForeignInput(((Path(what).stem, book, chosen, read_messages(content)),))
+
+
+def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
+    units = compile_source(handbook, goal=goal)
+    if len(units) != 1:
+        known = ", ".join(f"`{unit.procedure.name}`" for unit in units[:8])
+        raise _mistake(handbook, "the handbook has several goals", f"add --goal: {known}")
+    return units[0].handbook, units[0].procedure.name
+
+
+def _recorded(
+    what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
+) -> list[tuple[str, Handbook, str, Transcript]]:
+    """SOPBench's own recordings name their task, so that no handbook need be named."""
+    found = []
+    for number, entry in enumerate(entries):
+        if handbook is not None:
+            book, chosen = _procedure(handbook, goal)
+        else:
+            book, chosen = _sopbench_task(what, entry)
+        if goal is not None and chosen != goal:
+            continue
+        for one in entry["interactions"]:
+            transcript = read_messages(
+                one["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
+            )
+            found.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
+    if not found:
+        raise _mistake(what, "no trajectory of that goal is recorded here", "")
+    return found
+
+
+def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
+    from sopilot.bench.reference import TaskReference
+    from sopilot.bench.source import task_handbook
+    from sopilot.bench.upstream import shared_upstream
+
+    domain, task = str(entry.get("domain")), entry.get("task", {})
+    keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
+    for index, known in enumerate(shared_upstream().tasks(domain).get(task.get("user_goal"), ())):
+        if all(known[key] == task.get(key) for key in keys):
+            reference = TaskReference(domain, task["user_goal"], index)
+            return task_handbook(reference), reference.goal
+    raise _mistake(
+        what,
+        "a recorded trajectory is of no task of the SOPBench data set",
+        "name what it is judged by with --handbook",
+    )
+
+
+def _mistake(what: str, message: str, cure: str) -> UserMistake:
+    return UserMistake([Diagnostic("audit-input", message, Place(what), cure)])
