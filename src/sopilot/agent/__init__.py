@@ -29,6 +29,7 @@ from sopilot.agent.reference import (
     VerdictJudge,
 )
 from sopilot.agent.result import Ending, Refusal, RequestRecord, SessionResult
+from sopilot.agent.scripted_tools import ScriptedTools, action_schema
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.agent.users import ModelUser, ScriptedUser
 
@@ -56,6 +57,7 @@ __all__ = [
     "RequestRecord",
     "Retries",
     "RoleApprovers",
+    "ScriptedTools",
     "ScriptedUser",
     "Seen",
     "SessionResult",
@@ -64,6 +66,7 @@ __all__ = [
     "View",
     "Vote",
     "Watch",
+    "action_schema",
     "arm_named",
     "complete_with_retries",
     "open_run",

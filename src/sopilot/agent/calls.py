@@ -66,9 +66,15 @@ class CallHandler:
                 self._said = str(parsed.operation.reason)
             outcome = await self._session.operate(parsed.operation)
             text = answer_text(outcome)
-            self._watch(Progress("step", text.split("\n", 1)[0]))
+            self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
             return text
         return (await self._domain(call, parsed)).text
+
+    def _stepped(self, step: StepCall, *, accepted: bool) -> str:
+        frame = self._session.configuration.frame
+        place = frame.place if frame is not None else "the end"
+        kind = step.operation.kind
+        return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
 
     async def _malformed(self, call: ToolCall, parsed: Malformed) -> str:
         name = "malformed_step" if parsed.tool == TOOL_NAME else "malformed_call"

@@ -117,7 +117,7 @@ class Run:
 
     async def _begin(self) -> None:
         session = self._session
-        if not session.events:
+        if not any(sealed.event.kind == "user_said" for sealed in session.events):
             opening = self._user.opening()
             await session.user_said(opening)
             self._watch(Progress("user", opening))

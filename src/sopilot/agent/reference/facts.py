@@ -39,6 +39,9 @@ class Facts:
     seen: list[Seen] = field(default_factory=list)
     here: list[Seen] = field(default_factory=list)
     refused: str = ""
+    stack: list[str] = field(default_factory=list)
+    judged: str = ""
+    """The rule or gate that was judged last."""
     steps: int = 0
     characters: int = 0
 
@@ -127,8 +130,15 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
         if goal in facts.open:
             facts.open.remove(goal)
         facts.open.append(goal)
+        facts.stack = []
     elif operation in ("complete", "fail") and facts.open:
         facts.ended.add(facts.open.pop())
+        facts.stack = []
+    elif operation == "call":
+        facts.stack.append(str(arguments.get("function")))
+    elif operation == "return" and facts.stack:
+        function = facts.stack.pop()
+        facts.judged = function if "holds" in arguments else facts.judged
 
 
 def _object(text: str) -> dict[str, JSON]:

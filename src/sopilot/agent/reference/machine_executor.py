@@ -62,7 +62,7 @@ class MachineExecutor:
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                return self._refuse(", ".join(move.unmet) or move.function)
+                return self._refuse(facts.judged or ", ".join(move.unmet) or move.function)
             case _:
                 return self._replies.step("select_branch", option="next")
 

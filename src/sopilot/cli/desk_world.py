@@ -1,0 +1,44 @@
+"""A bundled desk's world in a file, so that it outlives the process as a real system would."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sopilot.bundled import Simulator
+from sopilot.session.protocols import JSON, ToolResult, ToolSchema
+
+
+class DeskWorld:
+    """Every change is on disk before the caller hears of it."""
+
+    def __init__(self, simulator: Simulator, path: Path) -> None:
+        self.simulator = simulator
+        self._path = path
+        if path.exists():
+            simulator.restore(json.loads(path.read_text(encoding="utf-8")))
+        else:
+            self._write()
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self.simulator.schemas()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        result = self.simulator.perform(name, arguments, key=key)
+        self._write()
+        return result
+
+    async def recall(self, key: str) -> ToolResult | None:
+        answered = self.simulator.snapshot()["answered"].get(key)
+        return None if answered is None else ToolResult(answered["ok"], answered["value"])
+
+    def _write(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._path.with_suffix(".part")
+        with part.open("w", encoding="utf-8") as file:
+            json.dump(self.simulator.snapshot(), file, ensure_ascii=False)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(self._path)

@@ -1,0 +1,161 @@
+"""What `run`, `resume` and `chat` play: handbook, world, user, judge and budgets.
+
+A scene is described by plain values that are kept with the session, so that
+`resume` can set the same scene again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+
+from sopilot.agent import (
+    Briefing,
+    Budgets,
+    Operator,
+    RoleApprovers,
+    ScriptedTools,
+    ScriptedUser,
+    VerdictJudge,
+)
+from sopilot.bundled import Desk, Task, bundled_names, load_desk
+from sopilot.bundled.judge import desk_judge
+from sopilot.cli.desk_world import DeskWorld
+from sopilot.cli.human_user import HumanUser
+from sopilot.cli.sources import compile_source
+from sopilot.cli.stores import data_folder
+from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.session.protocols import JSON, Tools, User
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """Everything that sets a scene. ``person`` means that somebody at the terminal is served."""
+
+    source: str
+    goal: str | None = None
+    task: str | None = None
+    model: str = "reference"
+    arm: str = "pg"
+    language: str = "en"
+    person: bool = False
+    request: str | None = None
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    results: Mapping[str, JSON] | None = None
+    approvers: tuple[str, ...] = ()
+    budgets: Mapping[str, JSON] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, JSON]:
+        return asdict(self)
+
+
+def description_from_json(value: Mapping[str, JSON]) -> Description:
+    known = {item.name: value[item.name] for item in fields(Description) if item.name in value}
+    if "source" not in known:
+        raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
+    return Description(**{**known, "approvers": tuple(known.get("approvers", ()))})
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    briefing: Briefing
+    tools: Tools
+    user: User
+    judge: VerdictJudge
+    budgets: Budgets
+    operator: Operator | None
+    simulated: bool
+    desk: Desk | None = None
+    task: Task | None = None
+
+
+def set_scene(description: Description, session_id: str, store_spec: str | None) -> Scene:
+    units = compile_source(description.source, goal=description.goal)
+    if description.source.startswith("sopbench:"):
+        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
+    handbook = units[0].handbook
+    programs = {unit.procedure.name: unit.program for unit in units}
+    briefing = Briefing(handbook, programs, description.language)
+    budgets = Budgets(**dict(description.budgets))
+    if description.source not in bundled_names():
+        return _written_down(description, briefing, budgets)
+    desk = load_desk(description.source)
+    task = _task(desk, description)
+    world = DeskWorld(desk.make_tools(task), world_file(session_id, store_spec))
+    approvers = description.approvers or (() if description.person else task.approvers)
+    return Scene(
+        briefing=briefing,
+        tools=world,
+        user=_user(description, task),
+        judge=desk_judge(desk),
+        budgets=budgets,
+        operator=RoleApprovers(approvers) if approvers else None,
+        simulated=True,
+        desk=desk,
+        task=None if description.person or description.request else task,
+    )
+
+
+def world_file(session_id: str, store_spec: str | None) -> Path:
+    """Beside the store, if that is a file."""
+    folder = data_folder()
+    if store_spec and store_spec.startswith("sqlite:"):
+        folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
+    return folder / "worlds" / f"{session_id}.json"
+
+
+def _task(desk: Desk, description: Description) -> Task:
+    """The task named, else the desk's first for the goal: its state is the world."""
+    if description.task is not None:
+        return desk.task(description.task)
+    for task in desk.tasks:
+        if description.goal in (None, task.goal):
+            return task
+    return desk.tasks[0]
+
+
+def _user(description: Description, task: Task) -> User:
+    if description.person:
+        return HumanUser(description.request)
+    if description.request is not None:
+        return ScriptedUser(description.request, description.knows, goal=description.goal)
+    return ScriptedUser(
+        task.request,
+        {**task.knows, **description.knows},
+        goal=task.goal,
+        late=task.late,
+        follow_ups=task.follow_ups,
+    )
+
+
+def _written_down(description: Description, briefing: Briefing, budgets: Budgets) -> Scene:
+    """A handbook of one's own: results and the user's knowledge are given on the command line."""
+    if description.results is None:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "no-tools",
+                    f"`{description.source}` comes without tools",
+                    help="write what they return into a YAML file (action: result) "
+                    "and name it with --results",
+                )
+            ]
+        )
+    goals = list(briefing.programs)
+    user: User = HumanUser(description.request)
+    if not description.person:
+        goal = description.goal or (goals[0] if len(goals) == 1 else None)
+        if goal is None:
+            raise UserMistake(f"name the goal with --goal: {', '.join(goals)}")
+        request = description.request or f"I would like to {goal.replace('_', ' ')}."
+        user = ScriptedUser(request, description.knows, goal=goal)
+    return Scene(
+        briefing=briefing,
+        tools=ScriptedTools(briefing.handbook.actions, description.results),
+        user=user,
+        judge=VerdictJudge(briefing.handbook),
+        budgets=budgets,
+        operator=RoleApprovers(description.approvers) if description.approvers else None,
+        simulated=True,
+    )
