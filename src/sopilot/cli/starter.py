@@ -52,7 +52,9 @@ predicates:
     remedy: Larger amounts are decided by the shop's manager.
   damaged(reason):
     says: The reason "{{reason}}" tells of something broken.
-    verify: arguments  # no verdict: a reader has to judge it
+    verify: arguments
+    # Without a verdict whoever runs the procedure has to read and judge.
+    verdict: reason.contains('broken')
 
 # Procedures: what must hold before the action of the same name is carried out.
 # Trees are made of `all`, `any`, `in_order`, `first` and `not`.
@@ -74,7 +76,8 @@ SCENARIOS = """\
 handbook: {name}
 
 # What the tools answer, unless a scenario says otherwise. A tool that is not mentioned
-# succeeds and tells nothing.
+# succeeds and tells nothing. A predicate without a verdict is judged by the scenario:
+# `verdicts: {{damaged: true}}`.
 tools:
   login: ok
   read_policy: {{days: 30}}
@@ -84,7 +87,6 @@ scenarios:
   a fresh order is paid back:
     goal: refund
     knows: {{customer: Ada, password: pw, order: o-1, amount: 80, reason: I do not like it.}}
-    verdicts: {{damaged: false}}  # how a reader judges what has no verdict
     expect: executed
     calls: [login, find_order, refund]  # in this order; others may come in between
 
@@ -93,7 +95,6 @@ scenarios:
     knows: {{customer: Ada, password: pw, order: o-2, amount: 80, reason: The lamp is broken.}}
     tools:
       find_order: {{state: delivered, days: 300}}
-    verdicts: {{damaged: true}}
     expect: executed
 
   an old order is not paid back for nothing:
@@ -101,7 +102,6 @@ scenarios:
     knows: {{customer: Ada, password: pw, order: o-2, amount: 80, reason: I do not like it.}}
     tools:
       find_order: {{state: delivered, days: 300}}
-    verdicts: {{damaged: false}}
     expect: {{refused: in_time}}
     no_calls: [refund]
 

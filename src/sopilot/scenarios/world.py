@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 
+from sopilot.agent.scripted_tools import action_schema
 from sopilot.handbook import Action
 from sopilot.scenarios.scenario import Answer
 from sopilot.session.protocols import JSON, ToolResult, ToolSchema
@@ -29,7 +30,7 @@ class SimulatedTools:
         self._given: dict[str, ToolResult] = {}
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return tuple(_schema(action) for action in self._actions.values())
+        return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         if key not in self._given:
@@ -47,18 +48,3 @@ class SimulatedTools:
         chosen = unused[0] if unused else fitting[-1]
         self._used.add((name, chosen))
         return listed[chosen].result
-
-
-def _schema(action: Action) -> ToolSchema:
-    properties: dict[str, JSON] = {}
-    for item in action.inputs:
-        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
-        if item.says:
-            properties[item.name]["description"] = item.says
-    parameters: dict[str, JSON] = {
-        "type": "object",
-        "properties": properties,
-        "required": [item.name for item in action.inputs if item.required],
-        "additionalProperties": False,
-    }
-    return ToolSchema(action.name, action.says, parameters)
