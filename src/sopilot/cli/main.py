@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "trace": ("sopilot.cli.trace", "Export, sign and verify traces."),
     "audit": ("sopilot.cli.audit", "Judge a session, a trace or a transcript by its SOP."),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
+    "play": ("sopilot.cli.play", "Let any agent play a task, move by move."),
+    "mcp": ("sopilot.cli.mcp", "Serve a handbook over MCP; stand in front of MCP servers."),
 }
 
 

@@ -1,0 +1,237 @@
+"""Sessions that a server keeps for its clients: who owns one, and whose turn it is.
+
+A seat holds its session's lease only while it is used and a moment longer, so
+that a person can decide something from the command line in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from sopilot.agent import Arm, Briefing, open_run, run_programs
+from sopilot.diagnostics import RunEnded, SopilotError
+from sopilot.serve.player import Player
+from sopilot.serve.world import World
+from sopilot.session import (
+    LeaseHeld,
+    LeaseLost,
+    ProgramSet,
+    Session,
+    SessionRecord,
+    Settings,
+    Store,
+    UnknownSession,
+    resume_session,
+)
+from sopilot.session.protocols import JSON
+from sopilot.vm import Event, restore
+
+OWNER = "served_to"
+"""Where a session's record names its owner."""
+LINGER_SECONDS = 1.0
+PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every session of a server shares. ``extra`` goes into the session's record and
+    must be the same for a session that is taken up again."""
+
+    briefing: Briefing
+    arm: Arm
+    open_world: Callable[[], Awaitable[World]]
+    simulated: bool = False
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    settings: Settings | None = None
+    model: str = "served"
+
+    def programs(self) -> ProgramSet:
+        return run_programs(self.briefing, self.arm, unguarded=self.simulated)
+
+
+class Seat:
+    """One live session."""
+
+    def __init__(self, player: Player, world: World, store: Store, owner: str) -> None:
+        self.player = player
+        self.owner = owner
+        self._world = world
+        self._store = store
+        self._users = 0
+        self._released = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._taking = asyncio.Lock()
+        self._releasing: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> Session:
+        return self.player.session
+
+    @property
+    def idle(self) -> bool:
+        return self._users == 0
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Player]:
+        """The player, with the session's lease. Several may use it at once."""
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            async with self._taking:
+                if self._released:
+                    await self._take_back()
+            yield self.player
+        except LeaseLost:
+            self._released = True
+            raise
+        finally:
+            self._users -= 1
+            if self._users == 0 and not self._released:
+                loop = asyncio.get_running_loop()
+                self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._release()
+        await self._world.close()
+
+    def _release_soon(self) -> None:
+        if self._users == 0:
+            self._releasing = asyncio.get_running_loop().create_task(self._release())
+
+    async def _release(self) -> None:
+        async with self._taking:
+            if self._users == 0 and not self._released:
+                self._released = True
+                # A store that fails now lets the lease run out by itself.
+                with suppress(RunEnded):
+                    await self.session.release()
+
+    async def _take_back(self) -> None:
+        head = self.session.head
+        waited = 0.0
+        while True:
+            try:
+                await self.session.reacquire()
+                break
+            except LeaseHeld:
+                if waited >= PATIENCE_SECONDS:
+                    raise
+                await asyncio.sleep(0.1)
+                waited += 0.1
+        self._released = False
+        if self.session.head != head:
+            events = await whole_trace(self._store, self.session.id)
+            await self._world.catch_up(self.session.id, events)
+
+
+class Hub:
+    """``key`` is whatever tells a client's conversations apart: a connection, a process."""
+
+    def __init__(self, store: Store, service: Service, *, most_seats: int = 1000) -> None:
+        self._store = store
+        self.service = service
+        self._programs = service.programs()
+        self._most = most_seats
+        self._seats: dict[str, Seat] = {}
+        self._by_key: dict[tuple[str, str], str] = {}
+        self._opening: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
+        """The owner's session under this key, opened if there is none; or the one with this
+        id. Somebody else's session is as unknown as one that does not exist."""
+        lock = self._opening.setdefault((owner, session_id or key), asyncio.Lock())
+        async with lock:
+            wanted = session_id or self._by_key.get((owner, key))
+            if wanted is not None:
+                seat = self._seats.get(wanted) or await self._resume(owner, wanted)
+                if seat.owner != owner:
+                    raise UnknownSession(wanted)
+                return seat
+            seat = await self._open(owner)
+            self._by_key[owner, key] = seat.session.id
+            return seat
+
+    def known(self, owner: str, key: str) -> Seat | None:
+        """The session under this key, if there is one already."""
+        return self._seats.get(self._by_key.get((owner, key), ""))
+
+    async def forget(self, owner: str, key: str) -> None:
+        """The conversation is over. The session stays in the store."""
+        seat = self._seats.pop(self._by_key.pop((owner, key), ""), None)
+        self._opening.pop((owner, key), None)
+        if seat is not None:
+            await seat.close()
+
+    async def close(self) -> None:
+        seats, self._seats = self._seats, {}
+        for seat in seats.values():
+            await seat.close()
+
+    async def _open(self, owner: str) -> Seat:
+        service = self.service
+        world = await service.open_world()
+        try:
+            session = await open_run(
+                self._store,
+                service.briefing,
+                service.arm,
+                tools=world.tools,
+                model=service.model,
+                settings=service.settings,
+                extra={OWNER: owner, **service.extra},
+                programs=self._programs,
+            )
+        except SopilotError:
+            await world.close()
+            raise
+        return await self._take_seat(session, world, owner)
+
+    async def _resume(self, owner: str, session_id: str) -> Seat:
+        record = await self._store.record(session_id)
+        if not self._serves(record, owner):
+            raise UnknownSession(session_id)
+        service = self.service
+        world = await service.open_world()
+        try:
+            await world.catch_up(session_id, await whole_trace(self._store, session_id))
+            session = await resume_session(
+                self._store, session_id, tools=world.tools, programs=self._programs
+            )
+        except SopilotError:
+            await world.close()
+            raise
+        return await self._take_seat(session, world, owner)
+
+    async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
+        player = Player(session, self.service.briefing, self.service.arm, world)
+        await player.begin()
+        seat = Seat(player, world, self._store, owner)
+        await self._make_room()
+        self._seats[session.id] = seat
+        return seat
+
+    def _serves(self, record: SessionRecord, owner: str) -> bool:
+        extra = record.metadata.get("extra", {})
+        wanted = {OWNER: owner, **self.service.extra}
+        return all(extra.get(name) == value for name, value in wanted.items())
+
+    async def _make_room(self) -> None:
+        """The longest unused session gives way; it can be taken up again by its id."""
+        for session_id in list(self._seats):
+            if len(self._seats) < self._most:
+                return
+            if self._seats[session_id].idle:
+                await self._seats.pop(session_id).close()
+
+
+async def whole_trace(store: Store, session_id: str) -> list[Event]:
+    """The stored events with their payloads."""
+    payloads = await store.payloads(session_id)
+    return [restore(sealed.event, payloads) for sealed in await store.events(session_id)]
