@@ -13,8 +13,9 @@ from sopilot.diagnostics import RunEnded
 from sopilot.render import quote_value
 from sopilot.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
 from sopilot.session.protocols import JSON, ToolCall
-from sopilot.vm import TOOL_NAME, Complete, Fail, Status, answer_text
+from sopilot.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
 
+USER_LEFT = "the user no longer wants this"
 _LONGEST_NOTED = 400
 
 
@@ -129,20 +130,30 @@ class CallHandler:
     def raise_if_over(self) -> None:
         """A run with a machine is over when no process is left."""
         configuration = self._session.configuration
-        if configuration.active is not None or not configuration.processes:
-            return
-        last = list(configuration.processes.values())
-        if any(process.status is Status.COMPLETED for process in last):
-            raise Ended(Ending.EXECUTED, self._said)
-        raise Ended(Ending.REFUSED, self._said)
+        if configuration.active is None and configuration.processes:
+            raise Ended(self._by_processes(), self._said)
 
-    def when_user_leaves(self) -> Ended:
-        """The user has nothing more to say to a message without a tool call."""
-        if self._toolbox.machine:
-            return Ended(Ending.ABANDONED, "the user left before the request was finished")
-        if self._goal_succeeded():
-            return Ended(Ending.EXECUTED, "")
-        return Ended(Ending.REFUSED, "")
+    def _by_processes(self) -> Ending:
+        processes = self._session.configuration.processes.values()
+        statuses = {process.status for process in processes}
+        if Status.COMPLETED in statuses:
+            return Ending.EXECUTED
+        return Ending.REFUSED if Status.FAILED in statuses else Ending.ABANDONED
+
+    async def user_leaves(self) -> Ended:
+        """The user has nothing more to say to a message without a tool call.
+
+        What the user gave up for something else, and left open, ends with the dialog.
+        """
+        if not self._toolbox.machine:
+            return Ended(Ending.EXECUTED if self._goal_succeeded() else Ending.REFUSED, "")
+        ending = self._by_processes()
+        if ending is Ending.ABANDONED:
+            return Ended(ending, "the user left before the request was finished")
+        async with self._session.writing():
+            while self._session.configuration.active is not None:
+                await self._session.step(Fail(USER_LEFT), actor=Actor.USER)
+        return Ended(ending, self._said)
 
     def _ended_by_model(self, parsed: EndCall) -> Ended:
         """What counts is whether the goal was reached, not what the model says about it."""

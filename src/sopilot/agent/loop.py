@@ -210,7 +210,7 @@ class Run:
     async def _user_turn(self, said: str) -> None:
         answer = await self._user.reply(said)
         if answer is None:
-            raise self._calls.when_user_leaves()
+            raise await self._calls.user_leaves()
         self._spending.spend_user_turn()
         await self._session.user_said(answer)
         self._watch(Progress("user", answer))

@@ -27,7 +27,8 @@ ENGLISH: Final[Mapping[str, str]] = {
         "`return` leaves it with whether it holds and the evidence (`#12`). End with `complete` "
         "when the goal tool has succeeded, or with `fail` and the reason when a requirement is "
         "not met; tell the user in the same message. If the user wants something else, `start` "
-        "that; when you come back to a request that is no longer wanted, `fail` it."
+        "that; when you come back to a request that is no longer wanted, tell the user that you "
+        "leave it as it is."
     ),
     "no_machine": (
         "When the request is carried out, or must be refused, tell the user and call "
@@ -51,7 +52,7 @@ CHINESE: Final[Mapping[str, str]] = {
         "每一轮的最后一条消息显示程序所在的位置和下一步：照做，一次一步。`call` 进入函数，"
         "`return` 带着是否成立和证据（`#12`）离开。目标工具成功后以 `complete` 结束；"
         "若某项要求不满足，以 `fail` 和原因结束，并在同一条消息中告诉用户。"
-        "若用户想要别的，`start` 那一个；回到不再需要的请求时，`fail` 它。"
+        "若用户想要别的，`start` 那一个；回到不再需要的请求时，告诉用户不再办理它。"
     ),
     "no_machine": (
         "请求办理完毕或必须拒绝时，告诉用户并调用 `end_session`。"

@@ -14,7 +14,6 @@ from sopilot.agent.reference.values import Resolved, call_arguments, resolve, wh
 from sopilot.session.protocols import ModelReply, ToolSchema
 from sopilot.vm import agree
 
-NO_LONGER_WANTED = "the user no longer wants this"
 MOST_EXTRA_CALLS = 2
 
 
@@ -41,7 +40,7 @@ class MachineExecutor:
         current = facts.open[-1] if facts.open else None
         if facts.wants is not None and current is not None and facts.wants != current:
             if facts.wants in facts.ended:
-                return self._replies.step("fail", reason=NO_LONGER_WANTED)
+                return self._replies.say(f"I leave {current} as it is. That is all.")
             return self._start_goal(facts.wants)
         wrong = self._misbehave()
         if wrong is not None:
