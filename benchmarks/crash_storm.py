@@ -148,7 +148,7 @@ def _judged(judge: Judge, heard: list[Acknowledged]) -> list[Acknowledged]:
     return []
 
 
-def sqlite_kills(kills: int, seed: int, folder: Path, lanes: int = 2) -> Tally:
+def sqlite_kills(kills: int, seed: int, folder: Path, lanes: int) -> Tally:
     source = random.Random(seed)
     shares = [kills // lanes + (number < kills % lanes) for number in range(lanes)]
     tasks = [
@@ -156,7 +156,7 @@ def sqlite_kills(kills: int, seed: int, folder: Path, lanes: int = 2) -> Tally:
         for number, share in enumerate(shares)
     ]
     tally = Tally()
-    with multiprocessing.get_context("spawn").Pool(lanes) as pool:
+    with multiprocessing.get_context("fork").Pool(lanes) as pool:
         for one in pool.starmap(lane, tasks):
             tally.add(one)
     return tally
@@ -166,6 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=10_000)
     parser.add_argument("--stops", type=int, default=500)
+    parser.add_argument("--lanes", type=int, default=4, help="stores at the same time")
     parser.add_argument("--seed", type=int, default=27)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -178,7 +179,7 @@ def main() -> None:
                 continue
             begun = time.monotonic()
             if name == "sqlite":
-                tally = sqlite_kills(count, options.seed, folder)
+                tally = sqlite_kills(count, options.seed, folder, options.lanes)
             else:
                 tally = postgres_stops(count, options.seed, folder)
             seconds = round(time.monotonic() - begun, 1)

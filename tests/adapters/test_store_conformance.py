@@ -21,7 +21,6 @@ from sopilot.session import (
 )
 from sopilot.vm import JSON, Event, Head, SealedEvent, genesis, seal_all
 
-
 StoreFactory = Callable[[], Store]
 Case = Callable[[Store], Awaitable[None]]
 LEASE = {"now": 100.0, "lease_seconds": 10.0}
@@ -112,7 +111,9 @@ def test_a_released_lease_writes_nothing_more(open_store: StoreFactory) -> None:
         with pytest.raises(LeaseLost):
             await store.append(lease, Batch(head, events(head, {})), **LEASE)
         assert (await store.record("s")).owner == ""
-        assert (await store.acquire("s", owner="next", now=100.0, lease_seconds=10.0)).token > lease.token
+        assert (
+            await store.acquire("s", owner="next", now=100.0, lease_seconds=10.0)
+        ).token > lease.token
 
     run(open_store, case)
 

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "approve": ("sopilot.cli.approve", "Approve, reject or amend a call that waits for people."),
     "trace": ("sopilot.cli.trace", "Export, sign and verify traces."),
     "audit": ("sopilot.cli.audit", "Judge a session, a trace or a transcript by its SOP."),
+    "bench": ("sopilot.cli.bench", "SOPBench, scored by its own oracle; sweeps and reports."),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
     "play": ("sopilot.cli.play", "Let any agent play a task, move by move."),
     "mcp": ("sopilot.cli.mcp", "Serve a handbook over MCP; stand in front of MCP servers."),

@@ -1,0 +1,212 @@
+"""Tampering with recorded traces: every change is detected.
+
+    python benchmarks/tamper.py [--tamperings 100000] [--json FILE]
+
+A tampering is made on the exported file or on its parts: a flipped bit, a deleted,
+repeated or reordered event, events spliced in from another session, a whole trace
+transplanted under another session's name, a tail cut off, the whole trace written
+anew with correct hashes. It counts as detected when reading refuses the file or
+verification against the chain and the heads signed earlier names a problem; a
+change that leaves every byte as it was is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from counter_desk import COUNTER, CountingTools, HandClock, wander
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.session import (
+    SignedHead,
+    TraceFile,
+    export_trace,
+    generate_key,
+    open_session,
+    read_trace,
+    sign_head,
+    verify_trace,
+    write_trace,
+)
+from sopilot.session.signing import SigningKey
+from sopilot.vm import Event, SealedEvent, TraceError, genesis, head, seal_all
+
+Change = Callable[[TraceFile, TraceFile, random.Random], TraceFile | bytes | None]
+"""Given a trace and another session's, the tampered one; ``None`` when nothing came of it."""
+
+
+def flip(trace: TraceFile, other: TraceFile, source: random.Random) -> bytes | None:
+    raw = bytearray(write_trace(trace).encode())
+    for _ in range(source.choice((1, 1, 2, 5))):
+        raw[source.randrange(len(raw))] ^= 1 << source.randrange(8)
+    return bytes(raw)
+
+
+def delete(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    events = list(trace.events)
+    del events[source.randrange(len(events) - 1)]
+    return replace(trace, events=tuple(events))
+
+
+def reorder(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    events = list(trace.events)
+    first, second = source.sample(range(len(events)), 2)
+    events[first], events[second] = events[second], events[first]
+    return replace(trace, events=tuple(events))
+
+
+def repeat(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    events = list(trace.events)
+    events.insert(source.randrange(len(events)), source.choice(events))
+    return replace(trace, events=tuple(events))
+
+
+def splice(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    at = source.randrange(1, min(len(trace.events), len(other.events)))
+    joint = (*trace.events[:at], *other.events[at:])
+    return replace(trace, events=joint)
+
+
+def edit(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile | None:
+    """One field of one event, its hash left alone."""
+    events = list(trace.events)
+    index = source.randrange(len(events))
+    changed = _forged(events[index].event, source)
+    if changed == events[index].event:
+        return None
+    events[index] = SealedEvent(changed, events[index].previous, events[index].hash)
+    return replace(trace, events=tuple(events))
+
+
+def transplant(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    """Another session's trace under this session's name, as it is or with fresh hashes."""
+    events = other.events
+    if source.random() < 0.5:
+        events = tuple(seal_all([one.event for one in other.events], genesis(trace.session_id)))
+    if source.random() < 0.5:
+        return replace(other, session_id=trace.session_id, events=events)
+    return replace(trace, events=events)
+
+
+def cut_tail(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile:
+    return replace(trace, events=trace.events[: source.randrange(len(trace.events))])
+
+
+def rewrite(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile | None:
+    """A forged event, and every hash behind it worked out again."""
+    events = [one.event for one in trace.events]
+    index = source.randrange(len(events))
+    changed = _forged(events[index], source)
+    if changed == events[index]:
+        return None
+    events[index] = changed
+    return replace(trace, events=tuple(seal_all(events, genesis(trace.session_id))))
+
+
+def _forged(event: Event, source: random.Random) -> Event:
+    choice = source.randrange(4)
+    if choice == 0:
+        return event._replace(at=event.at + source.choice((1, -1, 0.5)))
+    if choice == 1:
+        return event._replace(actor=source.choice(("model", "tool", "operator", "machine")))
+    if choice == 2:
+        return event._replace(frame=event.frame + "x")
+    payload = dict(event.payload)
+    name = source.choice(sorted(payload)) if payload else "added"
+    payload[name] = source.choice((True, False, None, 7, "forged"))
+    return event._replace(payload=payload)
+
+
+CHANGES: dict[str, Change] = {
+    "flip": flip,
+    "delete": delete,
+    "reorder": reorder,
+    "repeat": repeat,
+    "splice": splice,
+    "edit": edit,
+    "transplant": transplant,
+    "cut tail": cut_tail,
+    "full rewrite": rewrite,
+}
+
+
+def recorded(seed: int, key: SigningKey) -> tuple[TraceFile, tuple[SignedHead, ...]]:
+    """A session's export, and the heads that were signed while it ran."""
+
+    async def run() -> TraceFile:
+        store = MemoryStore()
+        session = await open_session(
+            store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter"
+        )
+        await wander(session, random.Random(seed), 12)
+        return replace(await export_trace(store, session.id), program_texts={})
+
+    trace = asyncio.run(run())
+    half = len(trace.events) // 2
+    heads = tuple(
+        sign_head(key, head(trace.session_id, events), at=float(number))
+        for number, events in enumerate((trace.events[:half], trace.events))
+    )
+    return trace, heads
+
+
+def detected(tampered: TraceFile | bytes, heads: Sequence[SignedHead], key: SigningKey) -> bool:
+    if isinstance(tampered, bytes):
+        try:
+            tampered = read_trace(tampered.decode())
+        except (UnicodeDecodeError, TraceError):
+            return True
+    return bool(verify_trace(tampered, heads=heads, keys={key.public}))
+
+
+def campaign(tamperings: int, seed: int, traces: int = 40) -> dict[str, object]:
+    source = random.Random(seed)
+    key = generate_key()
+    material = [recorded(source.getrandbits(32), key) for _ in range(traces)]
+    for trace, heads in material:
+        assert verify_trace(trace, heads=heads, keys={key.public}) == []
+    made: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    names = list(CHANGES)
+    while made.total() < tamperings:
+        name = names[made.total() % len(names)]
+        (trace, heads), (other, _) = source.sample(material, 2)
+        tampered = CHANGES[name](trace, other, source)
+        if tampered is None or tampered in (trace, write_trace(trace).encode()):
+            continue
+        made[name] += 1
+        if not detected(tampered, heads, key):
+            missed[name] += 1
+    return {
+        "tamperings": made.total(),
+        "by_class": dict(made),
+        "detected": made.total() - missed.total(),
+        "missed": dict(missed),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tamperings", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=27)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    begun = time.monotonic()
+    report = campaign(options.tamperings, options.seed)
+    report["seconds"] = round(time.monotonic() - begun, 1)
+    print(json.dumps(report))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    sys.exit(1 if report["missed"] else 0)
+
+
+if __name__ == "__main__":
+    main()
