@@ -26,6 +26,10 @@ from sopilot.diagnostics import InternalBug, RunEnded
 ToolList = Literal["official", "full-state"]
 """Upstream offers every action but the reader of the whole database; ``full-state`` adds it."""
 
+ReplayTools = Literal["official", "full-state", "described"]
+"""``described`` has every action that upstream describes, offered or not: for replays of what
+an action does, never for agents."""
+
 _WORKER = Path(__file__).with_name("upstream_worker.py")
 _KEPT_ERROR_LINES = 20
 
@@ -98,6 +102,11 @@ class Simulator:
         verdict: dict[str, Any] = self._ask("evaluate", messages=messages)
         return verdict
 
+    def changed(self) -> list[str]:
+        """The places of the database that are no longer what they were at first."""
+        places: list[str] = self._ask("changed")
+        return places
+
     def close(self) -> None:
         if self._upstream.generation == self._generation:
             self._ask("close")
@@ -118,7 +127,7 @@ class Upstream:
         self.timeout_seconds = timeout_seconds
         self.generation = 0
         """Counts the workers that ended; a simulator belongs to one generation."""
-        self._hash_seed = hash_seed
+        self.hash_seed = hash_seed
         self._process: subprocess.Popen[str] | None = None
         self._replies: queue.Queue[str | None] = queue.Queue()
         self._errors: list[str] = []
@@ -126,6 +135,12 @@ class Upstream:
         self._sent = 0
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, str], Any] = {}
+
+    def another(self) -> Upstream:
+        """A worker of its own on the same checkout."""
+        return Upstream(
+            self.checkout, hash_seed=self.hash_seed, timeout_seconds=self.timeout_seconds
+        )
 
     # --- what upstream says, kept for the life of this object ------------------------
 
@@ -142,6 +157,11 @@ class Upstream:
         """Goal → whether the goal action should succeed. For scorers, never for agents."""
         scoring: dict[str, list[bool]] = self._keep("scoring", domain)
         return scoring
+
+    def graphs(self, domain: str) -> dict[str, list[dict[str, Any]]]:
+        """Goal → the oracle's graphs of calls. For the reachability search, never for agents."""
+        graphs: dict[str, list[dict[str, Any]]] = self._keep("graphs", domain)
+        return graphs
 
     def _keep(self, verb: str, domain: str) -> Any:
         if (verb, domain) not in self._kept:
@@ -160,8 +180,12 @@ class Upstream:
         )
         return answer
 
+    def writes(self, domain: str, action: str) -> bool:
+        """Whether the code of the action contains a change of state."""
+        return bool(self.request("writes", domain=domain, action=action))
+
     def open(
-        self, domain: str, goal: str, index: int, *, tools: ToolList = "official"
+        self, domain: str, goal: str, index: int, *, tools: ReplayTools = "official"
     ) -> Simulator:
         handle = self.request("open", domain=domain, goal=goal, index=index, tools=tools)
         return Simulator(self, self.generation, handle)
@@ -205,7 +229,7 @@ class Upstream:
             # No site packages, no user folder, no script folder, nothing written into the
             # checkout. Not `-I`: that would ignore the hash seed, the one variable passed on.
             command = [sys.executable, "-S", "-s", "-P", "-B", str(_WORKER)]
-            environment = {"PYTHONHASHSEED": str(self._hash_seed), "PYTHONUTF8": "1"}
+            environment = {"PYTHONHASHSEED": str(self.hash_seed), "PYTHONUTF8": "1"}
             if "SYSTEMROOT" in os.environ:
                 environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
             self._process = subprocess.Popen(

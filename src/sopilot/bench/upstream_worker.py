@@ -20,6 +20,7 @@ import inspect
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ GATE_EFFECTS = {
     "authenticate_admin_password": ("set_authenticate_admin_password",),
 }
 """Action → the tracker's method for it, under the names the domains give it."""
+CHANGING_CALLS = {"add", "append", "discard", "extend", "insert", "pop", "remove", "update"}
 JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 JSON_TYPES |= {"str": "string", "list": "array", "dict": "object"}
 
@@ -141,6 +143,8 @@ class Upstream:
 
     def offered(self, domain: str, tools: str) -> list[str]:
         names = [action["name"] for action in self.assistant(domain).actions]
+        if tools == "described":
+            return list(self.assistant(domain).action_descriptions)
         return [name for name in names if tools == "full-state" or name != DATABASE_READER]
 
     def data(self, domain: str) -> dict[str, list[dict[str, Any]]]:
@@ -218,6 +222,13 @@ class Upstream:
             for goal, tasks in self.data(domain).items()
         }
 
+    def graphs(self, domain: str) -> Any:
+        """The oracle's own graphs of calls: for the search for a passing run, never for agents."""
+        return {
+            goal: [task["directed_action_graph"] for task in tasks]
+            for goal, tasks in self.data(domain).items()
+        }
+
     def official_text(self, domain: str, goal: str, index: int) -> Any:
         task = self.task(domain, goal, index)
         innate, requires, described = self.text.task_default_dep_full(
@@ -254,7 +265,7 @@ class Upstream:
         return [self.text.get_single_dep_verb(domain, leaf, parameters) for leaf in leaves]
 
     def open(self, domain: str, goal: str, index: int, tools: str) -> Any:
-        if tools not in ("official", "full-state"):
+        if tools not in ("official", "full-state", "described"):
             raise Refused(f"no tool list `{tools}`")
         simulator = Simulator(self, domain, self.task(domain, goal, index), tools)
         self.opened += 1
@@ -273,6 +284,20 @@ class Upstream:
         simulator = self.simulator(handle)
         database = simulator.system.evaluation_get_database()
         return self.official(simulator.domain, simulator.task, simulator.log, database, messages)
+
+    def changed(self, handle: int) -> Any:
+        """Where the database is no longer what it was at first."""
+        simulator = self.simulator(handle)
+        return differences(
+            plain(simulator.task["initial_database"]),
+            plain(simulator.system.evaluation_get_database()),
+        )
+
+    def writes(self, domain: str, action: str) -> Any:
+        """Whether the action's own code contains a change of state, read and not run."""
+        if action not in self.assistant(domain).action_descriptions:
+            raise Refused(f"no action `{action}` in {domain}")
+        return changes_state(getattr(self.systems[domain], action))
 
     def close(self, handle: int) -> Any:
         return self.simulators.pop(handle, None) is not None
@@ -313,6 +338,38 @@ def outcome(native: Any) -> tuple[bool, Any]:
     return native is not None, native
 
 
+def differences(before: Any, after: Any, path: str = "") -> list[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        found: list[str] = []
+        for key in dict.fromkeys([*before, *after]):
+            where = f"{path}.{key}" if path else str(key)
+            if key not in before or key not in after:
+                found.append(where)
+            else:
+                found += differences(before[key], after[key], where)
+        return found
+    return [] if before == after else [path]
+
+
+def changes_state(function: Any) -> bool:
+    """An assignment to, or a deletion or a changing call on something other than a name."""
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        targets: list[Any] = []
+        if isinstance(node, ast.Assign | ast.Delete):
+            targets = list(node.targets)
+        elif isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        elif (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr in CHANGING_CALLS
+        ):
+            return True
+        if any(isinstance(target, ast.Subscript | ast.Attribute) for target in targets):
+            return True
+    return False
+
+
 def signature(function: Any) -> list[dict[str, Any]]:
     named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     return [
@@ -343,12 +400,15 @@ VERBS: dict[str, Callable[..., Any]] = {
     "metadata": Upstream.metadata,
     "tasks": Upstream.tasks,
     "scoring": Upstream.scoring,
+    "graphs": Upstream.graphs,
     "official_text": Upstream.official_text,
     "sentences": Upstream.sentences,
     "open": Upstream.open,
     "call": Upstream.call,
     "judge": Upstream.judge,
     "evaluate": Upstream.evaluate,
+    "changed": Upstream.changed,
+    "writes": Upstream.writes,
     "close": Upstream.close,
 }
 

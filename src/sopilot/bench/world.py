@@ -1,0 +1,71 @@
+"""A task's simulator as the tools of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.bench.source import SopbenchTask, offered_actions
+from sopilot.bench.upstream import Simulator, ToolList, Upstream
+from sopilot.handbook import Action
+from sopilot.session.protocols import JSON, ToolResult, ToolSchema
+
+
+@dataclass(frozen=True, slots=True)
+class MadeCall:
+    action: str
+    arguments: Mapping[str, JSON]
+    ok: bool
+    value: JSON
+
+
+class SopbenchTools:
+    """Offers exactly the tool list. A call blocks the event loop for the fraction of a
+    millisecond that the simulator needs, which is cheaper than a thread."""
+
+    def __init__(self, task: SopbenchTask, simulator: Simulator, tools: ToolList) -> None:
+        self._schemas = domain_schemas(task, tools)
+        self._simulator = simulator
+        self.made: list[MadeCall] = []
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._schemas
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        outcome = self._simulator.call(name, arguments)
+        self.made.append(MadeCall(name, dict(arguments), outcome.ok, outcome.value))
+        return ToolResult(outcome.ok, outcome.value)
+
+
+def open_world(
+    task: SopbenchTask, tools: ToolList, upstream: Upstream
+) -> tuple[Simulator, SopbenchTools]:
+    simulator = upstream.open(task.domain, task.goal, task.index, tools=tools)
+    return simulator, SopbenchTools(task, simulator, tools)
+
+
+def domain_schemas(task: SopbenchTask, tools: ToolList) -> tuple[ToolSchema, ...]:
+    offered = offered_actions(task.handbook, tools)
+    return tuple(
+        _schema(action) for name, action in task.handbook.actions.items() if name in offered
+    )
+
+
+def _schema(action: Action) -> ToolSchema:
+    properties = {
+        each.name: dict(each.schema)
+        if each.schema is not None
+        else {"type": each.type, "description": each.says}
+        for each in action.inputs
+    }
+    required = [each.name for each in action.inputs if each.required]
+    parameters = {"type": "object", "properties": properties, "required": required}
+    return ToolSchema(action.name, action.says, parameters)
+
+
+def calls_after_goal(made: Sequence[MadeCall], goal: str) -> int | None:
+    """R2: calls after the goal action had succeeded; ``None`` where it never did."""
+    for position, call in enumerate(made):
+        if call.action == goal and call.ok:
+            return len(made) - position - 1
+    return None
