@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.handbook import Handbook
 from sopilot.program import Program
-from sopilot.render import render
+from sopilot.render import frame_bound, render
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +20,7 @@ class Briefing:
     _rendered: dict[tuple[str, str], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _bounds: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rendering(self, name: str, goal: str | None = None) -> str:
         """That rendering of one goal, or of every goal, one after the other."""
@@ -31,6 +32,12 @@ class Briefing:
             text = render(name, self.handbook, goal, program, self.language).rstrip()
             self._rendered[name, goal] = text
         return text
+
+    def largest_frame(self, goal: str) -> int:
+        """The bound of the goal's frames, in characters."""
+        if goal not in self._bounds:
+            self._bounds[goal] = frame_bound(self.programs[goal], self.language)
+        return self._bounds[goal]
 
     def goal_actions(self) -> frozenset[str]:
         procedures = self.handbook.procedures

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from sopilot.agent.arms.machine_state import no_process, state_slot
 from sopilot.agent.arms.view import View
 from sopilot.program.model import Check, Function, Program
-from sopilot.render import frame_bound, render_function
+from sopilot.render import render_function
 from sopilot.vm import Position
 
 
@@ -20,12 +20,12 @@ def chunk_slot(view: View) -> str:
     here = view.here
     if here is None:
         return no_process(view)
-    return f"{chunk_text(here, view.briefing.language)}\n\n{state_slot(view)}"
+    budget = view.briefing.largest_frame(here.process.goal)
+    return f"{chunk_text(here, budget, view.briefing.language)}\n\n{state_slot(view)}"
 
 
-def chunk_text(here: Position, language: str) -> str:
+def chunk_text(here: Position, budget: int, language: str) -> str:
     program = here.source
-    budget = frame_bound(program, language)
     current = here.frame.function
     chosen = {current: render_function(program.functions[current], program, language).rstrip()}
     size = len(chosen[current])

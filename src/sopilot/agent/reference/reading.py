@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -57,23 +57,32 @@ class ReadFrame:
         return next((step for step in self.function.steps if step.label == self.cursor), None)
 
 
-def read_functions(text: str) -> list[ReadFrame]:
+def read_functions(text: str) -> Iterator[ReadFrame]:
     """Every function that the text shows, in order. Text around them is passed over."""
-    found: list[ReadFrame] = []
+    frame: ReadFrame | None = None
     language = ""
+    steps: list[Step] = []
     for line in text.splitlines():
         header = _header(line)
         if header is not None:
+            if frame is not None and steps:
+                yield _finished(frame, steps)
             function, language = header
-            found.append(ReadFrame(function))
-        elif found:
-            _read_line(found[-1], line, language)
-    return [frame for frame in found if frame.function.steps]
+            frame, steps = ReadFrame(function), []
+        elif frame is not None:
+            _read_line(frame, steps, line, language)
+    if frame is not None and steps:
+        yield _finished(frame, steps)
 
 
 def active_frame(text: str) -> ReadFrame | None:
     """The first function with a cursor."""
     return next((frame for frame in read_functions(text) if frame.cursor is not None), None)
+
+
+def _finished(frame: ReadFrame, steps: list[Step]) -> ReadFrame:
+    frame.function = replace(frame.function, steps=tuple(steps))
+    return frame
 
 
 def shows_whole_program(text: str) -> bool:
@@ -92,19 +101,18 @@ def _header(line: str) -> tuple[Function, str] | None:
     return None
 
 
-def _read_line(frame: ReadFrame, line: str, language: str) -> None:
+def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) -> None:
     table = LANGUAGES[language]
     match = _STEP.match(line)
     function = frame.function
     if match is not None:
-        step = _step(match.group(2), match.group(3), language)
-        frame.function = replace(function, steps=(*function.steps, step))
+        steps.append(_step(match.group(2), match.group(3), language))
         if match.group(1) == "> ":
             frame.cursor = match.group(2)
         return
     if line.startswith(_INDENT):
         rest = _after(line.removeprefix(_INDENT), table["instead"])
-        if rest is not None and function.steps and isinstance(function.steps[-1], Act):
+        if rest is not None and steps and isinstance(steps[-1], Act):
             calls = tuple(Act("or", name, arguments) for name, arguments in read_calls(rest, table))
             frame.function = replace(function, fallbacks=(*function.fallbacks, calls))
         return
