@@ -100,6 +100,8 @@ def test_answers_come_one_after_another_and_by_arguments() -> None:
     body = f"goal: close\n{FACTS}\nexpect: %s\ntools:\n  read_flags:\n"
     by_arguments = "    - {when: {user: Bob}, result: {flagged: true}}\n    - {flagged: false}\n"
     assert outcome(body % "executed" + by_arguments).passed
+    repeated = "    - {flagged: true}\n    - {when: {user: Ada}, result: {flagged: false}}\n"
+    assert [one.ok for one in outcome(body % "executed" + repeated).calls] == [True] * 3
     in_turn = "    - {flagged: false}\n    - {flagged: true}\n"
     assert outcome(body % "executed" + in_turn).passed
     the_last_again = "    - {flagged: false}\n"

@@ -17,8 +17,8 @@ UNSIMULATED = ToolResult(True, None)
 class SimulatedTools:
     """Implements ``Tools`` for one run.
 
-    Of the answers that fit a call's arguments the first unused one is given; once
-    all were used, the last of them again.
+    Answers for these arguments go before answers for any. Of those that fit, the first
+    unused one is given; once all were used, the last of them again.
     """
 
     def __init__(
@@ -42,6 +42,7 @@ class SimulatedTools:
         if not listed:
             return UNSIMULATED
         fitting = [index for index, answer in enumerate(listed) if answer.fits(arguments)]
+        fitting = [index for index in fitting if listed[index].when] or fitting
         if not fitting:
             return ToolResult(False, {"error": "the scenario has no answer for these arguments"})
         unused = [index for index in fitting if (name, index) not in self._used]

@@ -1,0 +1,90 @@
+"""Runs the commands of a document, in one folder a document, inside this process."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sopilot.cli.main import main
+
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
+
+
+class DocumentShell:
+    """Knows ``sopilot``, ``cd``, ``mkdir``, ``cat`` and ``make`` (whose target must exist).
+
+    In arguments ``ID`` is the latest session and ``CALL`` its first held call, as a
+    reader would fill them in from what was printed before.
+    """
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        patch.chdir(folder)
+        patch.setenv("SOPILOT_HOME", str(folder / ".sopilot"))
+        patch.setenv("NO_COLOR", "1")
+        patch.delenv("SOPILOT_STORE", raising=False)
+
+    def run(self, command: str) -> tuple[int, str]:
+        """Exit code, and both outputs as a terminal would show them."""
+        words = shlex.split(command)
+        target = None
+        if ">" in words:
+            at = words.index(">")
+            target, words = words[at + 1], words[:at]
+        if words[0] == "cd":
+            self._patch.chdir(words[1])
+            return 0, ""
+        if words[0] == "mkdir":
+            Path(words[1]).mkdir()
+            return 0, ""
+        if words[0] == "cat":
+            return 0, Path(words[1]).read_text(encoding="utf-8")
+        if words[0] == "make":
+            targets = re.findall(r"^([a-z-]+):", MAKEFILE.read_text(encoding="utf-8"), re.M)
+            return (0 if words[1] in targets else 2), ""
+        assert words[0] in ("sopilot", ".venv/bin/sopilot"), f"cannot run `{command}`"
+        code, out = self.sopilot(self._filled_in(words[1:]))
+        if target is not None:
+            Path(target).write_text(out, encoding="utf-8")
+            return code, ""
+        return code, out
+
+    def python(self, text: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", text],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    def sopilot(self, arguments: list[str]) -> tuple[int, str]:
+        out = io.StringIO()
+        code = 0
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            try:
+                main(arguments)
+            except SystemExit as ended:
+                code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        return code, out.getvalue()
+
+    def _filled_in(self, words: list[str]) -> list[str]:
+        if "ID" not in words:
+            return words
+        _, listed = self.sopilot(["sessions", "--json", "--limit", "1"])
+        session = json.loads(listed)["sessions"][0]["id"]
+        words = [session if word == "ID" else word for word in words]
+        if "CALL" in words:
+            _, waiting = self.sopilot(["approve", "list", session, "--json"])
+            call = json.loads(waiting)["held"][0]["call_id"]
+            words = [call if word == "CALL" else word for word in words]
+        return words

@@ -1,0 +1,90 @@
+"""Every command, program and handbook that the documents show is run here, as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from document_blocks import Block, blocks, commands, shows
+from document_shell import DocumentShell
+
+from sopilot.cli.check import check_text
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+KNOWN = {"console", "python", "yaml", "text"}
+MOST_LEFT_OUT = 6
+"""Blocks that no test runs, over all documents. Each says why."""
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_what_a_document_shows_is_what_happens(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell = DocumentShell(tmp_path, monkeypatch)
+    for block in blocks(path):
+        where = f"{path.name}:{block.line}"
+        assert block.language in KNOWN, f"{where}: a block of the kind `{block.language}`"
+        if block.left_out:
+            continue
+        if block.language == "console":
+            _run_commands(shell, block, where)
+        elif block.language == "python":
+            code, output = shell.python(block.text)
+            assert code == 0, f"{where}: {output}"
+        elif block.language == "yaml":
+            _take_yaml(block, where)
+
+
+def _run_commands(shell: DocumentShell, block: Block, where: str) -> None:
+    for command in commands(block):
+        code, output = shell.run(command.text)
+        assert code == command.exit_code, f"{where}: `{command.text}` ended with {code}:\n{output}"
+        if command.output:
+            shown = "\n".join(command.output)
+            assert shows(command.output, output), (
+                f"{where}: `{command.text}` printed\n{output}\nbut the document shows\n{shown}"
+            )
+
+
+def _take_yaml(block: Block, where: str) -> None:
+    assert block.comment or re.search(r"^procedures:", block.text, re.M), (
+        f"{where}: a piece of YAML that nothing reads"
+    )
+    text = block.text
+    if block.comment == "append":
+        text = Path(block.about).read_text(encoding="utf-8") + text
+    if block.comment:
+        Path(block.about).write_text(text, encoding="utf-8")
+    if re.search(r"^procedures:", text, re.M):
+        problems = "\n".join(map(str, check_text(text, block.about or where)))
+        assert bool(problems) is (block.comment == "wrong file"), f"{where}: {problems}"
+
+
+def test_few_blocks_are_left_out_and_each_says_why() -> None:
+    left_out = [block for path in DOCUMENTS for block in blocks(path) if block.left_out]
+    assert all(len(block.about) > 10 for block in left_out)
+    assert len(left_out) <= MOST_LEFT_OUT
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_between_documents_lead_somewhere(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+        if not target.startswith(("http://", "https://")):
+            assert (path.parent / target).exists(), f"{path.name} links to {target}"
+
+
+def test_every_command_is_documented() -> None:
+    from sopilot.cli.main import COMMANDS
+
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    left_out = [name for name in COMMANDS if f"| `sopilot {name}" not in text]
+    assert left_out == [], "every command has a row in docs/commands.md"
+
+
+def test_the_comparison_can_fail() -> None:
+    assert shows(("a … c", "…", "z"), "a b c\nd\ne\nz\n")
+    assert not shows(("a", "z"), "a\nb\nz\n")
+    assert not shows(("a.c",), "abc\n")
