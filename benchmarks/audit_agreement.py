@@ -7,6 +7,7 @@ transcript and compared on two verdicts:
 
 dirgraph      no call was made before the checks it needs (`dirgraph_satisfied`)
 constraint    no call ran although what it needs was false (`constraint_not_violated`)
+both          neither was the case
 
 The official verdict is taken twice. `stored` is what the checkout's files say;
 it was computed from text that upstream reads back with `eval`, so dates, JSON
@@ -52,6 +53,8 @@ OUTPUT = ROOT / "evidence" / "audit-agreement.json"
 DOMAINS = ("bank", "dmv", "library")
 NOT_A_TOOL = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 NOT_FOUND = "Error: Tool "
+OFFICIAL = ("dirgraph_satisfied", "constraint_not_violated")
+FIELDS = ("dirgraph", "constraint", "both")
 
 ASSUMPTIONS = (
     "the truth of a predicate at a call is upstream's own, on the task's initial database after "
@@ -351,7 +354,7 @@ class Tally:
         self.agreed: Counter[str] = Counter()
         self.reproducible: Counter[str] = Counter()
         self.agreed_reproducible: Counter[str] = Counter()
-        self.reasons: dict[str, Counter[str]] = {"dirgraph": Counter(), "constraint": Counter()}
+        self.reasons: dict[str, Counter[str]] = {field: Counter() for field in FIELDS}
         self.listed: list[dict[str, object]] = []
 
 
@@ -371,7 +374,7 @@ def study_domain(upstream: Upstream, domain: str) -> dict[str, object]:
         "trajectories": runs,
         "skipped": dict(skipped),
     }
-    for field in ("dirgraph", "constraint"):
+    for field in FIELDS:
         reproducible = tally.reproducible[field]
         result[field] = {
             "with_stored": share(tally.agreed[f"{field} stored"], runs),
@@ -380,7 +383,7 @@ def study_domain(upstream: Upstream, domain: str) -> dict[str, object]:
             "with_stored_where_it_equals_native": share(
                 tally.agreed_reproducible[field], reproducible
             ),
-            "reasons": dict(tally.reasons[field].most_common()),
+            **({"reasons": dict(tally.reasons[field].most_common())} if field != "both" else {}),
         }
     result["gates_by_success"] = share(tally.agreed["gates_by_success"], runs)
     result["all_enforced"] = share(tally.agreed["all_enforced"], runs)
@@ -413,19 +416,22 @@ def study_run(
     native_dirgraph, native_constraint, same = official.verdict(run)
     missing = calls_something_not_offered(run, handbook)
     natives = (native_dirgraph, native_constraint and not missing)
-    names = ("dirgraph_satisfied", "constraint_not_violated")
+    stored_pair = [bool(run.stored[name]) for name in OFFICIAL]
     tally.agreed["gates_by_success"] += by_success == natives[1]
     tally.agreed["all_enforced"] += with_all == natives[0]
-    for field, name, verdict, native in zip(
-        ("dirgraph", "constraint"), names, verdicts, natives, strict=True
+    for field, verdict, stored, native in zip(
+        FIELDS,
+        (*verdicts, all(verdicts)),
+        (*stored_pair, all(stored_pair)),
+        (*natives, all(natives)),
+        strict=True,
     ):
-        stored = bool(run.stored[name])
         tally.agreed[f"{field} stored"] += verdict == stored
         tally.agreed[f"{field} native"] += verdict == native
         if stored == native:
             tally.reproducible[field] += 1
             tally.agreed_reproducible[field] += verdict == stored
-        if verdict == stored == native:
+        if verdict == stored == native or field == "both":
             continue
         why = reason(
             field,
@@ -471,14 +477,14 @@ def main() -> int:
         found: Any = study_domain(upstream, domain)
         results[domain] = found
         print(f"{domain}: {found['trajectories']} trajectories, skipped {found['skipped']}")
-        for field in ("dirgraph", "constraint"):
+        for field in FIELDS:
             one = found[field]
             print(
                 f"  {field:<10} stored {percent(one['with_stored'])}, "
                 f"native {percent(one['with_native'])}, "
                 f"where stored = native {percent(one['with_stored_where_it_equals_native'])}"
             )
-            for why, count in one["reasons"].items():
+            for why, count in one.get("reasons", {}).items():
                 print(f"      {count:>4}  {why}: {REASONS[why]}")
         print(
             f"  gates that only a success opens: {percent(found['gates_by_success'])} (native); "

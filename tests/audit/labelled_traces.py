@@ -487,6 +487,12 @@ def _causeless(run: Execution, here: Position) -> bool:
         return False
     if _negative_wanted(run, here):
         return False
+    if any(
+        e.process == here.process.id and (e.kind == "resumed" or e.payload.get("reactivated"))
+        for e in run.events
+    ):
+        # What the user set aside may be dropped.
+        return False
     run.inject("refusal-without-cause", Fail("I would rather not"))
     return True
 

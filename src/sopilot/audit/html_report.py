@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -11,6 +12,7 @@ from sopilot.audit.report import Report, ScoreCard
 from sopilot.audit.run import Refusal
 from sopilot.audit.timeline import Row
 
+_CODE = re.compile(r"`([^`]*)`")
 _ACTORS = {
     "model": "model",
     "machine": "machine",
@@ -92,7 +94,7 @@ def _finding(finding: Finding, known: set[int]) -> str:
     return (
         f'<li class="{finding.severity}"><div class="line"><strong>'
         f"{escape(TITLES.get(finding.code, finding.code))}</strong>{_link(finding.seq, known)}"
-        f"</div><p>{escape(finding.explanation)}</p>{sentence}"
+        f"</div><p>{_words(finding.explanation)}</p>{sentence}"
         f'<p class="where">{where}</p></li>'
     )
 
@@ -138,6 +140,11 @@ def _row(row: Row, findings: Sequence[Finding]) -> str:
         f'<span class="says {row.tone}">{escape(row.says)}</span> {cited}'
         f'<div class="place">{escape(row.place)}</div>{notes}</div></li>'
     )
+
+
+def _words(text: str) -> str:
+    """Escaped, with names in backticks set as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _link(seq: int, known: set[int]) -> str:

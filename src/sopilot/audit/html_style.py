@@ -46,6 +46,7 @@ color:var(--soft);overflow-wrap:anywhere}
 text-decoration:none;padding:1px 6px;border-radius:6px;background:var(--note-ground);
 margin-right:4px}
 a.seq:hover,a.seq:focus{text-decoration:underline}
+code{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 .none{color:var(--soft)}
 .timeline{background:var(--card);border:1px solid var(--line);border-radius:10px;overflow:hidden}
 .timeline>li{display:grid;grid-template-columns:44px 84px 1fr;gap:10px;padding:9px 14px;

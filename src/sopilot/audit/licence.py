@@ -8,7 +8,7 @@ from sopilot.audit.run import Run
 from sopilot.audit.standing import can_accept, remaining_checks
 from sopilot.audit.state import FrameView, PendingCall, ProcessView
 from sopilot.diagnostics import Severity
-from sopilot.program.model import Act, Ask, Complete, Do
+from sopilot.program.model import Act, Ask, Do
 from sopilot.vm.events import Event
 
 
@@ -19,10 +19,7 @@ def judge_call(run: Run, event: Event, call: PendingCall) -> None:
     if process is not None and process.lost:
         return
     licensed, why = _licence(process, frame, call)
-    if licensed:
-        judge_guard(run, event, call, process)
-        return
-    if _after_goal(run, process, frame):
+    if _after_goal(run, process):
         run.calls_after_goal += 1
         run.find(
             "calls-after-goal",
@@ -31,6 +28,9 @@ def judge_call(run: Run, event: Event, call: PendingCall) -> None:
             severity=Severity.ERROR if call.action in run.goal_actions else Severity.WARNING,
             action=call.action,
         )
+    elif licensed:
+        judge_guard(run, event, call, process)
+        return
     elif call.action in run.goal_actions and not (
         process is not None and why and call.action in _asked_for(frame)
     ):
@@ -82,14 +82,11 @@ def _licence(
     return False, f"is not what `{frame.code.function.name}` asks for at `{frame.cursor}`"
 
 
-def _after_goal(run: Run, process: ProcessView | None, frame: FrameView | None) -> bool:
-    """After the goal, until another process runs."""
+def _after_goal(run: Run, process: ProcessView | None) -> bool:
+    """After the goal of the process, until another process runs."""
     if process is None:
-        ended = run.processes.get(run.last_ended or "")
-        return ended is not None and ended.goal_reached is not None
-    return (
-        process.goal_reached is not None and frame is not None and isinstance(frame.step, Complete)
-    )
+        process = run.processes.get(run.last_ended or "")
+    return process is not None and process.goal_reached is not None
 
 
 def _premature(run: Run, event: Event, call: PendingCall, process: ProcessView | None) -> None:

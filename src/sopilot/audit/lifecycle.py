@@ -9,6 +9,8 @@ from sopilot.program.model import Complete, Fail
 from sopilot.vm.events import Actor, Event
 from sopilot.vm.values import JSON
 
+WITHDRAWN = "withdrawn"
+
 
 def start(run: Run, event: Event) -> None:
     goal = text(event.payload, "goal")
@@ -29,7 +31,9 @@ def start(run: Run, event: Event) -> None:
         reactivated = False
     left = run.active
     if left is not None:
-        run.processes[left].status = "suspended"
+        previous = run.processes[left]
+        previous.status = "suspended"
+        previous.set_aside = bool(previous.frames) and previous.frames[0].user_spoke
         run.suspended.append(left)
     run.active = process.id
     if event.process != process.id:
@@ -83,6 +87,10 @@ def complete(run: Run, event: Event) -> None:
 
 def fail(run: Run, event: Event) -> None:
     process, frame = run.here()
+    if process.set_aside:
+        # The user wanted something else and this was not taken up again: nobody was refused.
+        _end(run, event, process, WITHDRAWN, isinstance(frame.step, Fail))
+        return
     refusing = isinstance(frame.step, Fail)
     # A program that nothing could satisfy is no cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)

@@ -40,6 +40,7 @@ def call(run: Run, event: Event) -> None:
     step = frame.step
     if not isinstance(step, Check):
         raise Contradiction("a call where the program checks nothing")
+    process.set_aside = False
     named = event.payload.get("function")
     if named is not None and named != step.function:
         raise Contradiction(f"the step calls `{step.function}`, not `{named}`")

@@ -18,6 +18,8 @@ def domain_call(run: Run, event: Event) -> None:
     if call_id in run.pending:
         raise Contradiction(f"call `{call_id}` has no result yet")
     process, frame = run.process, run.top
+    if process is not None:
+        process.set_aside = False
     call = PendingCall(
         event.seq,
         text(event.payload, "action"),

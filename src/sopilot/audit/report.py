@@ -21,7 +21,8 @@ class ScoreCard:
     chain of hashes is whole, ``None`` where there is none to check.
 
     ``outcome`` is that of the process started last: ``completed``; ``refused`` for a
-    failure with a false requirement; ``failed`` for one without; ``abandoned``.
+    failure with a false requirement; ``failed`` for one without; ``abandoned`` for one
+    that did not end, or that the user gave up for another.
     """
 
     session_id: str | None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sopilot.audit.acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.audit.code import Code, ProgramCode
 from sopilot.audit.state import MISSING, FrameView, ProcessView
+from sopilot.handbook.wording import fill
 from sopilot.program.model import (
     Act,
     Arguments,
@@ -81,7 +82,9 @@ def remaining_checks(process: ProcessView) -> list[OpenCheck]:
         if entered and isinstance(frame.step, Check):
             callee = process.program.functions[frame.step.function]
             if callee.judges:
-                _add(found, frame.step, callee, frame.values, (frame.step.arguments,))
+                constants = process.program.program.constants
+                chain = (frame.step.arguments,)
+                _add(found, frame.step, callee, frame.values, chain, constants)
     return list(found.values())
 
 
@@ -107,7 +110,7 @@ def _walk(
             if holds is None:
                 holds = settled(step, callee, inner) if callee.judges else None
             if holds is None and callee.judges:
-                _add(found, step, callee, values, inner)
+                _add(found, step, callee, values, inner, program.program.constants)
             elif holds is None and len(inner) < DEEPEST:
                 _walk(program, callee, callee.first(), {}, values, inner, settled, found)
             slots = {**slots, step.slot: step.wanted if holds is None else holds}
@@ -131,9 +134,15 @@ def _add(
     callee: Code,
     values: Mapping[str, JSON],
     chain: tuple[Arguments, ...],
+    constants: Mapping[str, JSON],
 ) -> None:
-    predicate = callee.function.predicate or callee.function.name
-    one = OpenCheck(step.function, predicate, step.says, parameters_along(chain, values))
+    function = callee.function
+    subject = parameters_along(chain, values)
+    said = step.says
+    if all(name in subject for name in function.parameters):
+        template = function.says if step.wanted else function.says_not
+        said = fill(template, {**constants, **subject}) or said
+    one = OpenCheck(step.function, function.predicate or function.name, said, subject)
     found.setdefault(one.key, one)
 
 

@@ -84,7 +84,9 @@ class FrameView:
 
 @dataclass(slots=True)
 class ProcessView:
-    """``lost`` once the trace left what the program allows: nothing more is judged in it."""
+    """``lost`` once the trace left what the program allows: nothing more is judged in it.
+    ``set_aside`` while the user, having spoken in it, has another goal pursued instead.
+    """
 
     id: str
     program: ProgramCode
@@ -98,6 +100,7 @@ class ProcessView:
     skipped: set[tuple[str, str]] = field(default_factory=set)
     goal_reached: int | None = None
     claimed: int | None = None
+    set_aside: bool = False
     refused: bool = False
     lost: bool = False
 
