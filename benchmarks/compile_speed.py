@@ -97,14 +97,14 @@ def measure_passes(work: list[Any], shared: dict[str, Handbook]) -> dict[str, fl
         "simplify": (pipeline, "simplify"),
         "order": (pipeline, "order_by_prerequisite"),
         "hoist": (pipeline, "hoist"),
-        "verify": (pipeline, "require_valid"),
+        "verify": (pipeline.Compiler, "_verify"),
         "close guards": (pipeline.GuardClosure, "close"),
         "rank recipes": (pipeline.Compiler, "_rank"),
         "factor": (pipeline.Factoring, "plan"),
         "schedule": (pipeline.Schedule, "process"),
         "schedule groups": (pipeline.Schedule, "group"),
         "rules and gates": (pipeline.Compiler, "_function"),
-        "wording": (pipeline, "sentence"),
+        "word": (pipeline.Wording, "word"),
     }
     originals = {label: getattr(owner, name) for label, (owner, name) in names.items()}
 

@@ -71,12 +71,27 @@ class GuardClosure:
         self._chosen = chosen
         self._by_action: dict[str, tuple[Leaf, ...]] = {}
         self._of_leaf: dict[Leaf, tuple[tuple[Leaf, str], ...]] = {}
+        self._needed: dict[Leaf, frozenset[Leaf]] = {}
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
         """The gates that verifying (or opening) this leaf needs, each with the action."""
         known = self._of_leaf.get(leaf)
         if known is None:
             known = self._of_leaf[leaf] = tuple(self._find(leaf))
+        return known
+
+    def needed(self, leaf: Leaf) -> frozenset[Leaf]:
+        """Every gate that must be open for this leaf, through other gates too."""
+        known = self._needed.get(leaf)
+        if known is None:
+            found: set[Leaf] = set()
+            pending = [leaf]
+            while pending:
+                for gate, _ in self.direct(pending.pop()):
+                    if gate not in found:
+                        found.add(gate)
+                        pending.append(gate)
+            known = self._needed[leaf] = frozenset(found)
         return known
 
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:

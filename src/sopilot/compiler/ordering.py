@@ -39,7 +39,7 @@ def _sorted(
     before: list[set[int]] = [set() for _ in children]
     for position, child in enumerate(children):
         for leaf in leaves(child):
-            for gate in _needed(leaf, closure):
+            for gate in closure.needed(leaf):
                 source = provider.get(gate)
                 if source is not None and source != position:
                     before[position].add(source)
@@ -70,14 +70,3 @@ def _opened(tree: Tree, gates: set[Leaf]) -> list[Leaf]:
     if isinstance(tree, All | InOrder):
         return [gate for child in tree.children for gate in _opened(child, gates)]
     return []
-
-
-def _needed(leaf: Leaf, closure: GuardClosure) -> set[Leaf]:
-    found: set[Leaf] = set()
-    pending = [leaf]
-    while pending:
-        for gate, _ in closure.direct(pending.pop()):
-            if gate not in found:
-                found.add(gate)
-                pending.append(gate)
-    return found

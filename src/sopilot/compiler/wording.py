@@ -6,7 +6,7 @@ Out: its functions, every check with its official sentence under the call's name
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from sopilot.handbook import Handbook, Leaf, Predicate, sentence
@@ -25,48 +25,33 @@ class Unworded(Protocol):
 
 
 class Wording:
-    """Sentences are kept per leaf and the constants they really name."""
+    """A skeleton is worded once for each set of values of the constants it names."""
 
     def __init__(self, predicates: Mapping[str, Predicate]) -> None:
         self._predicates = predicates
         self._named: dict[Leaf, tuple[str, ...]] = {}
-        self._sentences: dict[tuple[object, ...], str] = {}
-        self._worded: dict[tuple[object, ...], Function] = {}
+        self._named_in: dict[Unworded, tuple[str, ...]] = {}
+        self._worded: dict[tuple[object, ...], Mapping[str, Function]] = {}
 
-    def word(self, skeleton: Unworded, handbook: Handbook) -> dict[str, Function]:
-        worded = dict(skeleton.functions)
-        for name, checked in skeleton.checked.items():
-            if checked:
-                worded[name] = self._function(worded[name], checked, handbook)
+    def word(self, skeleton: Unworded, handbook: Handbook) -> Mapping[str, Function]:
+        named = self._named_in.get(skeleton)
+        if named is None:
+            found = (name for leaf in _leaves(skeleton) for name in self._names(leaf))
+            named = self._named_in[skeleton] = tuple(dict.fromkeys(found))
+        constants = handbook.parameters
+        # As text: 500 and 500.0 are equal numbers and different words.
+        key = (skeleton, *[str(constants.get(name)) for name in named])
+        worded = self._worded.get(key)
+        if worded is None:
+            functions = dict(skeleton.functions)
+            for name, checked in skeleton.checked.items():
+                if checked:
+                    functions[name] = _with_sentences(functions[name], checked, handbook)
+            worded = self._worded[key] = functions
         return worded
 
-    def _function(
-        self, function: Function, checked: list[tuple[int, Leaf]], handbook: Handbook
-    ) -> Function:
-        sentences = [self._sentence(leaf, handbook) for _, leaf in checked]
-        key = (id(function), *sentences)
-        known = self._worded.get(key)
-        if known is None:
-            steps: list[Step] = list(function.steps)
-            for (position, _), says in zip(checked, sentences, strict=True):
-                step = steps[position]
-                assert isinstance(step, Check)
-                steps[position] = Check(
-                    step.label,
-                    step.function,
-                    step.arguments,
-                    step.slot,
-                    step.wanted,
-                    step.met,
-                    step.unmet,
-                    says,
-                )
-            known = self._worded[key] = Function(
-                function.name, function.kind, function.parameters, tuple(steps), function.says
-            )
-        return known
-
-    def _sentence(self, leaf: Leaf, handbook: Handbook) -> str:
+    def _names(self, leaf: Leaf) -> tuple[str, ...]:
+        """The constants that the leaf's sentence names."""
         named = self._named.get(leaf)
         if named is None:
             predicate = self._predicates[leaf.predicate]
@@ -74,10 +59,28 @@ class Wording:
             own = {parameter for parameter, _ in leaf.arguments}
             named = tuple(name for name in placeholders(template) if name not in own)
             self._named[leaf] = named
-        constants = handbook.parameters
-        # As text: 500 and 500.0 are equal numbers and different words.
-        key = (leaf, *[str(constants.get(name)) for name in named])
-        says = self._sentences.get(key)
-        if says is None:
-            says = self._sentences[key] = sentence(handbook, leaf)
-        return says
+        return named
+
+
+def _leaves(skeleton: Unworded) -> Iterator[Leaf]:
+    return (leaf for checked in skeleton.checked.values() for _, leaf in checked)
+
+
+def _with_sentences(
+    function: Function, checked: list[tuple[int, Leaf]], handbook: Handbook
+) -> Function:
+    steps: list[Step] = list(function.steps)
+    for position, leaf in checked:
+        step = steps[position]
+        assert isinstance(step, Check)
+        steps[position] = Check(
+            step.label,
+            step.function,
+            step.arguments,
+            step.slot,
+            step.wanted,
+            step.met,
+            step.unmet,
+            sentence(handbook, leaf),
+        )
+    return Function(function.name, function.kind, function.parameters, tuple(steps), function.says)

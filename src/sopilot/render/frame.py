@@ -99,8 +99,8 @@ def write_function(
     if says:
         writer.line(says)
     for step in function.steps:
-        writer.write(f"{_CURSOR if step.label == cursor else _NO_CURSOR}{step.label}: ")
-        write_step(writer, step, function, language)
+        mark = _CURSOR if step.label == cursor else _NO_CURSOR
+        write_step(writer, f"{mark}{step.label}: ", step, function, language)
 
 
 def purpose(function: Function, program: Program, language: str) -> str:

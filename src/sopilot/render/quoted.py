@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Quote:
+class Quote(NamedTuple):
     """``text[start:end]`` quotes ``sentence``; ``owner`` is the action or function it binds."""
 
     start: int
@@ -49,8 +49,10 @@ class Writer:
         start = self._length
         self.write(rendered.text)
         self._quotes.extend(
-            Quote(start + quote.start, start + quote.end, quote.sentence, quote.owner)
-            for quote in rendered.quotes
+            [
+                Quote(start + first, start + last, sentence, owner)
+                for first, last, sentence, owner in rendered.quotes
+            ]
         )
 
     def finish(self) -> Rendered:

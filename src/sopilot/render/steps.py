@@ -77,11 +77,11 @@ def asked(step: Ask, language: str) -> str:
     return says if all(name in says for name in step.wants) else ""
 
 
-def write_step(writer: Writer, step: Step, function: Function, language: str) -> None:
-    """The step after its label, and below it what belongs to it. Ends with a line break."""
+def write_step(writer: Writer, lead: str, step: Step, function: Function, language: str) -> None:
+    """The step behind ``lead``, and below it what belongs to it. Ends with a line break."""
     table = words(language)
     if isinstance(step, Check):
-        _write_check(writer, step, table)
+        _write_check(writer, lead, step, table)
         return
     body = _body(step, table)
     if isinstance(step, Ask) and asked(step, language):
@@ -89,35 +89,37 @@ def write_step(writer: Writer, step: Step, function: Function, language: str) ->
     elif not isinstance(step, Do | Choose | Branch) and step.says:
         # What `do` and `choose` say is their body already, and a branch says nothing.
         body += table["remark"].format(says=note(step.says, language))
-    writer.line(body)
+    lines = [f"{lead}{body}\n"]
     if isinstance(step, Choose):
         for option in step.options:
             says = table["option_says"].format(says=option.says) if option.says else ""
             line = table["option"].format(name=option.name, target=option.target)
-            writer.line(f"{INDENT}{line}{says}")
-    if isinstance(step, Act) and step is _last_act(function):
+            lines.append(f"{INDENT}{line}{says}\n")
+    if isinstance(step, Act) and function.fallbacks and step is _last_act(function):
         for acts in function.fallbacks:
             calls = table["then"].join(call_text(a.action, a.arguments, table) for a in acts)
-            writer.line(INDENT + table["instead"].format(calls=calls))
+            lines.append(f"{INDENT}{table['instead'].format(calls=calls)}\n")
+    writer.write("".join(lines))
 
 
-def _write_check(writer: Writer, step: Check, table: Mapping[str, str]) -> None:
+def _write_check(writer: Writer, lead: str, step: Check, table: Mapping[str, str]) -> None:
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
         call += table["bound_as"].format(slot=step.slot)
     key = "check_must" if is_demand(step) else "check_want"
-    writer.write(table[key].format(call=call, wanted=_truth(step.wanted, table)))
+    body = table[key].format(call=call, wanted=_truth(step.wanted, table))
     if step.met is None and step.unmet is None:
-        writer.write(table["either"])
+        body += table["either"]
     elif step.unmet is None:
-        writer.write(table["met_or_on"].format(target=step.met))
+        body += table["met_or_on"].format(target=step.met)
     else:
-        writer.write(_goto("met", step.met, table) + _goto("unmet", step.unmet, table))
-    writer.line()
-    if step.says:
-        writer.write(INDENT)
-        writer.quote(step.says, step.function)
-        writer.line()
+        body += _goto("met", step.met, table) + _goto("unmet", step.unmet, table)
+    if not step.says:
+        writer.write(f"{lead}{body}\n")
+        return
+    writer.write(f"{lead}{body}\n{INDENT}")
+    writer.quote(step.says, step.function)
+    writer.write("\n")
 
 
 def _body(step: Step, table: Mapping[str, str]) -> str:
