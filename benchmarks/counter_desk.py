@@ -53,7 +53,7 @@ procedures:
       all:
         - in_order: [logged_in(username), funds_cover(username, amount)]
         - known(to)
-        - any: [small(amount), known(username)]
+        - any: [small(amount), {first: [logged_in(username), known(username)]}]
   wire:
     requires: {all: [small(amount), known(username)]}
   refund:

@@ -102,7 +102,7 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("skip", range(0, 24, 5))
+@pytest.mark.parametrize("skip", range(22))
 def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> None:
     async def case() -> None:
         store = UnsteadyStore()
@@ -110,6 +110,7 @@ def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> Non
         tools = session.tools
         assert isinstance(tools, CountingTools)
         await session.operate(Start("transfer", ERRANDS["transfer"]))
+        failed = False
         for number in range(60):
             move = next_move(session.machine, session.configuration)
             if move is None:
@@ -122,7 +123,9 @@ def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> Non
                 else:
                     await session.operate(move)
             except StoreUnavailable:
+                failed = True
                 assert session.configuration == before
+        assert failed
         assert session.configuration.processes["p1"].status == "completed"
         assert tools.made("transfer") == 1
         stored = await store.events(session.id)

@@ -23,7 +23,7 @@ from sopilot.session.errors import (
 )
 from sopilot.session.guards import Hold, guarded_actions, hold_reason
 from sopilot.session.ledger import CallLedger
-from sopilot.session.opening import attach_session, open_session, resume_session
+from sopilot.session.opening import attach_session, default_owner, open_session, resume_session
 from sopilot.session.program_set import ProgramSet
 from sopilot.session.protocols import (
     Clock,
@@ -38,6 +38,7 @@ from sopilot.session.protocols import (
     Usage,
     User,
 )
+from sopilot.session.recovery import Recovered
 from sopilot.session.session import Session
 from sopilot.session.settings import Settings
 from sopilot.session.signed_head import SignedHead, signed_head_from_json
@@ -57,6 +58,7 @@ from sopilot.session.trace_file import (
     salvage_trace,
     write_trace,
 )
+from sopilot.session.trace_replay import replay_trace
 
 __all__ = [
     "Batch",
@@ -79,6 +81,7 @@ __all__ = [
     "Problem",
     "ProgramChanged",
     "ProgramSet",
+    "Recovered",
     "Ruling",
     "Session",
     "SessionExists",
@@ -101,6 +104,7 @@ __all__ = [
     "User",
     "attach_session",
     "context_slot",
+    "default_owner",
     "export_trace",
     "generate_key",
     "guarded_actions",
@@ -108,6 +112,7 @@ __all__ = [
     "load_key",
     "open_session",
     "read_trace",
+    "replay_trace",
     "resume_session",
     "salvage_trace",
     "sign_head",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sopilot.diagnostics import Diagnostic, RunEnded, SopilotError, UserMistake, did_you_mean
@@ -24,6 +24,9 @@ from sopilot.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Ou
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
+
+
+NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
 
 
 async def call_tool(
@@ -94,11 +97,19 @@ async def record_result(session: Session, call_id: str, result: ToolResult) -> i
     """The result's number. Inside ``writing``. What cannot be recorded now is kept, and
     recorded first next time."""
     session.unrecorded[call_id] = result
-    if call_id not in session.ledger.answered:
-        await session.step(DomainResult(call_id, result.ok, result.value))
-    # Otherwise the commit had arrived, although its acknowledgement did not.
+    await session.step(DomainResult(call_id, result.ok, result.value))
     del session.unrecorded[call_id]
     return session.ledger.answered[call_id]
+
+
+async def record_late(session: Session) -> None:
+    """Inside ``writing``: results that could not be recorded when they came."""
+    for call_id, result in tuple(session.unrecorded.items()):
+        if call_id in session.configuration.pending:
+            await record_result(session, call_id, result)
+        else:
+            # Either the call never got into the trace, or its result did after all.
+            del session.unrecorded[call_id]
 
 
 # --- the guard ------------------------------------------------------------------------
@@ -202,7 +213,10 @@ async def expire_due(session: Session) -> None:
 async def _begin(session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]) -> None:
     if session.tools is None:
         raise RunEnded("this session was opened without tools")
+    # If the store fails now, the call may stand in the trace although it was never made.
+    session.unrecorded[call_id] = NOT_MADE
     outcome = await session.step(DomainCall(call_id, name, arguments))
+    del session.unrecorded[call_id]
     if not outcome.accepted:
         raise RunEnded(f"the call `{call_id}` could not be recorded, and was not made")
     session.in_flight.add(call_id)
@@ -241,14 +255,13 @@ async def _note_unknown(session: Session, call_id: str, action: str, why: str) -
     await session.step(Note(OUTCOME_UNKNOWN, {"call_id": call_id, "action": action, "why": why}))
 
 
-def unknown_call(call_id: str, known: object) -> UserMistake:
-    names = [str(name) for name in known] if hasattr(known, "__iter__") else []
+def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
     return UserMistake(
         [
             Diagnostic(
                 "unknown-call",
                 f"there is no such call `{call_id}` here",
-                help=did_you_mean(call_id, names),
+                help=did_you_mean(call_id, known),
             )
         ]
     )

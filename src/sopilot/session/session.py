@@ -257,8 +257,8 @@ class Session:
             self._held_lease()
             if self._stale:
                 self._take(await load(self._store, self.id, known=self.programs))
-            for call_id in tuple(self.unrecorded):
-                await calling.record_result(self, call_id, self.unrecorded[call_id])
+            if self.unrecorded:
+                await calling.record_late(self)
             yield
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
