@@ -44,9 +44,7 @@ def start(
     """Begin TASK; prints the session's id and everything a model would be sent."""
 
     async def use(store: Store) -> dict[str, object]:
-        play = await start_play(
-            store, task, arm=arm, tools=tools, language=language, model=model
-        )
+        play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
         try:
             return _screen(play)
         finally:
@@ -153,8 +151,8 @@ def _screen(play: Play) -> dict[str, object]:
     screen = play.player.screen()
     return {
         "session": play.id,
-        "task": play.task.reference,
-        "arm": play.arm.name,
+        "task": play.player.world.task,
+        "arm": play.player.arm.name,
         "system": screen.system,
         "messages": [asdict(message) for message in screen.messages],
         "slot": screen.slot,

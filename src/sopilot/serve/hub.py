@@ -47,6 +47,8 @@ class Service:
     extra: Mapping[str, JSON] = field(default_factory=dict)
     settings: Settings | None = None
     model: str = "served"
+    played: bool = False
+    """A task is played: there is a simulated user, and an oracle at the end."""
 
     def programs(self) -> ProgramSet:
         return run_programs(self.briefing, self.arm, unguarded=self.simulated)
@@ -60,7 +62,12 @@ class Seat:
         self.owner = owner
         self._world = world
         self._store = store
+        self.peer: object = None
+        """The server's end of the client's connection, for word about changes."""
+        self.watched: set[str] = set()
+        """URIs the client wants to hear about."""
         self._users = 0
+        self._used_at = 0.0
         self._released = False
         self._timer: asyncio.TimerHandle | None = None
         self._taking = asyncio.Lock()
@@ -71,8 +78,15 @@ class Seat:
         return self.player.session
 
     @property
+    def world(self) -> World:
+        return self._world
+
+    @property
     def idle(self) -> bool:
         return self._users == 0
+
+    def idle_for(self, now: float) -> float:
+        return now - self._used_at if self.idle else 0.0
 
     @asynccontextmanager
     async def using(self) -> AsyncIterator[Player]:
@@ -91,6 +105,7 @@ class Seat:
             raise
         finally:
             self._users -= 1
+            self._used_at = asyncio.get_running_loop().time()
             if self._users == 0 and not self._released:
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
@@ -134,11 +149,19 @@ class Seat:
 class Hub:
     """``key`` is whatever tells a client's conversations apart: a connection, a process."""
 
-    def __init__(self, store: Store, service: Service, *, most_seats: int = 1000) -> None:
-        self._store = store
+    def __init__(
+        self,
+        store: Store,
+        service: Service,
+        *,
+        most_seats: int = 1000,
+        idle_seconds: float = 1800.0,
+    ) -> None:
+        self.store = store
         self.service = service
         self._programs = service.programs()
         self._most = most_seats
+        self._idle_seconds = idle_seconds
         self._seats: dict[str, Seat] = {}
         self._by_key: dict[tuple[str, str], str] = {}
         self._opening: dict[tuple[str, str], asyncio.Lock] = {}
@@ -146,28 +169,27 @@ class Hub:
     async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
         """The owner's session under this key, opened if there is none; or the one with this
         id. Somebody else's session is as unknown as one that does not exist."""
+        wanted = session_id or self._by_key.get((owner, key))
+        seat = self._seats.get(wanted or "")
+        if seat is None:
+            seat = await self._made(owner, key, session_id)
+        if seat.owner != owner:
+            raise UnknownSession(seat.session.id)
+        return seat
+
+    async def _made(self, owner: str, key: str, session_id: str | None) -> Seat:
+        """Two requests that come at once must not make two."""
         lock = self._opening.setdefault((owner, session_id or key), asyncio.Lock())
         async with lock:
             wanted = session_id or self._by_key.get((owner, key))
-            if wanted is not None:
-                seat = self._seats.get(wanted) or await self._resume(owner, wanted)
-                if seat.owner != owner:
-                    raise UnknownSession(wanted)
-                return seat
-            seat = await self._open(owner)
-            self._by_key[owner, key] = seat.session.id
-            return seat
-
-    def known(self, owner: str, key: str) -> Seat | None:
-        """The session under this key, if there is one already."""
-        return self._seats.get(self._by_key.get((owner, key), ""))
-
-    async def forget(self, owner: str, key: str) -> None:
-        """The conversation is over. The session stays in the store."""
-        seat = self._seats.pop(self._by_key.pop((owner, key), ""), None)
-        self._opening.pop((owner, key), None)
-        if seat is not None:
-            await seat.close()
+            seat = self._seats.get(wanted or "")
+            if seat is None and wanted is not None:
+                seat = await self._resume(owner, wanted)
+            if seat is None:
+                seat = await self._open(owner)
+                self._by_key[owner, key] = seat.session.id
+        self._opening.pop((owner, session_id or key), None)
+        return seat
 
     async def close(self) -> None:
         seats, self._seats = self._seats, {}
@@ -179,7 +201,7 @@ class Hub:
         world = await service.open_world()
         try:
             session = await open_run(
-                self._store,
+                self.store,
                 service.briefing,
                 service.arm,
                 tools=world.tools,
@@ -194,15 +216,15 @@ class Hub:
         return await self._take_seat(session, world, owner)
 
     async def _resume(self, owner: str, session_id: str) -> Seat:
-        record = await self._store.record(session_id)
+        record = await self.store.record(session_id)
         if not self._serves(record, owner):
             raise UnknownSession(session_id)
         service = self.service
         world = await service.open_world()
         try:
-            await world.catch_up(session_id, await whole_trace(self._store, session_id))
+            await world.catch_up(session_id, await whole_trace(self.store, session_id))
             session = await resume_session(
-                self._store, session_id, tools=world.tools, programs=self._programs
+                self.store, session_id, tools=world.tools, programs=self._programs
             )
         except SopilotError:
             await world.close()
@@ -212,7 +234,9 @@ class Hub:
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.begin()
-        seat = Seat(player, world, self._store, owner)
+        seat = Seat(player, world, self.store, owner)
+        async with seat.using():
+            pass  # counts as used from now on
         await self._make_room()
         self._seats[session.id] = seat
         return seat
@@ -223,12 +247,21 @@ class Hub:
         return all(extra.get(name) == value for name, value in wanted.items())
 
     async def _make_room(self) -> None:
-        """The longest unused session gives way; it can be taken up again by its id."""
-        for session_id in list(self._seats):
-            if len(self._seats) < self._most:
+        """Sessions nobody uses give way; they can be taken up again by their ids."""
+        now = asyncio.get_running_loop().time()
+        longest_first = sorted(self._seats.items(), key=lambda one: -one[1].idle_for(now))
+        for session_id, seat in longest_first:
+            left = seat.idle_for(now) > self._idle_seconds
+            if not left and (len(self._seats) < self._most or not seat.idle):
                 return
-            if self._seats[session_id].idle:
-                await self._seats.pop(session_id).close()
+            del self._seats[session_id]
+            if left:
+                self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
+            await seat.close()
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._seats.values())
 
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:

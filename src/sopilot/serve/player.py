@@ -57,8 +57,8 @@ class Player:
     def __init__(self, session: Session, briefing: Briefing, arm: Arm, world: World) -> None:
         self.session = session
         self.arm = arm
-        self._briefing = briefing
-        self._world = world
+        self.briefing = briefing
+        self.world = world
         self._toolbox = Toolbox(world.tools.schemas(), machine=arm.machine)
         self._spending = Spending.of(session, world.budgets)
         self._calls = CallHandler(
@@ -74,11 +74,11 @@ class Player:
         """Before the first move, and after every interruption."""
         session = self.session
         said = any(sealed.event.kind == "user_said" for sealed in session.events)
-        if self._world.user is not None:
+        if self.world.user is not None:
             if not said:
-                await session.user_said(self._world.user.opening())
-            elif isinstance(self._world.user, SkipsTurns):
-                self._world.user.skip(self._spending.user_turns)
+                await session.user_said(self.world.user.opening())
+            elif isinstance(self.world.user, SkipsTurns):
+                self.world.user.skip(self._spending.user_turns)
         if session.retryable or session.unknown_outcomes:
             await recover(session)
 
@@ -103,14 +103,14 @@ class Player:
 
     @property
     def system(self) -> str:
-        return self.arm.first_message(self._briefing)
+        return self.arm.first_message(self.briefing)
 
     def slot(self, dialog: Sequence[Message] | None = None) -> str:
         session = self.session
         # With a machine the slot follows from the configuration, whatever was said before.
         told = not self.arm.machine
         view = View(
-            self._briefing,
+            self.briefing,
             session.machine,
             session.configuration,
             (rebuild(session) if dialog is None else dialog) if told else (),
@@ -131,7 +131,7 @@ class Player:
             if say.strip():
                 await self.session.assistant_said(say)
             answer = await self._calls.handle(ToolCall(call_id, name, written))
-            if self._world.score is not None:
+            if self.world.score is not None:
                 self._calls.raise_if_over()
         except Ended as ended:
             return await self._end(ended.ending, ended.reason)
@@ -147,12 +147,12 @@ class Player:
         try:
             await self._asked(tool_calls=0)
             await self.session.assistant_said(text)
-            user = self._world.user
+            user = self.world.user
             if user is None:
                 return self._turn("Said.", ok=True)
             answer = await user.reply(text)
             if answer is None:
-                left = self._calls.when_user_leaves()
+                left = await self._calls.user_leaves()
                 return await self._end(left.ending, left.reason)
             self._spending.spend_user_turn()
             await self.session.user_said(answer)
@@ -163,18 +163,18 @@ class Player:
     async def leave(self) -> str:
         """The agent stops here; how the session ended."""
         if self.ending is None:
-            left = self._calls.when_user_leaves()
+            left = await self._calls.user_leaves()
             await self._end(left.ending, left.reason)
         return str(self.ending)
 
     # --- the end --------------------------------------------------------------------
 
     def _refuse_after_end(self) -> None:
-        if self._world.score is not None and self.ending is not None:
+        if self.world.score is not None and self.ending is not None:
             raise UserMistake(f"this play is over ({self.ending}); finish it for its score")
 
     async def _asked(self, *, tool_calls: int) -> None:
-        if self._world.score is None:
+        if self.world.score is None:
             return
         self._spending.spend_agent_turn()
         record = RequestRecord(0, 0, 0, tool_calls, 1, 0.0, 0, 0)
@@ -190,5 +190,5 @@ class Player:
         return self._turn(f"The session is over: {ending}.", ok=True)
 
     def _turn(self, answer: str, *, ok: bool) -> Turn:
-        ending = self.ending if self._world.score is not None else None
+        ending = self.ending if self.world.score is not None else None
         return Turn(answer, ok, self.slot() if ending is None else "", ending)

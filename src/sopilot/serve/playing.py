@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.agent import Arm, arm_named, open_run
+from sopilot.agent import arm_named, open_run
 from sopilot.audit import Finding, audit_trace
 from sopilot.audit.foreign import audit_transcript
 from sopilot.audit.transcript import Transcript, TranscriptCall
-from sopilot.diagnostics import Diagnostic, SopilotError, UserMistake
+from sopilot.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
 from sopilot.handbook.verdict import judge
 from sopilot.serve.hub import whole_trace
 from sopilot.serve.player import Player
@@ -54,8 +54,6 @@ class PlayScore:
 class Play:
     """A task under way. Close it after every move; the session goes on."""
 
-    task: OpenTask
-    arm: Arm
     player: Player
     store: Store
 
@@ -63,33 +61,40 @@ class Play:
     def id(self) -> str:
         return self.player.session.id
 
+    async def finish(self) -> PlayScore:
+        return await score_play(self.player, self.store)
+
     async def close(self) -> None:
         await self.player.session.release()
-        await self.task.world.close()
+        await self.player.world.close()
 
-    async def finish(self) -> PlayScore:
-        """Ends the session where it stands and scores it."""
-        ending = await self.player.leave()
-        events = await whole_trace(self.store, self.id)
-        assert self.task.world.score is not None
-        return PlayScore(
-            self.id,
-            self.task.reference,
-            self.arm.name,
-            ending,
-            self.task.world.score(),
-            self._findings(events),
-            [event.payload["action"] for event in events if event.kind == "domain_call"],
-        )
 
-    def _findings(self, events: Sequence[Event]) -> Sequence[Finding]:
-        session = self.player.session
-        if self.arm.machine:
-            return audit_trace(
-                session.programs.programs, session.events, session_id=session.id, judge=judge
-            ).findings
-        handbook = self.task.briefing.handbook
-        return audit_transcript(handbook, transcript_of(events), goal=self.task.goal).findings
+async def score_play(player: Player, store: Store) -> PlayScore:
+    """Ends the session where it stands and scores it."""
+    world = player.world
+    if world.score is None:
+        raise InternalBug("only a task can be scored")
+    ending = await player.leave()
+    events = await whole_trace(store, player.session.id)
+    return PlayScore(
+        player.session.id,
+        world.task,
+        player.arm.name,
+        ending,
+        world.score(),
+        _findings(player, events),
+        [event.payload["action"] for event in events if event.kind == "domain_call"],
+    )
+
+
+def _findings(player: Player, events: Sequence[Event]) -> Sequence[Finding]:
+    session = player.session
+    if player.arm.machine:
+        return audit_trace(
+            session.programs.programs, session.events, session_id=session.id, judge=judge
+        ).findings
+    handbook = player.briefing.handbook
+    return audit_transcript(handbook, transcript_of(events), goal=player.world.goal).findings
 
 
 async def start_play(
@@ -104,7 +109,7 @@ async def start_play(
     """A new session on a fresh world of the task, with the user's request on record."""
     chosen = arm_named(arm)
     task = open_task(reference, tools=tools, language=language)
-    record = {"task": task.reference, "tools": tools, "language": language}
+    extra = {PLAY: play_record(task, tools=tools, language=language)}
     try:
         session = await open_run(
             store,
@@ -112,7 +117,7 @@ async def start_play(
             chosen,
             tools=task.world.tools,
             model=model,
-            extra={PLAY: record},
+            extra=extra,
             unguarded=True,
         )
         player = Player(session, task.briefing, chosen, task.world)
@@ -120,7 +125,12 @@ async def start_play(
     except SopilotError:
         await task.world.close()
         raise
-    return Play(task, chosen, player, store)
+    return Play(player, store)
+
+
+def play_record(task: OpenTask, *, tools: str, language: str) -> dict[str, JSON]:
+    """What a session keeps, so that the task can be opened again."""
+    return {"task": task.world.task, "tools": tools, "language": language}
 
 
 async def resume_play(store: Store, session_id: str) -> Play:
@@ -140,7 +150,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     except SopilotError:
         await task.world.close()
         raise
-    return Play(task, arm, player, store)
+    return Play(player, store)
 
 
 def transcript_of(events: Sequence[Event]) -> Transcript:

@@ -19,10 +19,8 @@ TOOL_LISTS = ("official", "full-state")
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """One task with a fresh world. ``reference`` opens the same one again."""
+    """One task with a fresh world, and what the arms may show of its handbook."""
 
-    reference: str
-    goal: str
     briefing: Briefing
     world: World
 
@@ -77,8 +75,10 @@ def _bundled(desk: Desk, task_id: str, language: str) -> OpenTask:
         operator=RoleApprovers(task.approvers) if task.approvers else None,
         simulated=True,
         score=score,
+        task=f"{desk.name}/{task_id}",
+        goal=task.goal,
     )
-    return OpenTask(f"{desk.name}/{task_id}", task.goal, desk_briefing(desk, language), world)
+    return OpenTask(desk_briefing(desk, language), world)
 
 
 def _sopbench(reference: str, tools: str, language: str) -> OpenTask:
@@ -106,9 +106,9 @@ def _sopbench(reference: str, tools: str, language: str) -> OpenTask:
         simulated=True,
         score=simulator.evaluate,
         close=close,
+        task=str(task.reference),
+        goal=task.goal,
     )
     program = ProgramShelf(offered, upstream).program(task).program
     briefing = Briefing(task.handbook, {task.goal: program}, language)
-    return OpenTask(str(task.reference), task.goal, briefing, world)
-
-
+    return OpenTask(briefing, world)

@@ -34,7 +34,8 @@ async def nothing_to_close() -> None:
 @dataclass(frozen=True, slots=True)
 class World:
     """``user`` is simulated; without one the served agent has its own. ``simulated`` worlds
-    can do no harm, so arms without a machine may act in them. ``score`` is the oracle's."""
+    can do no harm, so arms without a machine may act in them. ``score`` is the oracle's
+    verdict on the ``task`` with this ``goal``."""
 
     tools: Tools
     user: User | None = None
@@ -42,6 +43,8 @@ class World:
     operator: Operator | None = None
     simulated: bool = False
     score: Callable[[], Mapping[str, JSON]] | None = None
+    task: str = ""
+    goal: str = ""
     close: Callable[[], Awaitable[None]] = nothing_to_close
 
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
@@ -90,3 +93,13 @@ class ReplayedTools:
                     raise WorldDiverged(
                         f"`{name}` (event {event.seq}) came out otherwise when it was replayed"
                     )
+
+
+class NoTools:
+    """Nothing can be called here."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        return ToolResult(False, {"error": f"there is no tool `{name}` here"})

@@ -1,0 +1,80 @@
+"""Services: a gateway, a desk, a task, or a handbook alone."""
+
+from __future__ import annotations
+
+from sopilot.agent import Arm, Briefing
+from sopilot.bundled import load_desk
+from sopilot.compiler import compile_handbook
+from sopilot.handbook import Handbook
+from sopilot.serve.catalogue import Catalogue
+from sopilot.serve.gateway import gateway_world
+from sopilot.serve.hub import Service
+from sopilot.serve.playing import PLAY, play_record
+from sopilot.serve.tasks import desk_briefing, desk_world, open_task
+from sopilot.serve.upstream import Upstream
+from sopilot.serve.world import NoTools, World
+
+
+def gateway_service(
+    handbook: Handbook,
+    arm: Arm,
+    catalogue: Catalogue,
+    *,
+    language: str = "en",
+    share_upstreams: bool = False,
+) -> Service:
+    """Compiled for the tools that the upstream servers really offer."""
+    offered = frozenset(
+        offer.tool.name for offer in catalogue.offers() if offer.tool.name in handbook.actions
+    )
+    compiled = compile_handbook(handbook, offered=offered, tools="gateway")
+    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
+    shared: dict[str, Upstream] | None = catalogue.spare if share_upstreams else None
+
+    async def open_world() -> World:
+        return gateway_world(catalogue, shared)
+
+    return Service(briefing, arm, open_world, extra={"gateway": handbook.name})
+
+
+def desk_service(name: str, arm: Arm, *, language: str = "en") -> Service:
+    """A bundled desk on its own small world."""
+    desk = load_desk(name)
+
+    async def open_world() -> World:
+        return desk_world(desk)
+
+    extra = {"desk": name}
+    return Service(desk_briefing(desk, language), arm, open_world, simulated=True, extra=extra)
+
+
+def task_service(
+    reference: str, arm: Arm, *, tools: str = "official", language: str = "en"
+) -> Service:
+    """A task, with its user and its oracle, for every client anew."""
+    first = open_task(reference, tools=tools, language=language)
+    ready = [first]
+
+    async def open_world() -> World:
+        task = ready.pop() if ready else open_task(reference, tools=tools, language=language)
+        return task.world
+
+    return Service(
+        first.briefing,
+        arm,
+        open_world,
+        simulated=True,
+        extra={PLAY: play_record(first, tools=tools, language=language)},
+        played=True,
+    )
+
+
+def handbook_service(handbook: Handbook, arm: Arm, *, language: str = "en") -> Service:
+    """Bookkeeping alone: the calls are made elsewhere and cannot be evidence."""
+    compiled = compile_handbook(handbook)
+    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
+
+    async def open_world() -> World:
+        return World(NoTools())
+
+    return Service(briefing, arm, open_world, extra={"handbook": handbook.name})

@@ -1,0 +1,28 @@
+"""What a domain call carries besides its arguments, from the server's end to the tool's.
+
+A session knows names, arguments and results. Progress, cancellation and content
+that no trace should hold go past it, through the context of the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Progress(Protocol):
+    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
+
+
+@dataclass(slots=True)
+class CallLink:
+    """``given`` is the tool's own result, as its library spells it."""
+
+    progress: Progress | None = None
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    given: object = None
+
+
+CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

@@ -1,0 +1,177 @@
+"""The server over streamable HTTP, behind a gatekeeper."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.serve.mcp_server import ProcedureServer
+
+SHORTEST_TOKEN = 16
+PATH = "/mcp"
+_ONCE = ("host", "origin", "authorization")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """``tokens`` maps an owner's name to its token. ``hosts`` are the names under which
+    clients may ask for this server, beside the address itself; ``origins`` the web pages
+    that may talk to it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises rather than serve strangers."""
+        if not is_loopback(self.host) and not self.tokens:
+            raise _mistake(
+                "unprotected-server",
+                f"`{self.host}` can be reached by others, and there is no token",
+                "give --token-file, or bind to 127.0.0.1",
+            )
+        if self.host in ("0.0.0.0", "::", "") and not self.hosts:
+            raise _mistake(
+                "unknown-host-name",
+                "bound to every address, the server cannot tell its own name from a forged one",
+                "say under which names it is reached: --allow-host NAME",
+            )
+        for owner, token in self.tokens.items():
+            if len(token) < SHORTEST_TOKEN:
+                raise _mistake(
+                    "short-token",
+                    f"the token of `{owner}` has fewer than {SHORTEST_TOKEN} characters",
+                    "make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
+                )
+
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        own = ("127.0.0.1", "localhost", "[::1]") if is_loopback(self.host) else (self.host,)
+        named = own if self.host not in ("0.0.0.0", "::", "") else ()
+        return frozenset(
+            spelled.lower()
+            for one in (*named, *self.hosts)
+            for spelled in ((one,) if _has_port(one) else (one, f"{one}:{self.port}"))
+        )
+
+    @property
+    def allowed_origins(self) -> frozenset[str]:
+        own: tuple[str, ...] = ()
+        if is_loopback(self.host):
+            own = tuple(
+                f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")
+            )
+        return frozenset(one.lower().rstrip("/") for one in (*own, *self.origins))
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Gatekeeper:
+    """Host, Origin and token of every request, before anything else reads it."""
+
+    def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
+        self._app = app
+        self._hosts = settings.allowed_hosts
+        self._origins = settings.allowed_origins
+        self._digests = {
+            owner: _digest(token.encode("utf-8")) for owner, token in settings.tokens.items()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refused = self._refusal(Headers(scope=scope), scope)
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        elif scope["type"] != "lifespan":
+            return  # nothing else is served here
+        await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Headers, scope: Scope) -> Response | None:
+        for name in _ONCE:
+            if len(headers.getlist(name)) > 1:
+                return PlainTextResponse(f"more than one {name} header", 400)
+        if headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("this server has another name", 421)
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in self._origins:
+            return PlainTextResponse("this origin is not allowed", 403)
+        if not self._digests:
+            return None
+        owner = self._owner(headers.get("authorization", ""))
+        if owner is None:
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return PlainTextResponse("a token is needed", 401, headers=challenge)
+        token = AccessToken(token="", client_id=owner, scopes=[])
+        scope["user"] = AuthenticatedUser(token)
+        return None
+
+    def _owner(self, authorization: str) -> str | None:
+        kind, _, token = authorization.partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        given = _digest(token.strip().encode("latin-1", "replace"))
+        found = None
+        for owner, digest in self._digests.items():
+            # Every one is compared, so that time tells nothing about which fits.
+            if hmac.compare_digest(given, digest):
+                found = owner
+        return found
+
+
+def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
+    settings.check()
+    app = procedures.server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=settings.host,
+        # The gatekeeper is stricter and stands in front.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Gatekeeper(app, settings)
+
+
+async def serve_http(procedures: ProcedureServer, settings: HttpSettings) -> None:
+    """Until it is told to stop."""
+    config = uvicorn.Config(
+        http_app(procedures, settings),
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+    )
+    await uvicorn.Server(config).serve()
+
+
+def _has_port(name: str) -> bool:
+    return not name.endswith("]") and ":" in name.rpartition("]")[2]
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def _mistake(code: str, message: str, cure: str) -> UserMistake:
+    return UserMistake([Diagnostic(code, message, help=cure)])

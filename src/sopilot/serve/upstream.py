@@ -1,0 +1,231 @@
+"""A connection to one MCP server, kept by a task of its own, made again when it broke."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+import httpx2
+import mcp_types as types
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from sopilot.diagnostics import RunEnded
+from sopilot.serve.call_link import CallLink
+from sopilot.serve.upstream_spec import UpstreamSpec
+from sopilot.session.protocols import JSON
+
+CONNECT_SECONDS = 60.0
+_DEFINITE = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND})
+"""Errors by which a server says that it did nothing."""
+_MOST_PAGES = 100
+
+Answer = TypeVar("Answer")
+ListChanged = Callable[[], Awaitable[None]]
+
+
+class UpstreamFailed(RunEnded):
+    """No answer that could be trusted: nobody knows whether the tool did its work."""
+
+
+class UpstreamRefused(RunEnded):
+    """The server answered that it did not carry the call out."""
+
+
+class Upstream:
+    """One client connection. ``on_list_changed`` is told when the server says so."""
+
+    def __init__(
+        self,
+        spec: UpstreamSpec,
+        *,
+        timeout_seconds: float = 300.0,
+        on_list_changed: ListChanged | None = None,
+    ) -> None:
+        self.spec = spec
+        self.generation = 0
+        """Counts the connections that were made."""
+        self._timeout = timeout_seconds
+        self.on_list_changed = on_list_changed
+        self._client: Client | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+        self._connecting = asyncio.Lock()
+
+    @property
+    def connected(self) -> bool:
+        return self._client is not None and self._keeper is not None and not self._keeper.done()
+
+    # --- asking ---------------------------------------------------------------------
+
+    async def tools(self) -> list[types.Tool]:
+        client = await self._connected()
+        found: list[types.Tool] = []
+        cursor: str | None = None
+        for _ in range(_MOST_PAGES):
+            page = await self._asked(client.list_tools(cursor=cursor))
+            found.extend(page.tools)
+            cursor = page.next_cursor
+            if not cursor:
+                return found
+        raise UpstreamFailed(f"`{self.spec.name}` lists tools without end")
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JSON], link: CallLink | None
+    ) -> types.CallToolResult:
+        """Raises ``UpstreamRefused`` for a call that was not carried out, ``UpstreamFailed``
+        where that cannot be known: a lost connection, no answer in time, a cancellation."""
+        client = await self._connected()
+        progress = link.progress if link is not None else None
+        call = asyncio.ensure_future(
+            client.call_tool(name, dict(arguments), progress_callback=progress)
+        )
+        waits: set[asyncio.Future[Any]] = {call}
+        stop: asyncio.Task[Any] | None = None
+        if link is not None:
+            stop = asyncio.create_task(link.cancelled.wait())
+            waits.add(stop)
+        try:
+            await asyncio.wait(waits, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
+            if not call.done():
+                cancelled = stop is not None and stop.done()
+                late = f"there was no answer within {self._timeout:g} s"
+                why = "it was cancelled" if cancelled else late
+                raise UpstreamFailed(f"`{name}` of `{self.spec.name}`: {why}")
+            return await self._asked(call)
+        finally:
+            for one in (call, stop):
+                if one is not None and not one.done():
+                    # Abandoning the request tells the server that it is cancelled.
+                    one.cancel()
+                    await asyncio.wait({one}, timeout=5)
+
+    async def _asked(self, request: Awaitable[Answer]) -> Answer:
+        try:
+            return await request
+        except MCPError as problem:
+            if problem.error.code in _DEFINITE:
+                raise UpstreamRefused(problem.error.message) from None
+            if problem.error.code == types.CONNECTION_CLOSED:
+                await self.close()
+            raise UpstreamFailed(f"`{self.spec.name}`: {problem.error.message}") from None
+        except (OSError, httpx2.HTTPError, RuntimeError) as problem:
+            await self.close()
+            raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
+
+    # --- the connection -------------------------------------------------------------
+
+    async def _connected(self) -> Client:
+        async with self._connecting:
+            if not self.connected:
+                await self._connect()
+            assert self._client is not None
+            return self._client
+
+    async def _connect(self) -> None:
+        """The client's scopes must be left by the task that entered them: hence a keeper."""
+        self._stop = asyncio.Event()
+        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._keeper = asyncio.create_task(self._keep(ready, self._stop))
+        try:
+            self._client = await asyncio.wait_for(asyncio.shield(ready), CONNECT_SECONDS)
+        except UpstreamFailed:
+            self._keeper = None
+            raise
+        except TimeoutError:
+            self._stop.set()
+            self._keeper.cancel()
+            raise UpstreamFailed(
+                f"`{self.spec.name}` did not answer within {CONNECT_SECONDS:g} s"
+            ) from None
+        self.generation += 1
+
+    async def _keep(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
+        why = "it broke off"
+        try:
+            async with AsyncExitStack() as stack:
+                client = await stack.enter_async_context(await self._client_for(stack))
+                ready.set_result(client)
+                if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                    await self._listen(client, stop)
+                await stop.wait()
+        except (OSError, ValueError, RuntimeError, MCPError, httpx2.HTTPError) as problem:
+            why = str(problem)
+        except BaseExceptionGroup as group:
+            why = _innermost(group)
+        finally:
+            if self._stop is stop:
+                self._client = None
+            if not ready.done():
+                ready.set_exception(UpstreamFailed(f"`{self.spec.name}` cannot be reached: {why}"))
+
+    async def _listen(self, client: Client, stop: asyncio.Event) -> None:
+        """Since 2026-07-28 a server tells of changes only to those who listen."""
+        tools = client.server_capabilities.tools
+        if tools is None or not tools.list_changed:
+            return
+
+        async def listen() -> None:
+            try:
+                async with client.listen(tools_list_changed=True) as events:
+                    async for _ in events:
+                        if self.on_list_changed is not None:
+                            await self.on_list_changed()
+            except (MCPError, RuntimeError, OSError):
+                return  # the list is compared again at the next listing
+
+        listening = asyncio.create_task(listen())
+        try:
+            await stop.wait()
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    async def _client_for(self, stack: AsyncExitStack) -> Client:
+        spec = self.spec
+        if spec.url:
+            http = httpx2.AsyncClient(
+                headers=dict(spec.headers),
+                timeout=httpx2.Timeout(30.0, read=self._timeout),
+                follow_redirects=False,
+            )
+            await stack.enter_async_context(http)
+            return Client(
+                streamable_http_client(spec.url, http_client=http, max_sse_event_size=None),
+                message_handler=self._message,
+                cache=None,
+            )
+        program, *arguments = spec.command
+        return Client(
+            StdioServerParameters(
+                command=program,
+                args=arguments,
+                env={**get_default_environment(), **spec.environment},
+            ),
+            message_handler=self._message,
+            cache=None,
+        )
+
+    async def _message(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification) and self.on_list_changed:
+            await self.on_list_changed()
+
+    async def close(self) -> None:
+        keeper, self._keeper = self._keeper, None
+        self._client = None
+        self._stop.set()
+        if keeper is not None and keeper is not asyncio.current_task():
+            await asyncio.wait({keeper}, timeout=10)
+            if not keeper.done():
+                keeper.cancel()
+
+
+def _innermost(problem: BaseException) -> str:
+    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
+        problem = problem.exceptions[0]
+    return str(problem) or type(problem).__name__
