@@ -70,7 +70,8 @@ def _check_name(name: str) -> None:
             Diagnostic(
                 "bad-identifier",
                 f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens",
-                help=f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
+                Place("sopilot new"),
+                f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
             )
         ]
     )

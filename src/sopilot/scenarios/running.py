@@ -114,10 +114,11 @@ async def run_scenario(
             program = briefing.programs[process.goal]
             causes = refusal_causes(handbook, program, process, events)
     calls = tuple(_calls(events))
-    reasons = [
-        *_ending_reasons(scenario, outcome, causes, judge.problems),
-        *_call_reasons(scenario, calls),
-    ]
+    reasons = _ending_reasons(scenario, outcome, causes, judge.problems)
+    reasons += _forbidden(scenario, calls)
+    if not reasons:
+        # After another ending the calls differ anyway; saying so would hide the cause.
+        reasons = _out_of_order(scenario, calls)
     return ScenarioResult(scenario, outcome, tuple(reasons), causes, calls, events)
 
 
@@ -158,29 +159,23 @@ def _ending_reasons(
     return []
 
 
-def _call_reasons(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
-    reasons = [
+def _forbidden(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
+    return [
         f"`{action}` must not be called, but it was"
         for action in dict.fromkeys(one.action for one in calls)
         if action in scenario.no_calls
     ]
-    position = 0
-    made = ", ".join(f"`{one.action}`" for one in calls) or "none"
+
+
+def _out_of_order(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
+    """The first expected call that does not come after those before it."""
+    left = iter(calls)
     for expected in scenario.calls:
-        found = next(
-            (
-                index
-                for index in range(position, len(calls))
-                if expected.fits(calls[index].action, calls[index].arguments)
-            ),
-            None,
-        )
-        if found is None:
+        if not any(expected.fits(one.action, one.arguments) for one in left):
+            made = ", ".join(f"`{one.action}`" for one in calls) or "none"
             with_arguments = " with these arguments" if expected.arguments else ""
-            reasons.append(
+            return [
                 f"expected a call of `{expected.action}`{with_arguments} in this order; "
                 f"the calls were {made}"
-            )
-            break
-        position = found + 1
-    return reasons
+            ]
+    return []
