@@ -6,7 +6,7 @@ import random
 from collections import Counter
 
 import pytest
-from labelled_traces import CLASSES, SESSION, Labelled, labelled_trace
+from trace_executions import CLASSES, SESSION, Labelled, labelled_trace
 from trace_programs import World, judge, random_world
 
 from sopilot.audit import TITLES, audit_trace

@@ -155,7 +155,9 @@ def _judge_place(run: Run, event: Event, before: tuple[str | None, str] | None) 
 
 def _contradicted(run: Run, event: Event, process: ProcessView | None, problem: str) -> None:
     active = run.process
-    if (process is not None and process.lost) or (active is not None and active.lost):
+    if run.blind or (process is not None and process.lost):
+        return
+    if active is not None and active.lost:
         return
     withheld = any(is_withheld(value) for value in event.payload.values())
     run.find(
@@ -165,6 +167,7 @@ def _contradicted(run: Run, event: Event, process: ProcessView | None, problem: 
         process=process,
         severity=Severity.NOTE if withheld else Severity.ERROR,
     )
+    run.blind = withheld
     for one in {id(p): p for p in (process, active) if p is not None}.values():
         one.lost = True
 

@@ -75,6 +75,8 @@ class Run:
     producers: dict[int, int] = field(default_factory=dict)
     reused: int = 0
     rejected: int = 0
+    blind: bool = False
+    """Something needed was withheld: contradictions behind it prove nothing."""
     calls: int = 0
     calls_after_goal: int = 0
     refusals: list[Refusal] = field(default_factory=list)

@@ -76,7 +76,10 @@ def read_messages(
     for number, message in enumerate(messages):
         if not isinstance(message, Mapping):
             raise _mistake(number, "a message must be an object")
-        for call in message.get("tool_calls") or ():
+        wanted = message.get("tool_calls") or ()
+        if not isinstance(wanted, list | tuple):
+            raise _mistake(number, "`tool_calls` must be a list")
+        for call in wanted:
             name, arguments, call_id = _call(call, number)
             if name.lower() in ignored:
                 continue

@@ -9,7 +9,7 @@ from typing import Any
 
 from trace_programs import EXTRA, GOALS, SHARED, World, judge
 
-from sopilot.program.model import Act, Ask, Branch, Check, Kind
+from sopilot.program.model import Act, Ask, Branch, Check, Kind, Local
 from sopilot.program.model import Complete as CompleteStep
 from sopilot.program.model import Fail as FailStep
 from sopilot.program.model import Return as ReturnStep
@@ -73,7 +73,9 @@ class Execution:
     def __post_init__(self) -> None:
         self.configuration = self.world.machine.initial()
         self.automation = Automation(
-            *(self.rng.random() < 0.3 for _ in range(3)),
+            take_branches=self.rng.random() < 0.3,
+            group_returns=self.rng.random() < 0.3,
+            enter_calls=self.rng.random() < 0.3,
             bind_evidence=self.rng.random() < 0.3,
             machine_verdicts=self.rng.random() < 0.3,
             complete=self.rng.random() < 0.3,
@@ -207,9 +209,8 @@ class Execution:
         if isinstance(step, Check):
             missing = {
                 term.name: self.rng.choice((1, 2))
-                for parameter, term in step.arguments
-                if getattr(term, "name", None) not in (None, *here.frame.locals)
-                and getattr(term, "name", None) in here.layout.parameters
+                for _, term in step.arguments
+                if isinstance(term, Local) and term.name not in here.frame.locals
             }
             self.do(Call(step.function if self.rng.random() < 0.5 else None, missing))
         elif isinstance(step, Branch):

@@ -1,0 +1,191 @@
+"""Transcripts of agents that never ran here."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_audit_trace import BOOK
+
+from sopilot.audit import Report
+from sopilot.audit.foreign import audit_transcript
+from sopilot.audit.transcript import (
+    LONGEST_VALUE,
+    read_messages,
+    read_value,
+    success_first_outcome,
+)
+from sopilot.diagnostics import UserMistake
+from sopilot.handbook import Leaf, Name, Tree
+from sopilot.handbook.verdict import judge
+
+
+def call(name: str, arguments: Any, number: int) -> dict[str, Any]:
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": f"c{number}", "function": {"name": name, "arguments": text}}],
+    }
+
+
+def dialog(*steps: tuple[str, Any, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "pay my bill"}]
+    for number, (name, arguments, answer) in enumerate(steps):
+        messages.append(call(name, arguments, number))
+        content = answer if isinstance(answer, str) else json.dumps(answer)
+        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
+    return messages
+
+
+LOGIN = ("login", {"user": "ann", "password": "x"}, True)
+BALANCE = ("read_balance", {"user": "ann"}, {"balance": 10})
+PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
+
+
+def audited(*steps: tuple[str, Any, Any], **options: Any) -> Report:
+    transcript = read_messages(dialog(*steps), outcome=success_first_outcome)
+    return audit_transcript(BOOK, transcript, goal="pay", judge=judge, **options)
+
+
+def codes(report: Report) -> list[str]:
+    return [finding.code for finding in report.findings]
+
+
+def test_everything_checked_is_clean() -> None:
+    report = audited(LOGIN, BALANCE, PAY)
+    assert report.clean
+    assert report.score_card.outcome == "completed"
+    assert report.score_card.evidence_coverage == 1.0
+
+
+def test_a_goal_without_its_checks() -> None:
+    report = audited(LOGIN, PAY)
+    assert codes(report) == ["premature-goal", "skipped-check"]
+    assert report.findings[1].predicate == "funds"
+    assert report.findings[1].sentence == "The balance of user is at least amount."
+
+
+def test_a_check_of_somebody_else_is_no_check() -> None:
+    report = audited(LOGIN, ("read_balance", {"user": "bob"}, {"balance": 10}), PAY)
+    assert codes(report)[:2] == ["unlicensed-call", "premature-goal"]
+
+
+def test_a_verifier_without_its_own_login_shows_nothing() -> None:
+    report = audited(BALANCE, LOGIN, PAY)
+    assert codes(report) == ["unlicensed-call", "premature-goal", "skipped-check"]
+
+
+def test_a_goal_against_the_evidence() -> None:
+    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
+    report = audited(LOGIN, poor, PAY)
+    assert codes(report) == ["executed-against-condition"]
+    assert report.findings[0].predicate == "funds"
+    refused = ("pay", {"user": "ann", "amount": 5}, False)
+    assert audited(LOGIN, poor, refused).clean
+
+
+def test_a_refusal_carries_its_cause() -> None:
+    report = audited(LOGIN, ("read_balance", {"user": "ann"}, {"balance": 1}))
+    assert report.clean
+    # Without the amount nobody can judge the balance.
+    assert report.score_card.outcome == "abandoned"
+    shut = audited(("login", {"user": "ann", "password": "no"}, False))
+    assert shut.score_card.outcome == "refused"
+    assert shut.refusals[0].causes[0]["remedy"] == "Log in with the right password."
+
+
+def test_a_refusal_with_nothing_checked() -> None:
+    assert codes(audited()) == ["refusal-without-cause"]
+
+
+def test_calls_after_the_goal() -> None:
+    report = audited(LOGIN, BALANCE, PAY, BALANCE, PAY)
+    assert codes(report) == ["calls-after-goal", "calls-after-goal"]
+    assert report.score_card.calls_after_goal == 2
+
+
+def test_what_a_tool_enforces_counts_as_checked() -> None:
+    enforced: dict[str, Tree] = {"login": Leaf("read_balance", (("user", Name("user")),))}
+    assert "premature-goal" in codes(audited(LOGIN, PAY))
+    assert audited(LOGIN, PAY, enforced=enforced).clean
+    other = ("login", {"user": "bob", "password": "x"}, True)
+    assert "premature-goal" in codes(audited(LOGIN, other, PAY, enforced={}))
+
+
+def test_an_oracle_decides_truth() -> None:
+    report = audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: False)
+    assert "executed-against-condition" in codes(report)
+    assert audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: None).clean
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("not json", "arguments that are no object"),
+        ({"user": "ann"}, "without `amount`"),
+        ({"user": "ann", "amount": 5, "unit": "euro"}, "takes no `unit`"),
+    ],
+)
+def test_a_call_that_no_tool_runs_is_a_warning(arguments: Any, problem: str) -> None:
+    report = audited(LOGIN, BALANCE, ("pay", arguments, "TypeError: bad call"))
+    assert [problem in finding.explanation for finding in report.findings] == [True]
+    assert report.score_card.errors == 0
+
+
+def test_an_unknown_goal_is_misuse() -> None:
+    with pytest.raises(UserMistake, match="pay"):
+        audit_transcript(BOOK, read_messages([]), goal="play")
+
+
+def test_results_without_ids_answer_in_order() -> None:
+    messages = [
+        call("login", {"user": "ann", "password": "x"}, 0),
+        {"role": "tool", "content": "no"},
+    ]
+    (found,) = read_messages(messages).calls
+    assert found.answered
+    assert found.value == "no"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(True, {'a': 1})", (True, {"a": 1})),
+        ('{"a": true}', {"a": True}),
+        ("__import__('os').getcwd()", "__import__('os').getcwd()"),
+        ("open('/etc/passwd').read()", "open('/etc/passwd').read()"),
+        ("9" * (LONGEST_VALUE + 1), "9" * (LONGEST_VALUE + 1)),
+        ("[" * 5_000, "[" * 5_000),
+    ],
+)
+def test_values_are_read_and_never_run(text: str, value: object) -> None:
+    assert read_value(text) == value
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["role", "content", "tool_calls", "function", "name", "id", "arguments"]
+                ),
+                inner,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
+def test_any_message_is_read_or_refused(message: Any) -> None:
+    try:
+        transcript = read_messages([message])
+    except UserMistake:
+        return
+    audit_transcript(BOOK, transcript, goal="pay", judge=judge)
