@@ -117,7 +117,9 @@ def test_checklist_ticks_after_the_call() -> None:
     machine = Machine(briefing.programs)
 
     def ticks(*done: Done) -> int:
-        return checklist_slot(View(briefing, machine, machine.initial(), (), done)).count("[x]")
+        return checklist_slot(View(briefing, machine, machine.initial(), (), lambda: done)).count(
+            "[x]"
+        )
 
     one = Done("find_account", {"username": "anna"}, True)
     assert ticks() == 0

@@ -66,7 +66,7 @@ def test_the_papers_budgets() -> None:
 def test_every_budget_fires_and_says_so(
     budget: str, model: ModelReply, options: dict[str, int]
 ) -> None:
-    done = run(ScriptedModel([model]), budgets=Budgets(**options))  # type: ignore[arg-type]
+    done = run(ScriptedModel([model]), budgets=Budgets(**options))
     assert (done.result.ending, done.result.budget) == (Ending.BUDGET, budget)
     assert done.notes("budget") == [{"budget": budget, "limit": options[budget]}]
     assert len(done.world.calls) <= options.get("domain_calls", 30)

@@ -13,7 +13,7 @@ from sopilot.agent.reference.expressions import read_condition, scan_call
 from sopilot.agent.reference.reading import active_frame, read_functions
 from sopilot.bundled import bundled_names
 from sopilot.program import Always, Every, Holds, Literal, Local, Some, Unknown
-from sopilot.program.model import Arguments, Condition, Step
+from sopilot.program.model import Arguments, Branch, Condition, Step
 from sopilot.render import render_flat, render_frame, words
 from sopilot.render.steps import call_text, condition_text
 
@@ -84,7 +84,7 @@ def test_conditions(condition: Condition, language: str) -> None:
 
 
 def _unsaid(step: Step) -> Step:
-    return replace(step, says="") if hasattr(step, "says") else step
+    return step if isinstance(step, Branch) else replace(step, says="")
 
 
 def _same_term(one: object, other: object) -> bool:

@@ -203,7 +203,7 @@ class Run:
             session.machine,
             session.configuration,
             self._dialog,
-            calls_done(session),
+            lambda: calls_done(session),
         )
         return self._arm.slot(view)
 

@@ -8,7 +8,7 @@ from sopilot.agent.operators import RecallsOutcomes
 from sopilot.session import HeldState, Session
 from sopilot.session.protocols import ToolResult
 
-NEVER_MADE = {"error": "the call was interrupted before it was made"}
+NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"
 
 
 @runtime_checkable
@@ -30,7 +30,7 @@ async def recover(session: Session) -> None:
         for call_id in session.unknown_outcomes:
             result = await tools.recall(f"{session.id}:{call_id}")
             if result is None:
-                result = ToolResult(False, NEVER_MADE)
+                result = ToolResult(False, {"error": NEVER_MADE})
             await session.settle_outcome(
                 call_id, ok=result.ok, value=result.value, by="the tools' own record"
             )

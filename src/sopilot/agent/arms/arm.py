@@ -51,6 +51,11 @@ def rendered(name: str) -> Resident:
     return lambda briefing: briefing.rendering(name)
 
 
+def rendered_once(name: str) -> Resident:
+    """For texts that cover every action of the handbook, whichever goal comes first."""
+    return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
+
+
 def full_cursor_slot(view: View) -> str:
     """The active frame first, the whole program of the request below it."""
     here = view.here
@@ -61,9 +66,9 @@ def full_cursor_slot(view: View) -> str:
 ARMS: Final[dict[str, Arm]] = {
     arm.name: arm
     for arm in (
-        Arm("official", False, resident=rendered("official")),
-        Arm("official-code", False, resident=rendered("official-code")),
-        Arm("official-recipes", False, resident=rendered("official-recipes")),
+        Arm("official", False, resident=rendered_once("official")),
+        Arm("official-code", False, resident=rendered_once("official-code")),
+        Arm("official-recipes", False, resident=rendered_once("official-recipes")),
         Arm("flat", False, resident=rendered("flat")),
         Arm("prose", False, resident=rendered("prose")),
         Arm("flat-protocol", True, resident=rendered("flat"), slot=state_slot),

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sopilot.agent.recovery import NEVER_MADE
 from sopilot.agent.reference.judging import Seen
 from sopilot.agent.users.scripted import EVERYTHING_TOLD
 from sopilot.session.protocols import JSON, Message, ModelRequest
@@ -108,6 +109,8 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
             _read_lifecycle(facts, arguments)
         return
     match = _RESULT.match(message.content)
+    if match is not None and NEVER_MADE in message.content:
+        return
     if match is None:
         facts.refused = message.content
         return

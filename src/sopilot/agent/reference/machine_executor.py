@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from sopilot.agent.reference.facts import GOAL, Facts
@@ -58,6 +59,10 @@ class MachineExecutor:
                 return self._replies.step("return")
             case "branch":
                 return self._replies.step("select_branch")
+            case "choose":
+                return self._choose()
+            case "emit":
+                return self._emit()
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
@@ -166,6 +171,25 @@ class MachineExecutor:
             if not one.ok and _same(one, self._move.name, resolved):
                 return one
         return None
+
+    # --- choices and artifacts ------------------------------------------------------
+
+    def _choose(self) -> ModelReply:
+        """The option that the user or a tool named under the step's label."""
+        option = self._facts.value(self._move.name)
+        if option not in self._move.options:
+            return self._refuse(f"nothing says which way to go at {self._move.name}")
+        return self._replies.step("select_branch", option=option)
+
+    def _emit(self) -> ModelReply:
+        """What a tool returned last under the artifact's name."""
+        name = self._move.name
+        made = [one.value for one in self._facts.seen if one.ok and isinstance(one.value, dict)]
+        content = next((value[name] for value in reversed(made) if name in value), None)
+        if content is None:
+            return self._refuse(f"no tool made the artifact {name}")
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        return ModelReply("", (self._replies.step_call("emit_artifact", name=name, content=text),))
 
     # --- misbehaviour ---------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sopilot.agent.arms.machine_state import GATHERED, KNOWN, NEXT, NO_PROCESS, POSITION
 from sopilot.agent.reference.expressions import scan_call
@@ -16,19 +16,23 @@ from sopilot.program.model import (
     Ask,
     Branch,
     Check,
+    Choose,
     Complete,
+    Emit,
     Fail,
     Return,
 )
 from sopilot.session.protocols import JSON
 
 Recipe = tuple[tuple[str, Arguments], ...]
+_BRANCH, _OR, _EMIT = "select_branch ", " | ", "emit_artifact "
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
     """``kind`` is ``start``, ``call``, ``tool``, ``goal``, ``judge``, ``return``, ``branch``,
-    ``complete``, ``fail`` or ``next``. ``gathered`` numbers the evidence of the frame where
+    ``choose``, ``emit``, ``complete``, ``fail`` or ``next``. ``options`` are what there is to
+    choose at the step ``name``. ``gathered`` numbers the evidence of the frame where
     the slot tells it; ``recipes`` are the ways to verify where the slot shows them."""
 
     kind: str
@@ -41,6 +45,7 @@ class Move:
     wanted: bool = True
     goals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unmet: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
 
 def read_move(slot: str) -> Move | None:
@@ -87,6 +92,11 @@ def _from_frame(frame: ReadFrame) -> Move:
         return _move("judge" if step.holds is None else "return", common)
     if isinstance(step, Branch):
         return _move("branch", common)
+    if isinstance(step, Choose):
+        names = tuple(option.name for option in step.options)
+        return replace(_move("choose", common, step.label), options=names)
+    if isinstance(step, Emit):
+        return _move("emit", common, step.artifact)
     if isinstance(step, Complete):
         return _move("complete", common)
     if isinstance(step, Fail):
@@ -117,7 +127,7 @@ def _unmet(frame: ReadFrame) -> tuple[str, ...]:
 
 def _from_state(text: str) -> Move:
     lines = text.splitlines()
-    path = lines[0].removeprefix(POSITION).rsplit("@", 1)[0]
+    path, _, label = lines[0].removeprefix(POSITION).rpartition("@")
     function = path.rsplit("/", 1)[-1]
     known: Mapping[str, JSON] = {}
     gathered: tuple[int, ...] = ()
@@ -129,7 +139,9 @@ def _from_state(text: str) -> Move:
         elif line.startswith(NEXT):
             move = line.removeprefix(NEXT)
             kind, name, arguments = _next(move)
-            return Move(kind, function, name, arguments, known, gathered)
+            options = tuple(move.removeprefix(_BRANCH).split(_OR)) if kind == "choose" else ()
+            name = label if kind == "choose" else name
+            return Move(kind, function, name, arguments, known, gathered, options=options)
     return Move("next", function, known=known, gathered=gathered)
 
 
@@ -140,6 +152,10 @@ def _next(move: str) -> tuple[str, str, tuple[tuple[str, Argument], ...]]:
             return kind, name, arguments
     if move == "return true | false":
         return "judge", "", ()
+    if move.startswith(_EMIT):
+        return "emit", move.removeprefix(_EMIT), ()
+    if move.startswith(_BRANCH) and _OR in move:
+        return "choose", "", ()
     word = move.split(" ", 1)[0]
     kinds = {"return": "return", "complete": "complete", "fail": "fail"}
     if move.startswith("select_branch") and move != "select_branch next":

@@ -24,11 +24,14 @@ from sopilot.program.model import (
     Ask,
     Branch,
     Check,
+    Choose,
     Complete,
     Do,
+    Emit,
     Fail,
     Function,
     Kind,
+    Option,
     Return,
     Step,
 )
@@ -110,6 +113,13 @@ def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) ->
         if match.group(1) == "> ":
             frame.cursor = match.group(2)
         return
+    if line.startswith(_INDENT) and steps and isinstance(steps[-1], Choose):
+        option = re.match(_pattern(table["option"]), line.removeprefix(_INDENT))
+        if option is not None:
+            known = steps[-1].options
+            chosen = Option(option.group("name"), option.group("target"))
+            steps[-1] = replace(steps[-1], options=(*known, chosen))
+        return
     if line.startswith(_INDENT):
         rest = _after(line.removeprefix(_INDENT), table["instead"])
         if rest is not None and steps and isinstance(steps[-1], Act):
@@ -144,6 +154,11 @@ def _step(label: str, body: str, language: str) -> Step:
     check = _check(label, body, table)
     if check is not None:
         return check
+    if body.startswith(_prefix(table["choose"])):
+        return Choose(label, body.removeprefix(_prefix(table["choose"])), ())
+    handed = re.match(_pattern(table["emit"]), body)
+    if handed is not None:
+        return Emit(label, handed.group("name"))
     branch = _matches(table["branch"], body)
     if branch is not None:
         condition = read_condition(branch["when"], table)

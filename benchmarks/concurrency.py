@@ -1,0 +1,116 @@
+"""Many sessions at once in one process, each waiting for a slow model.
+
+    python benchmarks/concurrency.py [--sessions 500] [--latency 1.0] [--json]
+
+Prints how long they take against the ideal of one session alone (its requests
+times the latency), and the peak memory. Exit code 1 beyond 1.2 times or 2 GiB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.agent import (
+    ARMS,
+    Briefing,
+    Ending,
+    Reference,
+    ScriptedUser,
+    SessionResult,
+    open_run,
+    run_programs,
+    run_session,
+)
+from sopilot.bundled import load_desk
+from sopilot.bundled.judge import desk_judge
+from sopilot.compiler import compile_handbook
+from sopilot.session.protocols import Model, ModelReply, ModelRequest
+
+DESK, TASK, ARM = "bank-desk", "dispute-electronics", "pg"
+MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3
+
+
+class SlowReplay:
+    """What the reference executor said once, after a while: a provider costs time, not CPU."""
+
+    name = "slow replay"
+
+    def __init__(self, replies: Sequence[ModelReply], latency: float) -> None:
+        self._replies = iter(replies)
+        self._latency = latency
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(self._latency)
+        return next(self._replies)
+
+
+async def many(sessions: int, latency: float) -> tuple[list[SessionResult], float]:
+    desk = load_desk(DESK)
+    task = desk.task(TASK)
+    compiled = compile_handbook(desk.handbook)
+    briefing = Briefing(desk.handbook, {goal: one.program for goal, one in compiled.items()})
+    programs = run_programs(briefing, ARMS[ARM])
+    store = MemoryStore()
+
+    async def one(model: Model) -> SessionResult:
+        session = await open_run(
+            store, briefing, ARMS[ARM], tools=desk.make_tools(task), programs=programs
+        )
+        user = ScriptedUser(task.request, task.knows, goal=task.goal)
+        return await run_session(session, briefing, arm=ARMS[ARM], model=model, user=user)
+
+    first = await one(Reference(desk_judge(desk)))
+    replies = [
+        ModelReply(message.content, message.tool_calls)
+        for message in first.messages
+        if message.role == "assistant"
+    ]
+    begun = time.perf_counter()
+    results = await asyncio.gather(*(one(SlowReplay(replies, latency)) for _ in range(sessions)))
+    return list(results), time.perf_counter() - begun
+
+
+def measure(sessions: int, latency: float) -> dict[str, float]:
+    results, seconds = asyncio.run(many(sessions, latency))
+    wrong = sum(result.ending is not Ending.EXECUTED for result in results)
+    ideal = results[0].agent_turns * latency
+    return {
+        "sessions": sessions,
+        "latency": latency,
+        "requests_each": results[0].agent_turns,
+        "ideal_seconds": round(ideal, 3),
+        "seconds": round(seconds, 3),
+        "times_ideal": round(seconds / ideal, 3),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "wrong": wrong,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sessions", type=int, default=500)
+    parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    figures = measure(options.sessions, options.latency)
+    if options.json:
+        print(json.dumps(figures))
+    else:
+        print(
+            f"{figures['sessions']} sessions of {figures['requests_each']} requests at "
+            f"{figures['latency']} s: {figures['seconds']} s, {figures['times_ideal']} times the "
+            f"ideal, {figures['peak_bytes'] / 2**20:.0f} MiB, {figures['wrong']} wrong"
+        )
+    good = figures["times_ideal"] <= MOST_TIMES and figures["peak_bytes"] < MOST_BYTES
+    sys.exit(0 if good and not figures["wrong"] else 1)
+
+
+if __name__ == "__main__":
+    main()
