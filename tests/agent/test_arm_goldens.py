@@ -117,7 +117,7 @@ def test_checklist_ticks_after_the_call() -> None:
     machine = Machine(briefing.programs)
 
     def ticks(*done: Done) -> int:
-        return checklist_slot(View(briefing, machine, machine.initial(), (), lambda: done)).count(
+        return checklist_slot(View(briefing, machine, machine.initial(), (), done)).count(
             "[x]"
         )
 

@@ -203,7 +203,7 @@ class Run:
             session.machine,
             session.configuration,
             self._dialog,
-            lambda: calls_done(session),
+            () if self._arm.machine else calls_done(session),
         )
         return self._arm.slot(view)
 

@@ -16,12 +16,11 @@ from sopilot.vm import canonical
 
 def checklist_slot(view: View) -> str:
     lines: list[str] = []
-    done = view.done()
     for goal, program in view.briefing.programs.items():
         lines.append(f"{goal}:")
         used: Counter[str] = Counter()
         for check, function in required_checks(program):
-            ticked = _is_ticked(function, done, used)
+            ticked = _is_ticked(function, view.done, used)
             lines.append(f"  [{'x' if ticked else ' '}] {check.says or check.function}")
     return "\n".join(lines)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.agent.briefing import Briefing
@@ -21,13 +21,14 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``done`` lists the domain calls of the run; it is asked for only by arms that look at it."""
+    """``done`` lists the domain calls of the run for arms without a machine; with one, the
+    configuration has them."""
 
     briefing: Briefing
     machine: Machine
     configuration: Configuration
     dialog: Sequence[Message]
-    done: Callable[[], Sequence[Done]]
+    done: Sequence[Done]
 
     @property
     def here(self) -> Position | None:
