@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import ipaddress
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import uvicorn
@@ -161,8 +164,30 @@ async def serve_http(procedures: ProcedureServer, settings: HttpSettings) -> Non
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_graceful_shutdown=5,
     )
-    await uvicorn.Server(config).serve()
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, server.stop)
+    try:
+        await server.serve()
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+class _Server(uvicorn.Server):
+    """Ends without raising the signal again: sessions are still to be given back."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        # Twice means at once: open streams are not waited for.
+        self.force_exit = self.should_exit
+        self.should_exit = True
 
 
 def _has_port(name: str) -> bool:
