@@ -36,7 +36,8 @@ async def _storm(server: PostgresHere, stops: int, seed: int, journal: Path) -> 
     ]
     try:
         for number in range(stops):
-            await asyncio.sleep(source.uniform(0.0, 0.3))
+            await _work_going_on(judge)
+            await asyncio.sleep(source.uniform(0.0, 0.2))
             await asyncio.to_thread(server.stop_immediately)
             await asyncio.to_thread(server.start)
             judge.tally.crashes += 1
@@ -51,6 +52,15 @@ async def _storm(server: PostgresHere, stops: int, seed: int, journal: Path) -> 
     await judge.check()
     await judge.close()
     return judge.finish()
+
+
+async def _work_going_on(judge: Judge) -> None:
+    """A stop before anybody reconnected would test nothing."""
+    before = judge.tally.acknowledged
+    for _ in range(1000):
+        if judge.tally.acknowledged > before:
+            return
+        await asyncio.sleep(0.005)
 
 
 async def _run(

@@ -102,7 +102,7 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("skip", range(22))
+@pytest.mark.parametrize("skip", range(17))
 def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> None:
     async def case() -> None:
         store = UnsteadyStore()

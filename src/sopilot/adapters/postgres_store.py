@@ -29,7 +29,6 @@ from sopilot.vm import (
     TraceError,
     canonical,
     decode_line,
-    encode_line,
     genesis,
 )
 
@@ -155,7 +154,7 @@ class PostgresStore:
             if row is None:
                 raise await self._refusal(db, lease, batch)
             number = row[0]
-            await self._insert_events(db, number, batch.events)
+            await self._insert_events(db, number, batch)
             for ref, value in batch.payloads.items():
                 await db.execute(
                     self._sql("INSERT INTO {payloads} VALUES (%s,%s,%s) ON CONFLICT DO NOTHING"),
@@ -262,16 +261,14 @@ class PostgresStore:
             raise UnknownSession(session_id)
         return int(row[0])
 
-    async def _insert_events(
-        self, db: AsyncConnection, number: int, events: Sequence[SealedEvent]
-    ) -> None:
-        if not events:
+    async def _insert_events(self, db: AsyncConnection, number: int, batch: Batch) -> None:
+        if not batch.events:
             return
         # One statement, one round trip, however many events a step makes.
-        values = ",".join(["(%s,%s,%s)"] * len(events))
+        values = ",".join(["(%s,%s,%s)"] * len(batch.events))
         parameters: list[object] = []
-        for one in events:
-            parameters += (number, one.event.seq, encode_line(one).encode("utf-8"))
+        for sealed, line in zip(batch.events, batch.encoded(), strict=True):
+            parameters += (number, sealed.event.seq, line.encode("utf-8"))
         await db.execute(self._sql("INSERT INTO {events} VALUES " + values), parameters)
 
     async def _add_programs(self, db: AsyncConnection, programs: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import TracebackType
 
 from sopilot.adapters.sqlite_schema import SCHEMA_VERSION, migrate, require_readable, written_schema
 from sopilot.session import StoreCorrupt, StoreUnavailable
@@ -38,19 +39,9 @@ class SQLiteFile:
         self._lock_file: int | None = None
         self._locked = False
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[sqlite3.Connection]:
+    def writing(self) -> WriteTransaction:
         """A write transaction, durable when the block ends. The block must not await."""
-        connection = await self.connection()
-        async with self._turn():
-            await self._begin(connection)
-            with translated(self.path):
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+        return WriteTransaction(self)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[sqlite3.Connection]:
@@ -118,18 +109,28 @@ class SQLiteFile:
         # From here on waiting is ours: SQLite's blocks the event loop.
         connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
 
-    async def _begin(self, connection: sqlite3.Connection) -> None:
-        waits = _Waits(self._busy_seconds)
+    async def begin(self, connection: sqlite3.Connection) -> None:
+        waits: _Waits | None = None
         while True:
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 return
             except sqlite3.OperationalError as problem:
+                waits = waits or _Waits(self._busy_seconds)
                 if not _is_busy(problem) or not await waits.again():
                     raise unavailable(self.path, problem) from problem
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
+        await self.take_turn()
+        try:
+            yield
+        finally:
+            self.end_turn()
+
+    async def take_turn(self) -> None:
+        if self._try_lock():
+            return
         waits = _Waits(self._busy_seconds)
         while not self._try_lock():
             if not await waits.again():
@@ -137,10 +138,6 @@ class SQLiteFile:
                     f"{self.path} is locked: another writer kept it for "
                     f"{self._busy_seconds:g} s; nothing was written"
                 )
-        try:
-            yield
-        finally:
-            self._unlock()
 
     def _try_lock(self) -> bool:
         if self._locked:
@@ -153,10 +150,51 @@ class SQLiteFile:
         self._locked = True
         return True
 
-    def _unlock(self) -> None:
+    def end_turn(self) -> None:
         self._locked = False
         if sys.platform != "win32" and self._lock_file is not None:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+
+
+class WriteTransaction:
+    """Written out by hand: generators would cost as much as the transaction itself."""
+
+    __slots__ = ("_connection", "_file")
+
+    def __init__(self, file: SQLiteFile) -> None:
+        self._file = file
+
+    async def __aenter__(self) -> sqlite3.Connection:
+        connection = self._connection = await self._file.connection()
+        await self._file.take_turn()
+        begun = False
+        try:
+            await self._file.begin(connection)
+            begun = True
+        finally:
+            if not begun:
+                self._file.end_turn()
+        return connection
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        connection = self._connection
+        try:
+            with translated(self._file.path):
+                try:
+                    if kind is None:
+                        connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
+        finally:
+            self._file.end_turn()
+        if isinstance(problem, sqlite3.Error):
+            raise unavailable(self._file.path, problem) from problem
 
 
 class _Waits:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -31,7 +30,6 @@ from sopilot.vm import (
     TraceError,
     canonical,
     decode_line,
-    encode_line,
     genesis,
 )
 
@@ -107,7 +105,7 @@ class SQLiteStore:
             ).rowcount
             if not changed:
                 raise LeaseLost(lease.session_id)
-        return replace(lease, expires_at=expires)
+        return Lease(lease.session_id, lease.owner, lease.token, expires)
 
     async def release(self, lease: Lease) -> None:
         async with self._file.writing() as db:
@@ -141,10 +139,8 @@ class SQLiteStore:
             if row is None:
                 raise _refusal(db, lease, batch)
             number = row[0]
-            db.executemany(
-                "INSERT INTO events VALUES (?, ?, ?)",
-                ((number, one.event.seq, encode_line(one)) for one in batch.events),
-            )
+            for sealed, line in zip(batch.events, batch.encoded(), strict=True):
+                db.execute("INSERT INTO events VALUES (?, ?, ?)", (number, sealed.event.seq, line))
             if batch.payloads:
                 db.executemany(
                     "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)",
@@ -152,7 +148,7 @@ class SQLiteStore:
                 )
             if batch.programs:
                 _add_programs(db, batch.programs)
-        return replace(lease, expires_at=expires)
+        return Lease(lease.session_id, lease.owner, lease.token, expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         async with self._file.reading() as db:

@@ -38,6 +38,7 @@ from sopilot.vm import (
     Outcome,
     SealedEvent,
     UserSaid,
+    encode_line,
     redact,
     seal,
 )
@@ -301,35 +302,22 @@ class Session:
         *,
         programs: Mapping[str, str] | None = None,
     ) -> None:
-        settings = self.settings
         sealed: list[SealedEvent] = []
+        lines: list[str] = []
         payloads: dict[str, JSON] = {}
         previous = self.head.hash
         for event in events:
-            kept: dict[str, JSON] = {}
-            if settings.by_reference or settings.inline_limit is not None:
-                event, kept = redact(
-                    event,
-                    names=settings.by_reference,
-                    limit=settings.inline_limit,
-                    salt=self._salt,
-                )
-            payloads.update(kept)
-            one = seal(event, previous)
+            one, line = self._seal(event, previous, payloads)
             previous = one.hash
             sealed.append(one)
-        batch = Batch(
-            self.head,
-            sealed,
-            payloads,
-            summarise(configuration, self.ledger.forecast(events)),
-            programs or {},
-        )
+            lines.append(line)
+        summary = summarise(configuration, self.ledger.forecast(events))
+        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines)
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
         self._lease = await self._store.append(
-            lease, batch, now=self.clock.now(), lease_seconds=settings.lease_seconds
+            lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False
         self.configuration = configuration
@@ -337,3 +325,19 @@ class Session:
         self._events.extend(sealed)
         for event in events:
             self.ledger.fold(event)
+
+    def _seal(
+        self, event: Event, previous: str, payloads: dict[str, JSON]
+    ) -> tuple[SealedEvent, str]:
+        """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
+        names, limit = self.settings.by_reference, self.settings.inline_limit
+        if not names:
+            one = seal(event, previous)
+            line = encode_line(one)
+            # A character takes four bytes at most: a short line has no large field.
+            if limit is None or len(line) <= limit // 4:
+                return one, line
+        event, kept = redact(event, names=names, limit=limit, salt=self._salt)
+        payloads.update(kept)
+        one = seal(event, previous)
+        return one, encode_line(one)

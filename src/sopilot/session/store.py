@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sopilot.session.signed_head import SignedHead
-from sopilot.vm import JSON, Head, SealedEvent
+from sopilot.vm import JSON, Head, SealedEvent, encode_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class Batch:
 
     ``payloads`` are the values that references in the events stand for.
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
-    new artifacts by hash.
+    new artifacts by hash. ``lines`` are the events as they are written, where
+    the caller has them already.
     """
 
     expected: Head
@@ -47,6 +48,12 @@ class Batch:
     payloads: Mapping[str, JSON] = field(default_factory=dict)
     summary: Mapping[str, JSON] = field(default_factory=dict)
     programs: Mapping[str, str] = field(default_factory=dict)
+    lines: Sequence[str] | None = None
+
+    def encoded(self) -> Sequence[str]:
+        if self.lines is not None:
+            return self.lines
+        return [encode_line(sealed) for sealed in self.events]
 
     @property
     def head(self) -> Head:
