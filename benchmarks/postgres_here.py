@@ -9,10 +9,11 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,9 @@ class PostgresHere:
         self._pg_ctl("-w", "-o", server, "-l", log, "start")
 
     def stop(self) -> None:
+        """The package knows only the process it started itself, not the one after a crash."""
+        with suppress(subprocess.CalledProcessError):  # it is down already
+            self._pg_ctl("-m", "fast", "-w", "stop")
         self._server.cleanup()
 
     def _pg_ctl(self, *arguments: str) -> None:
