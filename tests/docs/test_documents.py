@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,14 @@ def test_every_command_is_documented() -> None:
     text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
     left_out = [name for name in COMMANDS if f"| `sopilot {name}" not in text]
     assert left_out == [], "every command has a row in docs/commands.md"
+
+
+def test_every_room_is_described() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (contract,) = settings["tool"]["importlinter"]["contracts"]
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    missing = [room for room in contract["layers"] if f"\n| `{room}` |" not in text]
+    assert missing == [], "every room has a row in CONTRIBUTING.md"
 
 
 def test_the_comparison_can_fail() -> None:

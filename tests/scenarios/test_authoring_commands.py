@@ -129,6 +129,16 @@ def test_misuse_is_told_without_running_anything(starter: Path, tmp_path: Path) 
     assert run("test", starter, "--scenarios", tmp_path / "other.yaml").exit_code == 0
 
 
+def test_check_reads_scenarios_by_the_handbook_beside_them(starter: Path) -> None:
+    scenarios = starter.with_suffix(".scenarios.yaml")
+    edit(scenarios, "expect: {refused: delivered}", "expect: {refused: deliverd}")
+    result = run("check", starter.parent)
+    assert result.exit_code == 1
+    assert "error[unknown-predicate]: there is no predicate `deliverd`" in result.stdout
+    starter.unlink()
+    assert "unreadable-file" in run("check", scenarios).stdout
+
+
 def test_format_writes_checks_and_prints(starter: Path) -> None:
     before = starter.read_text(encoding="utf-8")
     edit(starter, "  largest_refund: 200", "      largest_refund:   200")
