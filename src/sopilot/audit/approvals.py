@@ -56,9 +56,7 @@ def _judge_approval(run: Run, event: Event, call: PendingCall, guarded: Guarded)
             action=call.action,
         )
     amended = [one for one in decisions if one.payload.get("decision") == "amend"]
-    if amended and not say_the_same(
-        dict(amended[-1].payload.get("arguments", {})), dict(call.arguments)
-    ):
+    if amended and not say_the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
         run.find(
             "approval-exceeded",
             event,

@@ -205,11 +205,12 @@ def _judge_end(run: Run, events: Sequence[Event]) -> None:
     if not events:
         return
     last = events[-1]
+    by_seq = {event.seq: event for event in events}
     for call_id, call in run.pending.items():
         if call_id not in run.unknown:
             run.find(
                 "unknown-outcome",
-                events[call.seq] if call.seq < len(events) else last,
+                by_seq.get(call.seq, last),
                 f"`{call.action}` was called and no result was recorded",
                 frame=call.frame,
                 severity=Severity.WARNING,
@@ -222,7 +223,7 @@ def _judge_end(run: Run, events: Sequence[Event]) -> None:
         if process.claimed is not None:
             run.find(
                 "claimed-completion",
-                events[process.claimed],
+                by_seq.get(process.claimed, last),
                 f"completion of `{process.goal}` was claimed and never accepted",
                 process=process,
                 sentence=sentence,
@@ -230,7 +231,7 @@ def _judge_end(run: Run, events: Sequence[Event]) -> None:
         if process.goal_reached is not None:
             run.find(
                 "goal-without-completion",
-                events[process.goal_reached],
+                by_seq.get(process.goal_reached, last),
                 f"the goal action of `{process.goal}` succeeded, the process never completed",
                 process=process,
                 sentence=sentence,

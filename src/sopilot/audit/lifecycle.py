@@ -94,7 +94,7 @@ def fail(run: Run, event: Event) -> None:
     refusing = isinstance(frame.step, Fail)
     # A program that nothing could satisfy is no cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)
-    caused = refusing or (shown and can_accept(process) is False)
+    caused = refusing or (shown and can_accept(process) is False) or _turned_down(run, process)
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
@@ -128,6 +128,19 @@ def fail(run: Run, event: Event) -> None:
             unmet=[one.predicate for one in process.unmet],
         )
     _end(run, event, process, "failed", refusing)
+
+
+def _turned_down(run: Run, process: ProcessView) -> bool:
+    """Somebody entitled rejected the goal's call: whatever the checks say, it must not run."""
+    roles = {role for guarded in process.program.guarded.values() for role in guarded.roles}
+    return any(
+        one.payload.get("decision") == "reject"
+        and one.payload.get("by")
+        and one.payload.get("role") in roles
+        and one.process == process.id
+        for decisions in run.decisions.values()
+        for one in decisions
+    )
 
 
 def _end(run: Run, event: Event, process: ProcessView, status: str, accepting: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sopilot.audit.evidence import answers, made_in
 from sopilot.audit.learning import learn_from_call
 from sopilot.audit.licence import judge_call
@@ -171,7 +173,9 @@ def decision(run: Run, event: Event) -> None:
 
 
 def note(run: Run, event: Event) -> None:
-    name, details = event.payload.get("name"), event.payload.get("details", {})
+    name, details = event.payload.get("name"), event.payload.get("details")
+    if not isinstance(details, Mapping):
+        return
     call_id = str(details.get("call_id", ""))
     if name == "held_call" and details.get("awaits") == "approval":
         run.held[call_id] = event.at

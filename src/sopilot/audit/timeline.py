@@ -128,4 +128,6 @@ def _tone(kind: str, payload: Mapping[str, JSON]) -> str:
 def _evidence(payload: Mapping[str, JSON]) -> tuple[int, ...]:
     bound = payload.get("bound", payload)
     cited = bound.get("evidence", ()) if isinstance(bound, Mapping) else ()
+    if not isinstance(cited, list | tuple):
+        return ()
     return tuple(one for one in cited if isinstance(one, int) and not isinstance(one, bool))
