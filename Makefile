@@ -17,11 +17,12 @@ demo: install ## compile a bundled handbook, run it, audit it
 test: install lint types imports unit ## what CI runs
 
 lint: install
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks examples
+	$(BIN)/ruff format --check src tests benchmarks examples
 
 types: install
 	$(BIN)/mypy
+	$(BIN)/mypy -p quotation
 
 imports: install
 	$(BIN)/lint-imports

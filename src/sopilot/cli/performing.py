@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import click
@@ -26,6 +27,7 @@ from sopilot.cli.stores import with_store
 from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.session import Session, Store, resume_session
 from sopilot.session.protocols import JSON, Model
+from sopilot.vm import SealedEvent
 
 _MARKS = {
     "user": ("user", "green"),
@@ -41,22 +43,30 @@ _MARKS = {
 @dataclass(frozen=True, slots=True)
 class Performance:
     """``judgement`` is the desk's own opinion, for tasks; ``report`` the audit's, where there is
-    a machine."""
+    a machine; ``expected`` the ending that a workflow folder's task names."""
 
     result: SessionResult
     report: Report | None
     judgement: Judgement | None
+    expected: str | None = None
+    events: Sequence[SealedEvent] = ()
+
+    @property
+    def as_expected(self) -> bool:
+        return self.expected is None or self.result.ending == self.expected
 
     @property
     def exit_code(self) -> int:
         good = self.result.ending in (Ending.EXECUTED, Ending.REFUSED, Ending.WAITING)
         clean = self.report is None or self.report.clean
-        return 0 if good and clean else 1
+        return 0 if good and clean and self.as_expected else 1
 
     def as_json(self) -> dict[str, JSON]:
         document = self.result.as_json()
         if self.report is not None:
             document["audit"] = self.report.as_json()
+        if self.expected is not None:
+            document["task"] = {"passed": self.as_expected, "expected": self.expected}
         if self.judgement is not None:
             document["task"] = {
                 "passed": self.judgement.passed,
@@ -70,12 +80,13 @@ def perform(
     store_spec: str | None,
     *,
     resume_id: str | None = None,
+    new_id: str | None = None,
     take_over: bool = False,
     quiet: bool = False,
     frames: bool = False,
 ) -> Performance:
     """Run or resume to the end. Interrupted, the session stays resumable."""
-    session_id = resume_id or secrets.token_hex(16)
+    session_id = resume_id or new_id or secrets.token_hex(16)
     scene = set_scene(description, session_id, store_spec)
     model = make_model(description.model, judge=scene.judge)
     watcher = Watcher(quiet=quiet, frames=frames, person=description.person)
@@ -142,7 +153,7 @@ def _judged(session: Session, scene: Scene, result: SessionResult, *, machine: b
         world = getattr(scene.tools, "simulator", None)
         if world is not None:
             judgement = scene.desk.judge(scene.task, world.calls, world.state)
-    return Performance(result, report, judgement)
+    return Performance(result, report, judgement, scene.expected, session.events)
 
 
 class Watcher:
@@ -205,6 +216,9 @@ def show(performance: Performance, *, as_json: bool, store_spec: str | None = No
         say(f"  the desk says: {'passed' if passed else 'failed'}")
         for reason in performance.judgement.reasons:
             say(f"    {reason}")
+    if performance.expected is not None:
+        word = "as the task expects" if performance.as_expected else "not what the task expects"
+        say(f"  {result.ending}, {word}")
     if performance.report is not None:
         say()
         heading("audit")

@@ -11,22 +11,26 @@ import yaml
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.agent import ARMS, DEEP_BUDGETS
-from sopilot.cli.output import json_option
+from sopilot.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
+from sopilot.cli.output import json_option, say
 from sopilot.cli.performing import perform, show
 from sopilot.cli.scene import Description
 from sopilot.cli.sources import read_text
 from sopilot.cli.stores import STORE
+from sopilot.cli.workflow_folder import load_folder
 from sopilot.diagnostics import UserMistake
 
 
 @click.command(
-    help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk) or a "
-    "handbook file with --results.\n\n"
+    help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk), a "
+    "handbook file with --results, or a workflow folder (program.yaml, tools.py, tasks.yaml), "
+    "whose Python is run.\n\n"
     f"MODEL is {MODEL_HELP}\n\nARM is one of: {', '.join(ARMS)}."
 )
 @click.argument("source")
 @click.option("--goal", help="The procedure; a bundled desk takes its first task for it.")
-@click.option("--task", help="A task of a bundled desk.")
+@click.option("--task", help="A task of a desk or folder; `all` runs every task of a folder.")
+@click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
 @click.option("--arm", default="pg", show_default=True, metavar="ARM")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
@@ -43,6 +47,7 @@ def command(
     source: str,
     goal: str | None,
     task: str | None,
+    out: str | None,
     model: str,
     arm: str,
     language: str,
@@ -68,9 +73,15 @@ def command(
         results=read_results(results) if results else None,
         approvers=approvers,
         budgets=chosen_budgets(budget, deep=deep),
+        out=run_folder(source, task, out),
     )
+    if task == ALL_TASKS and description.out is not None:
+        runs = run_all(description, store_spec)
+        raise SystemExit(show_all(load_folder(source), runs, as_json=as_json))
     performance = perform(description, store_spec, quiet=as_json, frames=frames)
     show(performance, as_json=as_json)
+    if description.out is not None and not as_json:
+        say(f"files: {description.out}")
     raise SystemExit(performance.exit_code)
 
 

@@ -22,16 +22,19 @@ from sopilot.agent import (
 from sopilot.bundled import Desk, Task, bundled_names, load_desk
 from sopilot.bundled.judge import desk_judge
 from sopilot.cli.desk_world import DeskWorld
+from sopilot.cli.folder_world import InterruptedTools, RecordedVotes, opening
 from sopilot.cli.human_user import HumanUser
 from sopilot.cli.sources import compile_source
 from sopilot.cli.stores import data_folder
+from sopilot.cli.workflow_folder import is_workflow_folder, load_folder
 from sopilot.diagnostics import Diagnostic, UserMistake
 from sopilot.session.protocols import JSON, Tools, User
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Everything that sets a scene. ``person`` means that somebody at the terminal is served."""
+    """Everything that sets a scene. ``person`` means that somebody at the terminal is served;
+    ``out`` is where the tools of a workflow folder keep and make their files."""
 
     source: str
     goal: str | None = None
@@ -45,6 +48,7 @@ class Description:
     results: Mapping[str, JSON] | None = None
     approvers: tuple[str, ...] = ()
     budgets: Mapping[str, JSON] = field(default_factory=dict)
+    out: str | None = None
 
     def as_json(self) -> dict[str, JSON]:
         return asdict(self)
@@ -68,9 +72,12 @@ class Scene:
     simulated: bool
     desk: Desk | None = None
     task: Task | None = None
+    expected: str | None = None
 
 
 def set_scene(description: Description, session_id: str, store_spec: str | None) -> Scene:
+    if is_workflow_folder(description.source):
+        return _in_folder(description)
     units = compile_source(description.source, goal=description.goal)
     if description.source.startswith("sopbench:"):
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
@@ -126,6 +133,33 @@ def _user(description: Description, task: Task) -> User:
         goal=task.goal,
         late=task.late,
         follow_ups=task.follow_ups,
+    )
+
+
+def _in_folder(description: Description) -> Scene:
+    """A program written by hand, with tools and tasks of its own: nothing here is simulated."""
+    folder = load_folder(description.source)
+    task = folder.task(description.task)
+    out = Path(description.out or ".").resolve()
+    tools = folder.make_tools(task, out)
+    handbook = folder.handbook(tools)
+    user: User = HumanUser(description.request)
+    if not description.person:
+        says = description.request or task.says
+        user = ScriptedUser(opening(says, task, folder), {**task.knows, **description.knows})
+    voters = task.votes if not description.person else ()
+    operator: Operator | None = RoleApprovers(description.approvers)
+    if not description.approvers:
+        operator = RecordedVotes(voters) if voters else None
+    return Scene(
+        briefing=Briefing(handbook, {folder.goal: folder.program}, description.language),
+        tools=InterruptedTools.of(tools, task, out),
+        user=user,
+        judge=VerdictJudge(handbook),
+        budgets=Budgets(**dict(description.budgets)),
+        operator=operator,
+        simulated=False,
+        expected=None if description.person or description.request else task.expected,
     )
 
 

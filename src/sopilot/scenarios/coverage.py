@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.program.model import Act, Branch, Check, Choose, Function, Kind, Program, Step
+from sopilot.program.model import Act, Ask, Branch, Check, Choose, Function, Kind, Program, Step
 from sopilot.vm import Event
 
 Place = tuple[str, str]
@@ -76,7 +77,7 @@ class Coverage:
             elif event.kind == "select_branch":
                 self._chosen(function, here[1], payload["target"])
             elif event.kind == "domain_result" and payload["ok"]:
-                self.places.update(_acts(function, payload["action"]))
+                self.places.update(_acts(function, here[1], payload["action"]))
 
     def _checked(self, program: Program, at: Place, holds: bool) -> None:
         step = _step(program.functions[at[0]], at[1])
@@ -140,12 +141,17 @@ def _step(function: Function, label: str) -> Step | None:
     return next((step for step in function.steps if step.label == label), None)
 
 
-def _acts(function: Function, action: str) -> Iterator[Place]:
-    """A gate's call may come while the cursor still asks; then the act behind was reached too."""
+def _acts(function: Function, label: str, action: str) -> Iterator[Place]:
+    """A call may come while the cursor still asks; then the act behind was reached too."""
     if function.kind in (Kind.GATE, Kind.RULE):
         for step in function.steps:
             if isinstance(step, Act) and step.action == action:
                 yield function.name, step.label
+        return
+    behind = itertools.dropwhile(lambda step: step.label != label, function.steps)
+    asked = next(itertools.dropwhile(lambda step: isinstance(step, Ask), behind), None)
+    if isinstance(asked, Act) and asked.action == action:
+        yield function.name, asked.label
 
 
 def _place(frame: str) -> Place | None:
