@@ -677,7 +677,7 @@ _DERIVED = {
     "start": ("suspended", "opened", "reactivated"),
     "complete": ("label", "unwound"),
     "fail": ("label", "accepting"),
-    "reuse": ("holds", "label"),
+    "reuse": ("holds", "label", "evidence", "producer"),
     "select_branch": ("label",),
     "user_said": ("moved",),
 }
@@ -692,7 +692,7 @@ def _forged_payload(run: Execution) -> Labelled | None:
     if run.rng.random() < 0.2:
         forged = edited(event, frame=f"{event.frame}_2")
     else:
-        name = run.rng.choice(_DERIVED[event.kind])
+        name = run.rng.choice([key for key in _DERIVED[event.kind] if key in event.payload])
         forged = edited(event, payload={**event.payload, name: _other(event.payload[name])})
     events = [*run.events[: event.seq], forged, *run.events[event.seq + 1 :]]
     # A guard may be judged by a field that was forged, and a lost process ends nowhere.

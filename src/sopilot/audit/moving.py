@@ -214,6 +214,7 @@ def _take_over(run: Run, event: Event, process: ProcessView, frame: FrameView) -
         raise Contradiction("evidence is taken over that is not there")
     if not result.ok or result.seq <= run.goal_seq or not answers(process, frame, step, result):
         raise Contradiction(f"#{result.seq} does not answer the step")
+    expect(event.payload, "evidence", [result.seq])
     frame.borrowed.append(result.seq)
     frame.cursor = frame.code.following(step)
     run.reused += 1
