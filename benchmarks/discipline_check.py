@@ -1,0 +1,122 @@
+"""The discipline check tried on simulated models whose truth is known: the confusion table.
+
+python benchmarks/discipline_check.py --checks 30 --cases 60 [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.bundled import bundled_names, load_desk
+from sopilot.compiler import compile_handbook
+from sopilot.gate.case import Case
+from sopilot.gate.desk_cases import desk_cases
+from sopilot.gate.population import SIMULATED_ARMS, SUBJECTS, simulated_check, true_rates
+from sopilot.gate.rehearsal import rehearse
+from sopilot.gate.rule import FLAT, PAGED, RULE_VERSION
+
+HELPED = 0.15
+HARMED = -0.05
+
+
+def bundled_cases() -> list[Case]:
+    cases = []
+    for name in bundled_names():
+        desk = load_desk(name)
+        programs = {g: c.program for g, c in compile_handbook(desk.handbook).items()}
+        cases += desk_cases(desk, programs)
+    return cases
+
+
+def truth(delta: float, delta_r2: float) -> str:
+    """Harmed: fewer passes, or calls after the goal that were not there before."""
+    if delta <= HARMED or delta_r2 >= 0.30:
+        return "harmed"
+    return "helped" if delta >= HELPED else "neutral"
+
+
+async def campaign(checks: int, count: int, seeds: int, only: list[str] | None) -> dict[str, Any]:
+    cases = bundled_cases()
+    rehearsal = await rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore)
+    assert not rehearsal.unreachable, rehearsal.unreachable
+    rows = []
+    for subject in SUBJECTS:
+        if only is not None and subject.name not in only:
+            continue
+        begun = time.process_time()
+        real = await true_rates(
+            subject, cases, rehearsal, seeds=range(10_000, 10_000 + seeds), store_for=MemoryStore
+        )
+        rates = {
+            arm: sum(one.passed is True for one in held) / len(held) for arm, held in real.items()
+        }
+        after = {
+            arm: [one.post_goal_calls for one in held if one.post_goal_calls is not None]
+            for arm, held in real.items()
+        }
+        r2 = {arm: sum(held) / len(held) if held else 0.0 for arm, held in after.items()}
+        delta, delta_r2 = rates[PAGED] - rates[FLAT], r2[PAGED] - r2[FLAT]
+        row: dict[str, Any] = {
+            "subject": subject.name,
+            "truth": truth(delta, delta_r2),
+            "flat": round(rates[FLAT], 3),
+            "pg": round(rates[PAGED], 3),
+            "delta": round(delta, 3),
+            "delta_r2": round(delta_r2, 3),
+            "checks": checks,
+            "paged": 0,
+            "representations": {},
+            "requests": 0,
+        }
+        for seed in range(checks):
+            verdict, spending = await simulated_check(
+                subject, cases, rehearsal, seed=seed, count=count, store_for=MemoryStore
+            )
+            row["paged"] += verdict.page
+            chosen = str(verdict.representation)
+            row["representations"][chosen] = row["representations"].get(chosen, 0) + 1
+            row["requests"] += spending.calls
+        row["requests"] //= max(1, checks)
+        row["cpu_seconds"] = round(time.process_time() - begun, 1)
+        rows.append(row)
+        print(row, flush=True)
+    return {"rule_version": RULE_VERSION, "cases": count, "subjects": rows}
+
+
+def show(found: dict[str, Any]) -> None:
+    print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
+    print(f"{'subject':32} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'page':>5} {'not':>5}")
+    for row in found["subjects"]:
+        print(
+            f"{row['subject']:32} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
+            f"{row['delta_r2']:+6.2f} {row['paged']:5d} {row['checks'] - row['paged']:5d}"
+        )
+    for kind in ("harmed", "neutral", "helped"):
+        rows = [row for row in found["subjects"] if row["truth"] == kind]
+        total, paged = sum(r["checks"] for r in rows), sum(r["paged"] for r in rows)
+        if total:
+            print(f"{kind:32} recommended paging in {paged} of {total} ({paged / total:.1%})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checks", type=int, default=30, help="a subject")
+    parser.add_argument("--cases", type=int, default=60, help="a check")
+    parser.add_argument("--seeds", type=int, default=4, help="for the truth")
+    parser.add_argument("--only", action="append", help="this subject (repeatable)")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    found = asyncio.run(campaign(given.checks, given.cases, given.seeds, given.only))
+    show(found)
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""Cases from the tasks of a bundled desk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sopilot.agent import Briefing, RoleApprovers, ScriptedUser, SessionResult
+from sopilot.bundled import Desk, Outcome, Task
+from sopilot.bundled.judge import desk_judge
+from sopilot.gate.case import Case, World
+from sopilot.program import Program
+from sopilot.stats import Kind
+from sopilot.vm import Event
+
+
+def desk_cases(
+    desk: Desk, programs: Mapping[str, Program], *, whole_handbook: bool = True
+) -> list[Case]:
+    """``programs`` are the desk's, by goal. Without ``whole_handbook`` a case shows the
+    programs of its own goals alone."""
+    whole = Briefing(desk.handbook, programs)
+    narrow: dict[tuple[str, ...], Briefing] = {}
+    reader = desk_judge(desk)
+    cases = []
+    for task in desk.tasks:
+        briefing = whole
+        if not whole_handbook:
+            goals = tuple(goal for goal in programs if goal in (task.goal, task.opening_goal))
+            briefing = narrow.setdefault(
+                goals, Briefing(desk.handbook, {goal: programs[goal] for goal in goals})
+            )
+        cases.append(
+            Case(
+                id=task.id,
+                domain=desk.name,
+                goal=task.goal,
+                kind=Kind.EXECUTE if task.expected is Outcome.EXECUTED else Kind.REFUSE,
+                briefing=briefing,
+                goal_action=desk.handbook.procedures[task.goal].action,
+                open=lambda task=task: _open(desk, task),  # type: ignore[misc]
+                reader=reader,
+            )
+        )
+    return cases
+
+
+def _open(desk: Desk, task: Task) -> World:
+    tools = desk.make_tools(task)
+
+    def judge(result: SessionResult, events: Sequence[Event]) -> Sequence[str]:
+        return desk.judge(task, tools.calls, tools.state).reasons
+
+    return World(
+        tools=tools,
+        user=ScriptedUser(
+            task.request,
+            task.knows,
+            goal=task.goal,
+            late=task.late,
+            follow_ups=task.follow_ups,
+        ),
+        judge=judge,
+        operator=RoleApprovers(task.approvers) if task.approvers else None,
+    )

@@ -1,0 +1,44 @@
+"""Which cases a check runs, and in which order: fixed before the first run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sopilot.gate.case import Case
+from sopilot.stats import Kind
+
+CASES = 60
+
+
+def planned(cases: Sequence[Case], count: int = CASES) -> list[Case]:
+    """Goals in turn, execute and refuse alternating within a goal: a check that ends early
+    has seen as many goals and both kinds as evenly as it could."""
+    queues: dict[tuple[str, str], Iterator[Case]] = {}
+    for case in cases:
+        goal = (case.domain, case.goal)
+        if goal not in queues:
+            queues[goal] = _alternating([one for one in cases if (one.domain, one.goal) == goal])
+    # Domains take turns too.
+    order = sorted(queues, key=lambda goal: _place(goal, list(queues)))
+    chosen: list[Case] = []
+    while order and len(chosen) < count:
+        for goal in list(order):
+            following = next(queues[goal], None)
+            if following is None:
+                order.remove(goal)
+            elif len(chosen) < count:
+                chosen.append(following)
+    return chosen
+
+
+def _place(goal: tuple[str, str], goals: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    own = [one for one in goals if one[0] == goal[0]]
+    return own.index(goal), goals.index(goal)
+
+
+def _alternating(cases: Sequence[Case]) -> Iterator[Case]:
+    execute = [case for case in cases if case.kind is Kind.EXECUTE]
+    refuse = [case for case in cases if case.kind is Kind.REFUSE]
+    for index in range(max(len(execute), len(refuse))):
+        yield from execute[index : index + 1]
+        yield from refuse[index : index + 1]

@@ -1,0 +1,173 @@
+"""Models whose truth is known, to try the verdict on: the reference executor misbehaving.
+
+What each one does wrong, and where, is written in its name; whether paging
+harms or helps it is measured by running every case, not assumed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sopilot.agent import ARMS, Misbehaviour, Reference
+from sopilot.gate.case import Case
+from sopilot.gate.checking import Check, MemoryJournal
+from sopilot.gate.plan import planned
+from sopilot.gate.record import RunRecord
+from sopilot.gate.rehearsal import Rehearsal
+from sopilot.gate.rule import FLAT, OFFICIAL, PAGED, PROSE
+from sopilot.gate.running import ProgramSets, StoreFor, run_budgets, run_case
+from sopilot.gate.spending import Allowance, Spending
+from sopilot.gate.verdict import Verdict, decide
+from sopilot.session.protocols import Message, Model, ModelReply, ModelRequest
+
+LONG = 15_000
+"""Characters: more than any paged request of the bundled desks, less than any with a whole
+handbook in it."""
+SIMULATED_ARMS = (OFFICIAL, PROSE, FLAT, PAGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """``anywhere`` holds for every arm but those in ``by_arm``."""
+
+    name: str
+    says: str
+    anywhere: Misbehaviour = field(default_factory=Misbehaviour)
+    by_arm: Mapping[str, Misbehaviour] = field(default_factory=dict)
+
+    def model(self, case: Case, arm: str, seed: int) -> Model:
+        misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=seed)
+        reference = Reference(case.reader, misbehaviour, name=self.name)
+        if arm in (OFFICIAL, PROSE):
+            return Translating(reference, case, arm)
+        return reference
+
+
+class Translating:
+    """Reads prose as the executor reads the program: each text stands for the other."""
+
+    def __init__(self, reference: Reference, case: Case, arm: str) -> None:
+        self._reference = reference
+        self._shown = ARMS[arm].first_message(case.briefing)
+        self._meant = ARMS[FLAT].first_message(case.briefing)
+
+    @property
+    def name(self) -> str:
+        return self._reference.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        messages: list[Message] = list(request.messages)
+        if messages and messages[0].content == self._shown:
+            messages[0] = replace(messages[0], content=self._meant)
+        return await self._reference.complete(replace(request, messages=messages))
+
+
+SUBJECTS: Sequence[Subject] = (
+    Subject("disciplined", "does what the program says, however it is shown"),
+    Subject(
+        "over-verifies-paged",
+        "goes on calling tools after the goal, only when paged",
+        Misbehaviour(over_verify=0.5, only_when_paged=True),
+    ),
+    Subject(
+        "forgets-the-frame",
+        "calls tools that have nothing to do with the frame, only when paged",
+        Misbehaviour(ignore_frame=0.25, only_when_paged=True),
+    ),
+    Subject(
+        "guesses-when-paged",
+        "returns verdicts without evidence, only when paged",
+        Misbehaviour(return_without_evidence=0.06, only_when_paged=True),
+    ),
+    Subject(
+        "refuses-too-much",
+        "gives up without a reason, at every check that it is about to make",
+        Misbehaviour(refuse_wrongly=0.10),
+    ),
+    Subject(
+        "skips-when-long",
+        "skips checks when the text is long",
+        Misbehaviour(skip_check=0.06, only_when_long=LONG),
+    ),
+    Subject(
+        "careless-less-when-paged",
+        "skips checks everywhere, and fewer of them when paged",
+        Misbehaviour(skip_check=0.10),
+        by_arm={PAGED: Misbehaviour(skip_check=0.01)},
+    ),
+    Subject(
+        "careless-more-when-paged",
+        "skips checks everywhere, and guesses as well when paged",
+        Misbehaviour(skip_check=0.03),
+        by_arm={PAGED: Misbehaviour(skip_check=0.03, return_without_evidence=0.02)},
+    ),
+    Subject(
+        "guesses-when-long",
+        "returns verdicts without evidence when the text is long",
+        Misbehaviour(return_without_evidence=0.08, only_when_long=LONG),
+    ),
+    Subject(
+        "skips-official-text",
+        "skips checks of the official text alone",
+        by_arm={OFFICIAL: Misbehaviour(skip_check=0.06)},
+    ),
+    Subject(
+        "skips-when-long-over-verifies",
+        "skips checks when the text is long, and goes on after the goal when paged",
+        Misbehaviour(skip_check=0.05, only_when_long=LONG),
+        by_arm={PAGED: Misbehaviour(over_verify=0.5)},
+    ),
+)
+
+
+async def simulated_check(
+    subject: Subject,
+    cases: Sequence[Case],
+    rehearsal: Rehearsal,
+    *,
+    seed: int,
+    count: int,
+    store_for: StoreFor,
+) -> tuple[Verdict, Spending]:
+    """One whole check of the subject on ``count`` cases drawn by the seed."""
+    drawn = list(cases)
+    random.Random(seed).shuffle(drawn)
+    plan = planned(drawn, count)
+    journal = MemoryJournal()
+    spending = Spending(Allowance(calls=1_000_000, minutes=600.0))
+    check = Check(
+        cases=plan,
+        arms=SIMULATED_ARMS,
+        model_for=lambda case, arm: subject.model(case, arm, seed),
+        rehearsal=rehearsal,
+        spending=spending,
+        journal=journal,
+        store_for=store_for,
+    )
+    await check.run()
+    return decide(subject.name, journal.runs(), planned=len(plan)), spending
+
+
+async def true_rates(
+    subject: Subject,
+    cases: Sequence[Case],
+    rehearsal: Rehearsal,
+    *,
+    seeds: Sequence[int],
+    store_for: StoreFor,
+) -> dict[str, list[RunRecord]]:
+    """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""
+    programs = ProgramSets()
+    found: dict[str, list[RunRecord]] = {FLAT: [], PAGED: []}
+    for arm, held in found.items():
+        for seed in seeds:
+            for case in cases:
+                record, _, _ = await run_case(
+                    case, arm, subject.model(case, arm, seed), store=store_for(),
+                    budgets=run_budgets(rehearsal.turns[case.key]),
+                    programs=programs.of(case.briefing, ARMS[arm]),
+                )  # fmt: skip
+                held.append(record)
+    return found
