@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -63,8 +64,22 @@ class Offer:
         return rounded(price / (self.listed.per * self.unit_factor) * self.rate, 4)
 
 
+_READ: dict[str, tuple[list[ListPrice], list[PriceProblem]]] = {}
+
+
+def _read_once(
+    supplier: str, agreed: Mapping[str, Any], path: Path
+) -> tuple[list[ListPrice], list[PriceProblem]]:
+    """The list, taken apart again only when its bytes have changed."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    key = f"{path} {digest} {agreed}"
+    if key not in _READ:
+        _READ[key] = read_price_list(supplier, agreed, path)
+    return _READ[key]
+
+
 class Supply:
-    """All price lists, read once. ``files`` maps a supplier to the file it sent last."""
+    """All price lists, as they are now. ``files`` maps a supplier to the file it sent last."""
 
     def __init__(
         self,
@@ -79,7 +94,7 @@ class Supply:
         self.prices: list[ListPrice] = []
         self.problems: list[PriceProblem] = []
         for supplier, form in agreed.items():
-            prices, problems = read_price_list(supplier, form, files[supplier])
+            prices, problems = _read_once(supplier, form, files[supplier])
             self.prices += prices
             self.problems += problems
 

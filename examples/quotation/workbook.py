@@ -166,7 +166,7 @@ def _style_costing(sheet: Worksheet, name: str) -> None:
         # Titles wrap, so only what stands below them says how wide a column must be.
         texts = [c.value for c in column[header[-1] :] if isinstance(c.value, str)]
         longest = max((len(text) for text in texts if not text.startswith("=")), default=0)
-        letter = get_column_letter(column[0].column)
+        letter = get_column_letter(column[0].column or 1)
         sheet.column_dimensions[letter].width = max(11, longest + 2)
     sheet.freeze_panes = f"A{header[-1] + 1}"
     sheet.page_setup.orientation = "landscape"

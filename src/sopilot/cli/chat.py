@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.cli.folder_runs import run_folder
 from sopilot.cli.output import say
 from sopilot.cli.performing import perform, show
 from sopilot.cli.run import read_results
@@ -53,6 +54,7 @@ def command(
         results=read_results(results) if results else None,
         approvers=approvers,
         budgets=_PATIENCE,
+        out=run_folder(source, task, None),
     )
     performance = perform(description, store_spec, frames=frames)
     show(performance, as_json=False)

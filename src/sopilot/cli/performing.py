@@ -12,6 +12,7 @@ from sopilot.adapters.model_by_name import make_model
 from sopilot.agent import (
     Ending,
     Progress,
+    Reference,
     Retries,
     SessionResult,
     arm_named,
@@ -22,6 +23,7 @@ from sopilot.audit import Report, audit_trace
 from sopilot.audit.text_report import render_text
 from sopilot.bundled import Judgement
 from sopilot.cli.output import heading, print_json, say
+from sopilot.cli.person_model import PERSON, PersonModel
 from sopilot.cli.scene import Description, Scene, set_scene
 from sopilot.cli.stores import with_store
 from sopilot.handbook.verdict import judge as judge_verdict
@@ -88,7 +90,7 @@ def perform(
     """Run or resume to the end. Interrupted, the session stays resumable."""
     session_id = resume_id or new_id or secrets.token_hex(16)
     scene = set_scene(description, session_id, store_spec)
-    model = make_model(description.model, judge=scene.judge)
+    model = _model(description, scene)
     watcher = Watcher(quiet=quiet, frames=frames, person=description.person)
 
     async def run(store: Store) -> Performance:
@@ -128,6 +130,12 @@ def perform(
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
         raise SystemExit(130) from None
+
+
+def _model(description: Description, scene: Scene) -> Model:
+    if description.model == PERSON:
+        return PersonModel(Reference(scene.judge))
+    return make_model(description.model, judge=scene.judge)
 
 
 async def _close(model: Model) -> None:

@@ -25,7 +25,7 @@ from sopilot.diagnostics import UserMistake
     help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk), a "
     "handbook file with --results, or a workflow folder (program.yaml, tools.py, tasks.yaml), "
     "whose Python is run.\n\n"
-    f"MODEL is {MODEL_HELP}\n\nARM is one of: {', '.join(ARMS)}."
+    f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(ARMS)}."
 )
 @click.argument("source")
 @click.option("--goal", help="The procedure; a bundled desk takes its first task for it.")
