@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 from sopilot import __version__
-from sopilot.diagnostics import RunEnded, SopilotError, UserMistake
+from sopilot.diagnostics import RunEnded, SopilotError, UserMistake, did_you_mean
 
 # command → (module, one line of help). The module's `command` is a click command.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -49,6 +49,14 @@ class LazyGroup(click.Group):
         module = importlib.import_module(COMMANDS[cmd_name][0])
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], COMMANDS)
+            raise click.UsageError(f"no such command `{args[0]}`; {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

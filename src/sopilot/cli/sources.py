@@ -69,13 +69,16 @@ def load_source(source: str) -> Handbook:
         return load_desk(source).handbook
     path = Path(source)
     if not path.exists():
+        here = [str(file) for file in sorted(path.parent.glob("*.y*ml"))[:200]]
+        beside = [name for name in here if Path(name).stem == path.stem]
+        known = beside or [*bundled_names(), *here]
         raise UserMistake(
             [
                 Diagnostic(
                     "no-such-source",
                     f"`{source}` is neither a file nor a bundled handbook",
                     Place(source),
-                    did_you_mean(source, bundled_names()),
+                    f"did you mean `{beside[0]}`?" if beside else did_you_mean(source, known),
                 )
             ]
         )
@@ -85,6 +88,8 @@ def load_source(source: str) -> Handbook:
 def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message, cure = "there is no such file", "check the name and the folder"
     except IsADirectoryError:
         message, cure = "this is a folder", "name a file in it"
     except UnicodeDecodeError:

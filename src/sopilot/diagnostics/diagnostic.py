@@ -41,7 +41,8 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
-        text = f"{self.place}: {self.severity}[{self.code}]: {self.message}"
+        where = f"{self.place}: " if self.place != Place() else ""
+        text = f"{where}{self.severity}[{self.code}]: {self.message}"
         return f"{text}\n  help: {self.help}" if self.help else text
 
     def as_json(self) -> dict[str, object]:
