@@ -30,5 +30,8 @@ imports: install
 unit: install
 	$(BIN)/pytest -n 2 -m "not slow"
 
+evidence: install ## the long campaigns; ONLY="tamper duels" for some of them
+	$(BIN)/python benchmarks/evidence.py $(ONLY)
+
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build

@@ -1,0 +1,75 @@
+"""Run the long campaigns and keep what came out, each with the commit and the command.
+
+    python benchmarks/evidence.py            # all of them
+    python benchmarks/evidence.py tamper duels
+
+Results are small JSON files under evidence/. A campaign that fails keeps its file
+and makes this command exit 1.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EVIDENCE = ROOT / "evidence"
+
+# evidence file → the script and its arguments; `{file}` is where it writes.
+CAMPAIGNS: dict[str, list[str]] = {
+    "proposition-1": ["proposition_1.py", "--json", "{file}"],
+    "compile-speed": ["compile_speed.py", "--json", "{file}"],
+    "labelled-traces": ["labelled_traces.py", "100000"],
+    "audit-agreement": ["audit_agreement.py", "bank", "dmv", "library"],
+    "crash-storm": ["crash_storm.py", "--json", "{file}"],
+    "tamper": ["tamper.py", "--json", "{file}"],
+    "duels": ["duels.py", "--json", "{file}"],
+    "sopbench-reference": ["sweep.py"],
+    "sopbench-kills": ["kill_sweep.py"],
+}
+
+
+def run(name: str) -> bool:
+    file = EVIDENCE / f"{name}.json"
+    arguments = [part.format(file=file) for part in CAMPAIGNS[name]]
+    shown = " ".join(["python", f"benchmarks/{CAMPAIGNS[name][0]}", *CAMPAIGNS[name][1:]])
+    print(f"== {name}: {shown}", flush=True)
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / arguments[0]), *arguments[1:]])
+    if file.exists():
+        figures = json.loads(file.read_text(encoding="utf-8"))
+        figures = {
+            "command": f"python benchmarks/evidence.py {name}",
+            "commit": commit(),
+            "passed": done.returncode == 0,
+        } | {key: value for key, value in figures.items() if key not in ("command", "commit")}
+        file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    print(f"== {name}: exit {done.returncode}, {time.monotonic() - started:.0f} s", flush=True)
+    return done.returncode == 0
+
+
+def commit() -> str:
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    return found.stdout.strip() or "unknown"
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(CAMPAIGNS)
+    unknown = [name for name in wanted if name not in CAMPAIGNS]
+    if unknown:
+        print(f"unknown campaign {unknown[0]}; known: {', '.join(CAMPAIGNS)}", file=sys.stderr)
+        sys.exit(2)
+    EVIDENCE.mkdir(exist_ok=True)
+    failed = [name for name in wanted if not run(name)]
+    print(
+        f"{len(wanted) - len(failed)} passed, {len(failed)} failed"
+        + "".join(f" {n}" for n in failed)
+    )
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
