@@ -131,11 +131,11 @@ def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
     async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
         seen: list[float] = []
 
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            seen.append(done)
+        async def report(progress: float, total: float | None, message: str | None) -> None:
+            seen.append(progress)
 
         slow = {"seconds": 0.3, "steps": 3}
-        result = await client.call_tool("slow", slow, progress_callback=progress)
+        result = await client.call_tool("slow", slow, progress_callback=report)
         assert seen == [1, 2, 3]
         assert isinstance(result, types.CallToolResult)
         assert not result.is_error

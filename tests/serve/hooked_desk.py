@@ -1,0 +1,125 @@
+"""What the three frameworks' tests share: a desk, a hook, and the reference as the model."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.adapters.frameworks import ProcedureHook
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.agent import Reference, RoleApprovers, ScriptedUser, arm_named
+from sopilot.audit import audit_trace
+from sopilot.bundled import Desk, Simulator, Task, load_desk
+from sopilot.bundled.judge import desk_judge
+from sopilot.serve.tasks import desk_briefing
+from sopilot.session.protocols import (
+    JSON,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolSchema,
+)
+
+EXECUTED = ("bank-desk", "close-empty", "completed")
+REFUSED = ("bank-desk", "close-in-debt", "refused")
+
+
+def no_error(name: str, value: JSON) -> bool:
+    return not (isinstance(value, dict) and "error" in value)
+
+
+@dataclass
+class HookedDesk:
+    desk: Desk
+    task: Task
+    world: Simulator
+    hook: ProcedureHook
+    user: ScriptedUser
+    premature: bool = True
+    requests: list[ModelRequest] = field(default_factory=list)
+    _keys: itertools.count[int] = field(default_factory=itertools.count)
+
+    async def perform(self, name: str, arguments: dict[str, JSON]) -> JSON:
+        """The agent's own tool."""
+        return self.world.perform(name, arguments, key=str(next(self._keys))).value
+
+    async def reply(self, messages: Sequence[Message], slot: str) -> ModelReply:
+        """The model: hasty once, then the reference executor."""
+        tools = [self.hook.step_tool, *self.world.schemas()]
+        request = ModelRequest([*messages, Message("system", slot)], tools)
+        self.requests.append(request)
+        if self.premature and len(self.requests) == 1:
+            arguments = '{"username": "carla", "payout_to": "anna"}'
+            return ModelReply("", (ToolCall("hasty", self.task.goal, arguments),))
+        if self.over:
+            return ModelReply("That is all.")
+        kept = [m for m in messages if m.tool_call_id != "hasty"]
+        kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
+        return await Reference(desk_judge(self.desk)).complete(
+            ModelRequest([*kept, Message("system", slot)], tools)
+        )
+
+    @property
+    def over(self) -> bool:
+        configuration = self.hook.session.configuration
+        return bool(configuration.processes) and configuration.active is None
+
+    @property
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self.world.schemas()
+
+
+Talk = Callable[[HookedDesk, str], Awaitable[str]]
+"""Gives the framework's agent one message of the user; what the agent says at the end."""
+
+
+def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]) -> HookedDesk:
+    """The whole task, then what must hold of it whatever the framework."""
+    desk = load_desk(case[0])
+    task = desk.task(case[1])
+
+    async def run() -> HookedDesk:
+        hook = await ProcedureHook.open(
+            MemoryStore(),
+            desk_briefing(desk),
+            arm_named("pg"),
+            is_ok=no_error,
+            operator=RoleApprovers(task.approvers),
+        )
+        user = ScriptedUser(
+            task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+        )
+        hooked = HookedDesk(desk, task, desk.make_tools(task), hook, user)
+        talk = make_talk(hooked)
+        message: str | None = user.opening()
+        while message is not None and not hooked.over:
+            said = await talk(hooked, message)
+            message = await user.reply(said)
+        await hook.close()
+        return hooked
+
+    hooked = asyncio.run(run())
+    session = hooked.hook.session
+    report = audit_trace(session.programs.programs, session.events, session_id=session.id)
+    assert [finding.code for finding in report.findings] == []
+    assert report.score_card.outcome == case[2]
+    judgement = desk.judge(task, hooked.world.calls, hooked.world.state)
+    assert judgement.reasons == ()
+    held = [
+        sealed.event.payload["details"]
+        for sealed in session.events
+        if sealed.event.kind == "note" and sealed.event.payload["name"] == "held_call"
+    ]
+    assert (held[0]["action"], held[0]["awaits"]) == (task.goal, "root")
+    assert all(
+        request.messages[-1].content and request.messages[0].content.endswith(hook_text(hooked))
+        for request in hooked.requests
+    )
+    return hooked
+
+
+def hook_text(hooked: HookedDesk) -> str:
+    return hooked.hook.instructions
