@@ -8,7 +8,7 @@ install: $(STAMP) ## everything this project needs, into .venv
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,sign,stats]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,sign,stats,mcp,frameworks,otel]'
 	touch $(STAMP)
 
 demo: install ## compile a bundled handbook, run it, audit it
