@@ -76,7 +76,7 @@ def _task(
     seen: Seen,
     judged: dict[str, BenchRecord],
 ) -> Task:
-    references = {str(each): each for each in shard.references}
+    references = {_sample_id(each): each for each in shard.references}
     configuration = shard.configuration
 
     @solver
@@ -89,7 +89,7 @@ def _task(
                 trial = await _watched(runner, reference)
                 keep(trial, folder, writer, seen)
                 if not trial.record.discarded:
-                    judged[trial.record.task] = trial.record
+                    judged[str(state.sample_id)] = trial.record
                     _tell(state, trial)
                     return state
             return state
@@ -115,7 +115,7 @@ def _task(
     def sopbench() -> Task:
         samples = [
             Sample(
-                id=str(each),
+                id=_sample_id(each),
                 input=f"{each}",
                 target="the official evaluator",
                 metadata={"domain": each.domain, "goal": each.goal},
@@ -129,6 +129,11 @@ def _task(
         )
 
     return sopbench()
+
+
+def _sample_id(reference: TaskReference) -> str:
+    """The viewer puts it into an address, where `/` and `#` mean something else."""
+    return f"{reference.domain}.{reference.goal}.{reference.index}"
 
 
 async def _watched(runner: TrialRunner, reference: TaskReference) -> Trial:
