@@ -180,3 +180,38 @@ def test_killed_from_outside_and_resumed_by_command(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["ending"] == "executed"
     assert json.loads(done.stdout)["task"]["passed"]
+
+
+def test_interrupted_by_a_person(tmp_path: Path) -> None:
+    spec = f"sqlite:{tmp_path / 's.db'}"
+    chat = subprocess.Popen(
+        [sys.executable, "-m", "sopilot.cli.main", "chat", "bank-desk", "--store", spec],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert chat.stdin is not None
+    assert chat.stdout is not None
+    chat.stdin.write("I would like to transfer money.\n")
+    chat.stdin.flush()
+    said = ""
+    while "Please tell me" not in said:
+        said = chat.stdout.readline()
+        assert said
+    time.sleep(0.3)
+    chat.send_signal(signal.SIGINT)
+    _, problems = chat.communicate(timeout=30)
+    assert chat.returncode == 130
+    record = the_session(spec)
+    assert record is not None
+    assert f"sopilot resume {record.id}" in problems
+    # The lease was given back, so nobody has to wait for it.
+    again = subprocess.run(
+        [sys.executable, "-m", "sopilot.cli.main", "resume", record.id, "--store", spec],
+        input="\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "abandoned" in again.stdout, again.stderr

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import sys
 
 import click
+
+PROMPT = "you> "
 
 
 class HumanUser:
@@ -14,19 +18,32 @@ class HumanUser:
         self._request = request
 
     def opening(self) -> str:
-        if self._request:
-            return self._request
-        text = ""
-        while not text.strip():
-            text = click.prompt("you", prompt_suffix="> ", default="", show_default=False)
-        return text
+        while not self._request:
+            click.echo(PROMPT, nl=False)
+            line = sys.stdin.readline()
+            if not line:
+                raise click.Abort
+            self._request = line.strip()
+        return self._request
 
     async def reply(self, message: str) -> str | None:
-        try:
-            # The lease is renewed meanwhile, so the prompt must not stop the event loop.
-            text = await asyncio.to_thread(
-                click.prompt, "you", prompt_suffix="> ", default="", show_default=False
-            )
-        except click.Abort:
-            return None
-        return str(text).strip() or None
+        click.echo(PROMPT, nl=False)
+        await _typed()
+        return sys.stdin.readline().strip() or None
+
+
+async def _typed() -> None:
+    """Until there is something to read. The lease is renewed meanwhile, and an interrupt is
+    heard at once, which a thread that waits for a line would not allow."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        descriptor = sys.stdin.fileno()
+        loop.add_reader(descriptor, ready.set)
+    except (io.UnsupportedOperation, PermissionError, NotImplementedError):
+        # Not a terminal or a pipe: reading does not block.
+        return
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
