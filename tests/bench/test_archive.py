@@ -5,11 +5,15 @@ from pathlib import Path
 
 import pytest
 from bench_records import configuration, record
+from sopbench_checkout import MISSING
 
-from sopilot.bench.archive import build_archive, verify_archive
+from sopilot.bench import TaskReference, load_task, shared_upstream
+from sopilot.bench.archive import build_archive, verify_archive, without_wording
 from sopilot.bench.archive_checks import check_file
+from sopilot.bench.programs import ProgramShelf
 from sopilot.bench.run_folder import RunFolder
 from sopilot.diagnostics import UserMistake
+from sopilot.program import program_to_yaml
 
 
 @pytest.fixture
@@ -78,3 +82,17 @@ def test_nothing_is_written_when_something_is_refused(folder: RunFolder, tmp_pat
         build_archive([folder], target, analysis={"notes": "/root/secret"}, upstream=None)
     assert caught.value.diagnostics[0].code == "archive-absolute-path"
     assert not target.exists()
+
+
+@pytest.mark.sopbench
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
+def test_upstreams_sentences_are_noticed_and_programs_go_out_without_them() -> None:
+    upstream = shared_upstream()
+    task = load_task(TaskReference("bank", "get_loan", 2), upstream=upstream)
+    program = ProgramShelf("official", upstream).program(task).program
+    spoken = list(check_file("a.yaml", program_to_yaml(program), upstream=upstream))
+    assert [each.code for each in spoken] == ["archive-upstream"]
+    silent = program_to_yaml(without_wording(program))
+    assert list(check_file("a.yaml", silent, upstream=upstream)) == []
+    assert "check_logged_in_user" in silent
+    assert list(check_file("a.txt", task.user_prompt, upstream=upstream))

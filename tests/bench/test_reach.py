@@ -26,6 +26,7 @@ def test_a_login_that_the_user_cannot_give_needs_the_reader(
     if obstacle:
         assert obstacle in found.obstacles
         assert "`login_user` needs `identification`" in found.proof
+        assert found.by_inventing
     else:
         assert found.calls[-1] == "pay_loan"
 

@@ -17,6 +17,7 @@ from sopilot.bench.reference import TaskReference
 from sopilot.bench.upstream import ReplayTools, Simulator, Upstream
 
 MOST_WAYS = 256
+INVENTED = "invented"
 TOOL_LISTS: tuple[ReplayTools, ...] = ("official", "full-state")
 
 
@@ -31,7 +32,9 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """``calls`` is the run that passed; ``proof`` says why none does."""
+    """``calls`` is the run that passed; ``proof`` says why none does. ``by_inventing`` tells
+    that a run with made-up values would pass: the oracle counts a call that failed as made.
+    No honest executor makes it, so such a task is not reachable."""
 
     task: str
     should_succeed: bool
@@ -41,6 +44,7 @@ class Reach:
     ways_tried: int = 0
     obstacles: Sequence[str] = ()
     proof: str = ""
+    by_inventing: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -75,6 +79,13 @@ def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream)
             return Reach(str(reference), True, tools, True, replay.made, tried)
         if replay.obstacle is not None:
             obstacles[replay.obstacle] = None
+    by_inventing = any(each.code == "missing-value" for each in obstacles) and any(
+        replay_plan(reference, plan, tools, upstream, invent=True).passed
+        for plan in plans(reference, upstream)
+    )
+    proof = _proof(reference, tools, tried, list(obstacles), upstream)
+    if by_inventing:
+        proof += "; only with an invented value does the oracle let a run pass"
     return Reach(
         str(reference),
         True,
@@ -82,7 +93,8 @@ def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream)
         False,
         ways_tried=tried,
         obstacles=tuple(dict.fromkeys(each.code for each in obstacles)),
-        proof=_proof(reference, tools, tried, list(obstacles), upstream),
+        proof=proof,
+        by_inventing=by_inventing,
     )
 
 
@@ -107,12 +119,19 @@ def replay_plan(
     plan: Sequence[PlannedCall],
     tools: ReplayTools,
     upstream: Upstream,
+    *,
+    invent: bool = False,
 ) -> Replay:
+    """``invent`` makes values up where nobody tells them."""
     known = upstream.tasks(reference.domain)[reference.goal][reference.index]["user_known"]
     simulator = upstream.open(reference.domain, reference.goal, reference.index, tools=tools)
     try:
         replay = Replay()
-        _make_calls(replay, plan, dict(known), simulator, reference, upstream, tools)
+        values = dict(known)
+        if invent:
+            names = [name for call in plan[:-1] for name in call.arguments.values()]
+            values = dict.fromkeys(names, INVENTED) | values
+        _make_calls(replay, plan, values, simulator, tools)
         replay.changed = simulator.changed()
         replay.verdict = simulator.evaluate()
     finally:
@@ -128,8 +147,6 @@ def _make_calls(
     plan: Sequence[PlannedCall],
     known: dict[str, Any],
     simulator: Simulator,
-    reference: TaskReference,
-    upstream: Upstream,
     tools: ReplayTools,
 ) -> None:
     """Stops at the first obstacle. A call whose values are not known yet is put off."""
