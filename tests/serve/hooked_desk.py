@@ -84,7 +84,7 @@ def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]
     async def run() -> HookedDesk:
         hook = await ProcedureHook.open(
             MemoryStore(),
-            desk_briefing(desk),
+            desk_briefing(desk.name),
             arm_named("pg"),
             is_ok=no_error,
             operator=RoleApprovers(task.approvers),

@@ -45,7 +45,7 @@ def desk_service(name: str, arm: Arm, *, language: str = "en") -> Service:
         return desk_world(desk)
 
     extra = {"desk": name}
-    return Service(desk_briefing(desk, language), arm, open_world, simulated=True, extra=extra)
+    return Service(desk_briefing(name, language), arm, open_world, simulated=True, extra=extra)
 
 
 def task_service(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -47,9 +48,11 @@ def open_task(reference: str, *, tools: str = "official", language: str = "en") 
     return _bundled(load_desk(name), task_id, language)
 
 
-def desk_briefing(desk: Desk, language: str = "en") -> Briefing:
-    compiled = compile_handbook(desk.handbook)
-    return Briefing(desk.handbook, {goal: one.program for goal, one in compiled.items()}, language)
+@functools.cache
+def desk_briefing(name: str, language: str = "en") -> Briefing:
+    handbook = load_desk(name).handbook
+    compiled = compile_handbook(handbook)
+    return Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
 
 
 def desk_world(desk: Desk) -> World:
@@ -78,7 +81,7 @@ def _bundled(desk: Desk, task_id: str, language: str) -> OpenTask:
         task=f"{desk.name}/{task_id}",
         goal=task.goal,
     )
-    return OpenTask(desk_briefing(desk, language), world)
+    return OpenTask(desk_briefing(desk.name, language), world)
 
 
 def _sopbench(reference: str, tools: str, language: str) -> OpenTask:

@@ -1,0 +1,116 @@
+"""Pinned tool lists, and how upstream servers are named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sopilot.diagnostics import UserMistake
+from sopilot.serve.pins import PINNED_FIELDS, Pins, tool_digest
+from sopilot.serve.upstream_spec import parse_upstream, read_upstreams
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+DEFINITIONS = st.fixed_dictionaries(
+    {"name": st.text(min_size=1, max_size=4)},
+    optional={name: JSONS for name in PINNED_FIELDS if name != "name"},
+)
+
+
+@given(DEFINITIONS)
+@settings(deadline=None)
+def test_a_digest_does_not_depend_on_order_or_absent_fields(definition: dict[str, Any]) -> None:
+    turned = dict(reversed(definition.items()))
+    assert tool_digest(turned) == tool_digest(definition)
+    assert tool_digest({**definition, "_meta": {"x": 1}}) == tool_digest(definition)
+
+
+@given(DEFINITIONS, DEFINITIONS)
+@settings(deadline=None)
+def test_different_definitions_have_different_digests(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
+    def spelled(definition: dict[str, Any]) -> str:
+        kept = {key: value for key, value in definition.items() if value is not None}
+        return json.dumps(kept, sort_keys=True)
+
+    assert (tool_digest(one) == tool_digest(other)) == (spelled(one) == spelled(other))
+
+
+def test_pins_outlive_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "pins.json"
+    Pins(path).approve("odd", {"login": "1", "old": "2"})
+    pins = Pins(path)
+    assert pins.knows("odd")
+    assert not pins.knows("other")
+    drifts = {d.tool: str(d) for d in pins.drifts("odd", {"login": "9", "new": "3"})}
+    assert drifts == {
+        "login": "`login` of `odd` is described otherwise than when it was approved",
+        "new": "`new` of `odd` is new since the tools were approved",
+        "old": "`old` of `odd` is offered no more",
+    }
+    assert pins.drifts("odd", {"login": "1", "old": "2"}) == ()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 2}'])
+def test_damaged_pins_are_never_taken_for_none(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    path.write_text(text)
+    with pytest.raises(UserMistake) as broken:
+        Pins(path)
+    assert broken.value.diagnostics[0].code == "broken-pins"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "command", "url"),
+    [
+        ("http://h:1/mcp", "http://h:1/mcp", (), "http://h:1/mcp"),
+        ("desk=https://h/mcp?a=b", "desk", (), "https://h/mcp?a=b"),
+        ("python 'a b.py' --x=1", "python 'a b.py' --x=1", ("python", "a b.py", "--x=1"), ""),
+        ("my-desk=python s.py", "my-desk", ("python", "s.py"), ""),
+    ],
+)
+def test_an_upstream_in_one_word(text: str, name: str, command: tuple[str, ...], url: str) -> None:
+    spec = parse_upstream(text)
+    assert (spec.name, spec.command, spec.url) == (name, command, url)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "x=", "python 'open"])
+def test_an_upstream_that_cannot_be(text: str) -> None:
+    with pytest.raises(UserMistake):
+        parse_upstream(text)
+
+
+def test_the_file_that_clients_share(tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    entries = {
+        "a": {"command": "python", "args": ["s.py"], "env": {"KEY": "secret"}},
+        "b": {"url": "https://h/mcp", "headers": {"authorization": "Bearer secret"}},
+    }
+    path.write_text(json.dumps({"mcpServers": entries}))
+    first, second = read_upstreams(path)
+    assert (first.name, first.command, first.environment) == (
+        "a",
+        ("python", "s.py"),
+        {"KEY": "secret"},
+    )
+    assert second.headers == {"authorization": "Bearer secret"}
+    assert "secret" not in repr((first, second))
+
+
+@pytest.mark.parametrize(
+    "entries", [{}, {"a": {}}, {"a": {"command": "x", "url": "http://h"}}, {"a": 3}]
+)
+def test_a_file_that_names_no_server(entries: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": entries}))
+    with pytest.raises(UserMistake):
+        read_upstreams(path)

@@ -1,0 +1,154 @@
+"""Tasks played move by move, from other processes, scored as a run would be."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from replayed_moves import Move, by_processes, in_pieces, moves_of
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.agent import Reference, SessionResult, arm_named, open_run, run_session
+from sopilot.bench.checkout import checkout_home, fetch_command, find_checkout
+from sopilot.bundled import load_desk
+from sopilot.bundled.judge import desk_judge
+from sopilot.diagnostics import UserMistake
+from sopilot.serve import open_task, resume_play, start_play
+
+
+def sopbench_is_missing() -> str:
+    try:
+        find_checkout()
+    except UserMistake:
+        return f"no SOPBench checkout; get one with: {fetch_command(checkout_home())}"
+    return ""
+
+
+def whole_run(reference: str, arm: str) -> SessionResult:
+    """The same task in one process, by the agent loop."""
+    task = open_task(reference)
+    chosen = arm_named(arm)
+    desk = load_desk(reference.partition("/")[0])
+    assert task.world.user is not None
+    user = task.world.user
+
+    async def run() -> SessionResult:
+        session = await open_run(
+            MemoryStore(), task.briefing, chosen, tools=task.world.tools, unguarded=True
+        )
+        return await run_session(
+            session,
+            task.briefing,
+            arm=chosen,
+            model=Reference(desk_judge(desk)),
+            user=user,
+            operator=task.world.operator,
+        )
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("task", "ending"),
+    [
+        pytest.param("bank-desk/transfer-at-the-limit", "executed", marks=pytest.mark.slow),
+        ("it-desk/wipe-lost-tablet", "executed"),
+        ("bank-desk/transfer-wrong-password", "refused"),
+    ],
+)
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_a_bundled_task_in_pieces(task: str, ending: str, arm: str, tmp_path: Path) -> None:
+    moves = moves_of(whole_run(task, arm).messages)
+    score = in_pieces(tmp_path / "s.db", task, moves, arm=arm)
+    assert (score.passed, score.ending, score.task, score.arm) == (True, ending, task, arm)
+    assert [finding.code for finding in score.findings] == []
+
+
+def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
+    hasty = [Move("transfer", '{"username": "anna", "to": "ben", "amount": 200}')]
+    score = in_pieces(tmp_path / "s.db", "bank-desk/transfer-rent-share", hasty, arm="pg")
+    assert not score.passed
+    assert score.ending == "abandoned"
+    assert "premature-goal" in [finding.code for finding in score.findings]
+    assert score.calls == ["transfer"]
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("should_succeed", [True, False])
+@pytest.mark.sopbench
+@pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
+def test_a_sopbench_task_scores_as_bench_run_does(
+    arm: str, should_succeed: bool, tmp_path: Path
+) -> None:
+    from sopilot.bench import TaskReference, shared_upstream
+    from sopilot.bench.sweep import make_configuration
+    from sopilot.bench.trial import TrialRunner
+
+    upstream = shared_upstream()
+    answers = upstream.scoring("library")
+    goal, index = next(
+        (name, place)
+        for name, each in answers.items()
+        for place, answer in enumerate(each)
+        if answer is should_succeed
+    )
+    reference = TaskReference("library", goal, index)
+    configuration = make_configuration(upstream, arm=arm, model="reference", tools="official")
+    trial = asyncio.run(TrialRunner(configuration, upstream).run(reference))
+    assert trial.result is not None
+    moves: Sequence[Move] = moves_of(trial.result.messages)
+    score = in_pieces(tmp_path / "s.db", str(reference), moves, arm=arm)
+    verdict = dict(trial.record.verdict or {})
+    assert without_statistics(score.verdict) == without_statistics(verdict)
+    assert list(score.calls) == list(trial.record.calls)
+    assert score.ending == trial.record.ending
+    assert [f.code for f in score.findings] == [f.code for f in trial.findings]
+
+
+def without_statistics(verdict: object) -> object:
+    """The verdict but for the dialog's length, of which the evaluator keeps count."""
+    assert isinstance(verdict, dict)
+    return {key: value for key, value in verdict.items() if key != "num_messages"}
+
+
+def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        play = await start_play(store, "bank-desk/transfer-rent-share")
+        await play.finish()
+        with pytest.raises(UserMistake, match="is over"):
+            await play.player.call("read_ledger", {})
+        await play.close()
+        again = await resume_play(store, play.id)
+        assert (await again.finish()).ending == "abandoned"
+        await again.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("reference", ["bank-desk", "bank-desk/nothing", "x/y", ""])
+def test_unknown_tasks_are_named(reference: str) -> None:
+    with pytest.raises(UserMistake):
+        open_task(reference)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+def test_one_process_a_move(arm: str, tmp_path: Path) -> None:
+    task = "bank-desk/transfer-wrong-password"
+    moves = moves_of(whole_run(task, arm).messages)
+    score = by_processes(tmp_path, task, moves, arm=arm)
+    assert (score["passed"], score["ending"], score["findings"]) == (True, "refused", [])
+
+
+def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
+    from replayed_moves import sopilot
+
+    shown = sopilot(tmp_path, "play", "start", "bank-desk/transfer-rent-share", "--arm", "flat")
+    assert "The procedures:" in shown["system"]
+    assert shown["messages"][0]["role"] == "user"
+    assert "200 euros" in shown["messages"][0]["content"]
+    assert shown["tools"][0]["name"] == "end_session"
+    assert shown["slot"] == ""
