@@ -19,6 +19,9 @@ from .draft import Draft
 from .layout import lay_out
 from .workbook import SHEETS, write_workbook
 
+MOST_PROBLEMS = 20
+"""One wrong cell spoils all that follow from it; the first ones tell."""
+
 
 def workbook_tools(
     desk: Desk, out: Path
@@ -156,6 +159,7 @@ class _WorkbookWork:
         if not book.exists() or not trace.exists():
             return ToolResult(False, {"error": "no workbook was written yet"})
         found = check_workbook(book, json.loads(trace.read_text(encoding="utf-8")))
+        found["problems"] = found["problems"][:MOST_PROBLEMS]
         return ToolResult(True, {"file": book.name, "sha256": _digest(book), **found})
 
     def _spoil(self, book: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -164,19 +163,13 @@ def _module(folder: Path) -> ModuleType:
     """``tools.py`` as part of a package of its own, so that it can import its neighbours."""
     digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
     package = f"sopilot_folder_{digest}"
+    if not (folder / TOOLS).exists():
+        raise UserMistake(f"{folder} has no {TOOLS}")
     if package not in sys.modules:
-        origin = folder / "__init__.py"
-        spec = importlib.util.spec_from_file_location(
-            package,
-            origin if origin.exists() else None,
-            submodule_search_locations=[str(folder)],
-        )
-        if spec is None or not (folder / TOOLS).exists():
-            raise UserMistake(f"{folder} has no {TOOLS}")
-        module = importlib.util.module_from_spec(spec)
+        # Neighbours are found by the path alone; an `__init__.py` is welcome, not needed.
+        module = ModuleType(package)
+        module.__path__ = [str(folder)]
         sys.modules[package] = module
-        if spec.loader is not None:
-            spec.loader.exec_module(module)
     return importlib.import_module(f"{package}.tools")
 
 

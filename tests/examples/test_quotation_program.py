@@ -1,0 +1,58 @@
+"""The program itself: its size, its form, and that the runtime knows nothing of its subject."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from quotation_runs import EXAMPLE, tasks
+
+import sopilot
+from sopilot.program import Act, Emit, program_from_yaml, program_to_yaml, verify_program
+
+PROGRAM = program_from_yaml((EXAMPLE / "program.yaml").read_text(encoding="utf-8"), "program.yaml")
+
+
+def test_the_program_has_thirteen_functions_and_eighty_seven_steps() -> None:
+    assert verify_program(PROGRAM) == []
+    assert len(PROGRAM.functions) == 13
+    assert sum(len(function.steps) for function in PROGRAM.functions.values()) == 87
+
+
+def test_writing_and_reading_the_program_changes_nothing() -> None:
+    assert program_from_yaml(program_to_yaml(PROGRAM)) == PROGRAM
+
+
+def test_every_artifact_is_handed_over_with_a_schema() -> None:
+    emits = [s for f in PROGRAM.functions.values() for s in f.steps if isinstance(s, Emit)]
+    assert {step.artifact for step in emits} == {
+        "profile", "output_plan", "workbook", "render_report", "calculation_trace",
+        "unresolved_items", "hand_over",
+    }  # fmt: skip
+    assert all(step.schema and step.schema.get("required", step.schema) for step in emits)
+
+
+def test_the_tools_offer_what_the_program_calls(tmp_path: Path) -> None:
+    from quotation.tools import make_tools
+
+    offered = {schema.name for schema in make_tools(tasks()["1"], tmp_path).schemas()}
+    called = {
+        step.action
+        for function in PROGRAM.functions.values()
+        for step in function.steps
+        if isinstance(step, Act)
+    }
+    assert called == offered
+
+
+def test_the_runtime_has_no_line_about_quoting() -> None:
+    subject = re.compile(r"\b(freight|rfq|supplier|workbook|price list|openpyxl)s?\b", re.I)
+    named = re.compile(r"examples/quotation|import quotation|from quotation")
+    source = Path(sopilot.__file__).parent
+    found = [
+        f"{path.relative_to(source)}: {line}"
+        for path in source.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if subject.search(line) or named.search(line)
+    ]
+    assert found == []

@@ -1,0 +1,184 @@
+"""The ten tasks, end to end, by the reference executor through the durable session."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from quotation_runs import EXAMPLE
+
+from sopilot.cli.folder_runs import TaskRun, coverage_of_runs, run_all
+from sopilot.cli.main import sopilot
+from sopilot.cli.scene import Description
+from sopilot.cli.workflow_folder import load_folder
+
+Runs = tuple[dict[str, TaskRun], Path]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    out = tmp_path_factory.mktemp("tasks")
+    description = Description(source=str(EXAMPLE), out=str(out))
+    made = run_all(description, f"sqlite:{out}/sessions.db")
+    return {run.task.id: run for run in made}, out
+
+
+def artifacts(run: TaskRun) -> dict[str, Any]:
+    events = [sealed.event for sealed in run.performance.events]
+    found = {e.payload["name"]: e.payload["content"] for e in events if e.kind == "emit_artifact"}
+    # The tool's schema gives content one type, so objects travel as JSON text.
+    return {n: json.loads(c) if isinstance(c, str) else c for n, c in found.items()}
+
+
+def actions(run: TaskRun) -> Sequence[str]:
+    events = [sealed.event for sealed in run.performance.events]
+    return [e.payload["action"] for e in events if e.kind == "domain_result" and e.payload["ok"]]
+
+
+def test_every_task_ends_as_it_should_and_the_audit_finds_nothing(runs: Runs) -> None:
+    made, _ = runs
+    assert {i: str(run.performance.result.ending) for i, run in made.items()} == {
+        "1": "executed", "2": "executed", "3": "refused", "4": "refused", "5": "refused",
+        "6": "executed", "7": "refused", "8": "refused", "9": "refused", "10": "refused",
+    }  # fmt: skip
+    assert {i: run.findings for i, run in made.items() if run.findings} == {}
+    assert all(run.passed for run in made.values())
+
+
+def test_the_tasks_reach_every_step_and_branch(runs: Runs) -> None:
+    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), list(runs[0].values()))
+    assert (coverage.steps_reached, coverage.steps) == (87, 87)
+    assert coverage.branches_reached == coverage.branches
+    assert coverage.gaps == ()
+
+
+def test_one_task_alone_does_not_reach_everything(runs: Runs) -> None:
+    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), [runs[0]["1"]])
+    assert coverage.steps_reached < 60
+
+
+def test_artifacts_name_the_files_that_were_made(runs: Runs) -> None:
+    made, out = runs
+    for task_id in ("1", "2", "6"):
+        folder = out / f"task-{task_id}"
+        found = artifacts(made[task_id])
+        assert set(found) == {
+            "profile", "output_plan", "workbook", "render_report", "calculation_trace", "hand_over",
+        }  # fmt: skip
+        for name in ("workbook", "render_report", "calculation_trace", "hand_over"):
+            content = (folder / found[name]["file"]).read_bytes()
+            assert hashlib.sha256(content).hexdigest() == found[name]["sha256"]
+        trace = json.loads((folder / "calculation-trace.json").read_text(encoding="utf-8"))
+        assert len(trace) == found["calculation_trace"]["entries"]
+
+
+def test_the_approved_order_was_approved_by_a_person_before_it_left(runs: Runs) -> None:
+    events = [sealed.event for sealed in runs[0]["2"].performance.events]
+    [approved] = [e.seq for e in events if e.kind == "decision"]
+    released = [
+        e.seq
+        for e in events
+        if e.kind == "domain_call" and e.payload["action"] == "release_under_approval"
+    ]
+    assert [approved < seq for seq in released] == [True]
+    assert artifacts(runs[0]["2"])["hand_over"]["released_by"] == "the sales manager"
+
+
+def test_the_rejected_order_never_left(runs: Runs) -> None:
+    made, out = runs
+    assert "rejected by sales_manager" in made["3"].performance.result.reason
+    assert not (out / "task-3" / "outbox").exists()
+    assert "release_under_approval" not in actions(made["3"])
+
+
+@pytest.mark.parametrize(
+    ("task_id", "rule"),
+    [
+        ("4", "profile_complete"),
+        ("5", "nothing_open"),
+        ("7", "customer_in_good_standing"),
+        ("8", "margin_above_floor"),
+        ("9", "workbook_consistent"),
+        ("10", "nothing_open"),
+    ],
+)
+def test_a_refusal_names_the_rule_its_evidence_and_a_remedy(
+    task_id: str, rule: str, runs: Runs
+) -> None:
+    made, out = runs
+    refusals = {one.rule: one for one in made[task_id].performance.result.refusals}
+    assert rule in refusals
+    assert refusals[rule].evidence
+    assert refusals[rule].remedy
+    assert not (out / f"task-{task_id}" / "outbox").exists()
+
+
+def test_unresolved_items_are_handed_over_with_their_places(runs: Runs) -> None:
+    items = artifacts(runs[0]["5"])["unresolved_items"]
+    assert [item["code"] for item in items] == [
+        "merged_cells", "unreadable_number", "unknown_unit", "negative_number", "expired_price",
+    ]  # fmt: skip
+    assert all(item["source"]["place"] and item["remedy"] for item in items)
+    [freight] = artifacts(runs[0]["10"])["unresolved_items"]
+    assert freight["problem"] == "no service takes this load to NO-5013"
+
+
+def test_the_cut_off_run_went_on_and_released_once(runs: Runs) -> None:
+    run = runs[0]["6"]
+    assert run.resumed
+    events = [sealed.event for sealed in run.performance.events]
+    assert any(e.kind == "note" and e.payload["name"] == "run_resumed" for e in events)
+    assert actions(run).count("release_quotation") == 1
+    assert actions(run).count("settle_item") == 6
+
+
+def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> None:
+    from quotation.checking import read_cells
+
+    result = CliRunner().invoke(
+        sopilot,
+        ["run", str(EXAMPLE), "--task", "1", "--out", str(tmp_path / "again"), "--json",
+         "--store", f"sqlite:{tmp_path}/s.db"],
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    document = json.loads(result.output)
+    assert document["task"] == {"passed": True, "expected": "executed"}
+    first = read_cells(runs[1] / "task-1" / "Q-2041.xlsx")
+    assert read_cells(tmp_path / "again" / "Q-2041.xlsx") == first
+
+
+def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None:
+    for arm in ("full-cursor", "flat-protocol"):
+        result = CliRunner().invoke(
+            sopilot,
+            ["run", str(EXAMPLE), "--task", "10", "--arm", arm, "--out", str(tmp_path / arm),
+             "--store", f"sqlite:{tmp_path}/s.db", "--json"],
+        )  # fmt: skip
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.output)["ending"] == "refused"
+
+
+def test_a_person_makes_the_moves(tmp_path: Path) -> None:
+    arguments = ["run", str(EXAMPLE), "--task", "7", "--model", "person", "--out",
+                 str(tmp_path / "out"), "--store", f"sqlite:{tmp_path}/s.db"]  # fmt: skip
+    own_move = 'read_customer {"customer": "C-155"}\n'
+    result = CliRunner().invoke(sopilot, arguments, input="\n\n\n" + own_move + "\n" * 20)
+    assert result.exit_code == 0, result.output
+    assert "[step {" in result.output
+    assert "refused, as the task expects" in result.output
+
+
+def test_a_person_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = 'Please quote RFQ-2047.\nrequest: "RFQ-2047"\ncustomer: "C-155"\n'
+    result = CliRunner().invoke(
+        sopilot,
+        ["chat", str(EXAMPLE), "--task", "7", "--store", f"sqlite:{tmp_path}/s.db"],
+        input=said,
+    )
+    assert "a requirement is not met: customer_in_good_standing" in result.output

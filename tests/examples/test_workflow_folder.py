@@ -1,0 +1,123 @@
+"""Folders with a program, tools and tasks: what they must hold, and what is said otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from sopilot.cli.folder_runs import run_folder
+from sopilot.cli.main import sopilot
+from sopilot.cli.workflow_folder import is_workflow_folder, load_folder
+from sopilot.diagnostics import UserMistake
+
+PROGRAM = """\
+sopilot_program: 1
+entry: greet
+functions:
+  greet:
+    kind: process
+    parameters: [name]
+    steps:
+      - {step: wave, act: wave, with: {name: $name}, goal: true}
+      - {step: done, complete: Waved.}
+"""
+TOOLS = """\
+from sopilot.session.protocols import ToolResult, ToolSchema
+from .manners import WAVE
+
+class Tools:
+    def __init__(self, out):
+        self.out = out
+    def schemas(self):
+        properties = {"name": {"type": "string"}}
+        parameters = {"type": "object", "properties": properties, "required": ["name"]}
+        return [ToolSchema("wave", "Waves.", parameters)]
+    async def call(self, name, arguments, *, key):
+        (self.out / "waved").write_text(arguments["name"] + WAVE)
+        return ToolResult(True, {"waved": True})
+
+def make_tools(task, out):
+    return Tools(out)
+"""
+TASKS = "tasks: [{id: '1', goal: greet, says: Wave., knows: {name: you}, expected: executed}]\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "greeting"
+    path.mkdir()
+    (path / "program.yaml").write_text(PROGRAM)
+    (path / "tools.py").write_text(TOOLS)
+    (path / "manners.py").write_text("WAVE = '!'\n")
+    (path / "tasks.yaml").write_text(TASKS)
+    return path
+
+
+def test_a_small_folder_runs(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    store = f"sqlite:{tmp_path}/s.db"
+    arguments = ["run", str(folder), "--out", str(out), "--store", store]
+    result = CliRunner().invoke(sopilot, arguments)
+    assert result.exit_code == 0, result.output
+    assert (out / "waved").read_text() == "you!"
+    again = CliRunner().invoke(sopilot, arguments)
+    assert isinstance(again.exception, UserMistake)
+    assert "is not empty" in str(again.exception)
+
+
+def test_every_task_and_the_coverage(folder: Path, tmp_path: Path) -> None:
+    arguments = ["run", str(folder), "--task", "all", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(sopilot, [*arguments, "--store", f"sqlite:{tmp_path}/s.db"])
+    assert result.exit_code == 0, result.output
+    assert "steps reached 2/2" in result.output
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ("tasks: []", "there are no tasks"),
+        ("[1]", "there are no tasks"),
+        ("tasks: [3]", "task 1 is not a mapping"),
+        ("tasks: [{id: '1', goal: greet}]", "task 1 lacks `says`"),
+        ("tasks: [{id: '1', goal: greet, says: x, know: {}}]", "unknown key `know`"),
+        ("tasks: [{id: '1', goal: greet, says: x, knows: 3}]", "`knows` and `world` are mappings"),
+        ("tasks: [{id: '1', goal: greet, says: x, votes: [approve]}]", "a vote is incomplete"),
+        (
+            "tasks: [{id: '1', goal: greet, says: x}, {id: '1', goal: greet, says: y}]",
+            "two tasks have the same id",
+        ),
+        ("tasks: [", "is not YAML"),
+    ],
+)
+def test_mistakes_in_the_tasks(tasks: str, message: str, folder: Path) -> None:
+    (folder / "tasks.yaml").write_text(tasks)
+    with pytest.raises(UserMistake, match=message):
+        load_folder(str(folder))
+
+
+def test_a_task_that_is_not_there(folder: Path) -> None:
+    with pytest.raises(UserMistake, match="has no task `7`"):
+        load_folder(str(folder)).task("7")
+
+
+def test_tools_without_a_maker(folder: Path, tmp_path: Path) -> None:
+    (folder / "tools.py").write_text("")
+    loaded = load_folder(str(folder))
+    with pytest.raises(UserMistake, match="has no function `make_tools"):
+        loaded.make_tools(loaded.task(None), tmp_path / "out")
+
+
+def test_a_folder_without_tools(folder: Path, tmp_path: Path) -> None:
+    (folder / "tools.py").unlink()
+    loaded = load_folder(str(folder))
+    with pytest.raises(UserMistake, match=r"has no tools.py"):
+        loaded.make_tools(loaded.task(None), tmp_path / "out")
+
+
+def test_other_sources_take_no_folder_to_work_in(tmp_path: Path) -> None:
+    assert not is_workflow_folder(str(tmp_path))
+    assert run_folder("bank-desk", None, None) is None
+    with pytest.raises(UserMistake, match="--out is for workflow folders"):
+        run_folder("bank-desk", None, str(tmp_path))
