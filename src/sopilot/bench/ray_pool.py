@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,7 +21,15 @@ _PIECE = 16
 
 def run_on_ray(parts: Sequence[Shard]) -> None:
     """Every task of the parts, in pieces. A piece whose worker died is cut down to the tasks
-    that have no record and given to another one."""
+    that have no record and given to another one.
+
+    Ray tells about dead workers on stdout, which belongs to the command's answer.
+    """
+    with contextlib.redirect_stdout(sys.stderr):
+        _run(parts)
+
+
+def _run(parts: Sequence[Shard]) -> None:
     started = not ray.is_initialized()
     if started:
         address = os.environ.get("RAY_ADDRESS")
