@@ -32,7 +32,7 @@ def texts(result: types.CallToolResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, types.TextContent)]
 
 
-async def drive(client: Client, desk: Desk, task: Task) -> Driven:
+async def drive(client: Client, desk: Desk, task: Task, *, stop_when_held: bool = False) -> Driven:
     """One task to its end. The user is on this side, as with any agent's own user."""
     listed = await client.list_tools()
     tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed.tools]
@@ -54,6 +54,8 @@ async def drive(client: Client, desk: Desk, task: Task) -> Driven:
             driven.session_id = (result.meta or {})[SESSION_META]
             messages.append(Message("tool", said[0], tool_call_id=call.id, name=call.name))
             driven.calls.append((call.name, json.loads(call.arguments or "{}"), result.is_error))
+            if stop_when_held and "waits for approval" in said[0]:
+                return driven
             if call.name == TOOL_NAME and slot.startswith("No process is running."):
                 driven.ended = True
                 return driven
