@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from click.testing import CliRunner
 from quotation_runs import EXAMPLE, tasks
 
 import sopilot
+from quotation.tools import make_tools
+from sopilot.cli.check import command
 from sopilot.program import Act, Emit, program_from_yaml, program_to_yaml, verify_program
 
 PROGRAM = program_from_yaml((EXAMPLE / "program.yaml").read_text(encoding="utf-8"), "program.yaml")
@@ -33,8 +36,6 @@ def test_every_artifact_is_handed_over_with_a_schema() -> None:
 
 
 def test_the_tools_offer_what_the_program_calls(tmp_path: Path) -> None:
-    from quotation.tools import make_tools
-
     offered = {schema.name for schema in make_tools(tasks()["1"], tmp_path).schemas()}
     called = {
         step.action
@@ -56,3 +57,8 @@ def test_the_runtime_has_no_line_about_quoting() -> None:
         if subject.search(line) or named.search(line)
     ]
     assert found == []
+
+
+def test_checking_the_folder_checks_its_program() -> None:
+    result = CliRunner().invoke(command, [str(EXAMPLE)])
+    assert (result.exit_code, result.output) == (0, "1 file checked: 0 errors, 0 warnings\n")

@@ -9,6 +9,7 @@ import click
 from sopilot.cli.explain import show_leaf
 from sopilot.cli.output import json_option, print_json, say
 from sopilot.cli.sources import is_program_text, read_text
+from sopilot.cli.workflow_folder import PROGRAM, is_workflow_folder
 from sopilot.compiler import Compiled, compile_handbook
 from sopilot.diagnostics import Diagnostic, Place, Severity, UserMistake
 from sopilot.handbook import read_handbook
@@ -109,6 +110,9 @@ def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:
         path = Path(name)
         if not path.exists() and name in bundled_names():
             found.append((name, load_desk(name).handbook_text))
+        elif is_workflow_folder(name):
+            # The other YAML of such a folder is its tools' own business.
+            found.append((str(path / PROGRAM), read_text(path / PROGRAM)))
         elif path.is_dir():
             files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
             if not files:
