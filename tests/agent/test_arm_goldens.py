@@ -86,7 +86,7 @@ def test_stable_text_first_and_slot_last(arm: str) -> None:
         assert list(after.messages[: len(kept)]) == kept
         assert before.messages[-1].role == "system"
     slots = {request.messages[-1].content for request in made}
-    assert len(slots) > 5
+    assert len(slots) > (2 if arm == "fused" else 5)
 
 
 def test_paged_prompts_hold_one_frame_only() -> None:
@@ -117,9 +117,7 @@ def test_checklist_ticks_after_the_call() -> None:
     machine = Machine(briefing.programs)
 
     def ticks(*done: Done) -> int:
-        return checklist_slot(View(briefing, machine, machine.initial(), (), done)).count(
-            "[x]"
-        )
+        return checklist_slot(View(briefing, machine, machine.initial(), (), done)).count("[x]")
 
     one = Done("find_account", {"username": "anna"}, True)
     assert ticks() == 0

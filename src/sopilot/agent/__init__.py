@@ -5,7 +5,16 @@ and the reference executor. May import every room above it; models that need a
 library or a network are adapters.
 """
 
-from sopilot.agent.arms import ARMS, Arm, Done, View, arm_named
+from sopilot.agent.arms import (
+    ARMS,
+    Arm,
+    Done,
+    FusedSwitches,
+    Offer,
+    View,
+    arm_named,
+    fused_arm,
+)
 from sopilot.agent.briefing import Briefing
 from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.agent.loop import run_session
@@ -44,10 +53,12 @@ __all__ = [
     "CannotJudge",
     "Done",
     "Ending",
+    "FusedSwitches",
     "InfrastructureFailure",
     "Judge",
     "Misbehaviour",
     "ModelUser",
+    "Offer",
     "Operator",
     "Progress",
     "ProviderError",
@@ -69,6 +80,7 @@ __all__ = [
     "action_schema",
     "arm_named",
     "complete_with_retries",
+    "fused_arm",
     "open_run",
     "run_programs",
     "run_session",

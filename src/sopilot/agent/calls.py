@@ -41,6 +41,8 @@ class CallHandler:
         operator: Operator | None,
         watch: Watch,
         goal_actions: frozenset[str],
+        *,
+        terse: bool = False,
     ) -> None:
         self._session = session
         self._goal_actions = goal_actions
@@ -49,10 +51,14 @@ class CallHandler:
         self._operator = operator
         self._watch = watch
         self._said = ""
+        self._terse = terse
+        self.fitted = True
+        """Whether the last step of the program was taken; calls of tools leave it alone."""
 
     async def handle(self, call: ToolCall) -> str:
         """Do it; the text is the answer to the model."""
         parsed = self._toolbox.parse(call)
+        self.fitted = not (isinstance(parsed, Malformed) and parsed.tool == TOOL_NAME)
         if isinstance(parsed, Malformed):
             return await self._malformed(call, parsed)
         if isinstance(parsed, EndCall):
@@ -66,10 +72,18 @@ class CallHandler:
             elif isinstance(parsed.operation, Fail):
                 self._said = str(parsed.operation.reason)
             outcome = await self._session.operate(parsed.operation)
-            text = answer_text(outcome)
+            self.fitted = outcome.accepted
+            # Where the slot shows the position, an answer that repeats it is sent for nothing.
+            short = self._terse and outcome.accepted
+            text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
             self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
             return text
         return (await self._domain(call, parsed)).text
+
+    async def leave_out(self, call: ToolCall) -> str:
+        """A call that was meant to follow a step which did not fit: it is not made."""
+        problem = "the step before it did not fit"
+        return await self._malformed(call, Malformed(call.name, problem))
 
     def _stepped(self, step: StepCall, *, accepted: bool) -> str:
         frame = self._session.configuration.frame

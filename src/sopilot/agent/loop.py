@@ -7,6 +7,7 @@ from dataclasses import asdict
 from time import monotonic
 
 from sopilot.agent.arms import Arm, View
+from sopilot.agent.arms.offers import offered
 from sopilot.agent.briefing import Briefing
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.calls import CallHandler, Ended, Waiting
@@ -23,7 +24,8 @@ from sopilot.agent.recovery import SkipsTurns, recover
 from sopilot.agent.refusals import refusals
 from sopilot.agent.result import Ending, RequestRecord, SessionResult
 from sopilot.agent.spending import BudgetSpent, Spending
-from sopilot.agent.toolbox import Toolbox
+from sopilot.agent.step_tool import short_step_tool
+from sopilot.agent.toolbox import STEP_TOOL, Toolbox
 from sopilot.diagnostics import InternalBug
 from sopilot.session import Session
 from sopilot.session.protocols import Message, Model, ModelReply, ModelRequest, User
@@ -86,10 +88,12 @@ class Run:
         self._watch = watch
         self._sleep = sleep
         self._spending = Spending.of(session, budgets)
-        self._toolbox = Toolbox(session.tools.schemas(), machine=arm.machine)
+        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
+        self._toolbox = Toolbox(session.tools.schemas(), machine=arm.machine, step=step)
         self._calls = CallHandler(
-            session, self._toolbox, self._spending, operator, watch, briefing.goal_actions()
-        )
+            session, self._toolbox, self._spending, operator, watch, briefing.goal_actions(),
+            terse=arm.terse,
+        )  # fmt: skip
         self._first = Message("system", arm.first_message(briefing))
         self._dialog: list[Message] = []
         self._since_refresh = 0
@@ -146,8 +150,13 @@ class Run:
             self._watch(Progress("assistant", reply.content))
         if reply.tool_calls:
             self._empty_replies = 0
+            broken = False
             for call in reply.tool_calls:
-                text = await self._calls.handle(call)
+                if broken:
+                    text = await self._calls.leave_out(call)
+                else:
+                    text = await self._calls.handle(call)
+                    broken = self._arm.in_order and not self._calls.fitted
                 self._dialog.append(Message("tool", text, tool_call_id=call.id, name=call.name))
                 self._since_refresh += 1
                 self._calls.raise_if_over()
@@ -161,7 +170,8 @@ class Run:
 
     async def _ask_model(self) -> ModelReply:
         """One request, accounted for, within what is left of the wall clock."""
-        slot = self._slot()
+        view = self._view()
+        slot = self._arm.slot(view)
         folded = self._arm.fold(self._dialog) if self._arm.fold else self._dialog
         messages = [self._first, *folded]
         if slot:
@@ -169,7 +179,7 @@ class Run:
         left = self._spending.seconds_left()
         request = ModelRequest(
             messages,
-            self._toolbox.schemas,
+            offered(view, self._toolbox.schemas, self._arm.offer),
             temperature=self._budgets.temperature,
             timeout_seconds=self._budgets.request_seconds,
         )
@@ -196,16 +206,17 @@ class Run:
         await self._session.note(MODEL_REQUEST, asdict(record))
         return reply
 
-    def _slot(self) -> str:
+    def _view(self) -> View:
         session = self._session
-        view = View(
+        return View(
             self._briefing,
             session.machine,
             session.configuration,
             self._dialog,
             () if self._arm.machine else calls_done(session),
+            session.settings.automation,
+            session.judge,
         )
-        return self._arm.slot(view)
 
     async def _user_turn(self, said: str) -> None:
         answer = await self._user.reply(said)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sopilot.agent.arms import Arm
 from sopilot.agent.briefing import Briefing
 from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.program import Program
 from sopilot.session import ProgramSet, Session, Settings, Store, open_session
 from sopilot.session.protocols import JSON, Clock, Tools
@@ -32,7 +33,9 @@ async def open_run(
     """A session for this arm. Without a machine nothing can accept an irreversible action:
     such programs are refused unless ``unguarded`` says that the world is a simulated one.
 
-    ``programs`` is for many runs of the same briefing and arm: ``run_programs`` made once.
+    ``judge`` evaluates verdict expressions where the arm leaves them to the machine; the
+    handbook's own by default. ``programs`` is for many runs of the same briefing and arm:
+    ``run_programs`` made once.
     """
     return await open_session(
         store,
@@ -43,7 +46,7 @@ async def open_run(
         arm=arm.name,
         model=model,
         settings=replace(settings or Settings(), automation=arm.automation),
-        judge=judge,
+        judge=judge if judge is not None else judge_verdict,
         extra=extra,
         session_id=session_id,
     )

@@ -60,9 +60,11 @@ Parsed = StepCall | DomainToolCall | EndCall | Malformed
 class Toolbox:
     """``machine`` offers the bookkeeping tool, else there is ``end_session``."""
 
-    def __init__(self, domain: Sequence[ToolSchema], *, machine: bool) -> None:
+    def __init__(
+        self, domain: Sequence[ToolSchema], *, machine: bool, step: ToolSchema = STEP_TOOL
+    ) -> None:
         self.machine = machine
-        extra = STEP_TOOL if machine else END_TOOL
+        extra = step if machine else END_TOOL
         self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 

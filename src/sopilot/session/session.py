@@ -65,7 +65,7 @@ class Session:
         self._owner = lease.owner
         self.tools = tools
         self.clock = clock
-        self._judge = judge
+        self.judge = judge
         self._lock = asyncio.Lock()
         self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
@@ -268,7 +268,7 @@ class Session:
         outcome = self.machine.step(self.configuration, operation, at=at, actor=actor)
         if self._automated:
             settled = self.machine.settle(
-                outcome.configuration, self.settings.automation, at=at, judge=self._judge
+                outcome.configuration, self.settings.automation, at=at, judge=self.judge
             )
             outcome = replace(
                 outcome,
@@ -284,7 +284,7 @@ class Session:
             self.configuration,
             self.settings.automation,
             at=self.clock.now(),
-            judge=self._judge,
+            judge=self.judge,
         )
         if settled.events:
             await self.commit(settled.configuration, settled.events)

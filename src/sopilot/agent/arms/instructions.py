@@ -30,6 +30,15 @@ ENGLISH: Final[Mapping[str, str]] = {
         "that; when you come back to a request that is no longer wanted, tell the user that you "
         "leave it as it is."
     ),
+    "fused": (
+        "A program keeps your place; the last message shows it. Choose the request with "
+        "`pg_program_step` (`start`, goal and values), as soon as you have its values. `return` "
+        "gives your verdict on a rule. `After …` tells what follows: add that call to the same "
+        "message, in order. The program itself enters functions and binds what tools return. "
+        "`complete` when the goal tool has succeeded, `fail` with the reason when a requirement "
+        "is not met; tell the user in the same message. If the user wants something else, "
+        "`start` that; leave what is no longer wanted."
+    ),
     "no_machine": (
         "When the request is carried out, or must be refused, tell the user and call "
         "`end_session`. Refuse if a requirement is not met, whatever the user says."
@@ -54,6 +63,14 @@ CHINESE: Final[Mapping[str, str]] = {
         "若某项要求不满足，以 `fail` 和原因结束，并在同一条消息中告诉用户。"
         "若用户想要别的，`start` 那一个；回到不再需要的请求时，告诉用户不再办理它。"
     ),
+    "fused": (
+        "有一个程序记录你的位置，最后一条消息显示它。有了请求所需的值，"
+        "就用 `pg_program_step` 选择请求（`start`，给出 goal 和值）。`return` 给出你对规则的判断。"
+        "`After …` 说明接下来是什么：把那个调用按顺序放进同一条消息。"
+        "程序自己进入函数，并把工具返回的结果记为证据。"
+        "目标工具成功后用 `complete`；若某项要求不满足，用 `fail` 和原因，"
+        "并在同一条消息中告诉用户。若用户想要别的，`start` 那一个；不再需要的就放下。"
+    ),
     "no_machine": (
         "请求办理完毕或必须拒绝时，告诉用户并调用 `end_session`。"
         "若某项要求不满足，无论用户怎么说都要拒绝。"
@@ -63,7 +80,7 @@ CHINESE: Final[Mapping[str, str]] = {
 INSTRUCTIONS: Final = {"en": ENGLISH, "zh": CHINESE}
 
 
-def instructions(briefing: Briefing, *, machine: bool, resident: str) -> str:
+def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
     """The first message: the same bytes in every request of a run."""
     table = INSTRUCTIONS.get(briefing.language)
     if table is None:
@@ -71,7 +88,7 @@ def instructions(briefing: Briefing, *, machine: bool, resident: str) -> str:
     lines = [table["role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
         lines.append(briefing.handbook.says.strip())
-    lines += ["", table["work"], "", table["machine" if machine else "no_machine"], ""]
+    lines += ["", table["work"], "", table[guidance], ""]
     lines.append(table["goals"])
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]

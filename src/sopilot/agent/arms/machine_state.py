@@ -61,12 +61,20 @@ def state_slot(view: View) -> str:
         lines.append(RESULTS + "; ".join(f"{n} = {_truth(b.holds)}" for n, b in bound))
     known = known_values(here)
     if known:
-        lines.append(KNOWN + "; ".join(f"{n} = {_value(v)}" for n, v in known.items()))
-    gathered = [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
-    if gathered:
-        lines.append(GATHERED + " ".join(f"#{seq}" for seq in gathered))
-    lines.append(NEXT + _next(here, known))
+        lines.append(KNOWN + "; ".join(f"{n} = {shown_value(v)}" for n, v in known.items()))
+    lines += evidence_line(here)
+    lines.append(NEXT + next_move(here, known))
     return "\n".join(lines)
+
+
+def gathered(here: Position) -> list[int]:
+    """The results that the frame took over or gathered itself."""
+    return [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
+
+
+def evidence_line(here: Position) -> list[str]:
+    seqs = gathered(here)
+    return [GATHERED + " ".join(f"#{seq}" for seq in seqs)] if seqs else []
 
 
 def no_process(view: View) -> str:
@@ -77,16 +85,19 @@ def no_process(view: View) -> str:
     return "\n".join(lines)
 
 
-def _next(here: Position, known: Mapping[str, JSON]) -> str:
+def next_move(
+    here: Position, known: Mapping[str, JSON], named: Mapping[str, str] | None = None
+) -> str:
+    """What fits at the cursor. ``named`` gives other names to values that are still open."""
     step = here.step
     if isinstance(step, Ask):
         behind = here.layout.steps[here.layout.past_asking(step.label)]
         step = behind if isinstance(behind, Act) else step
     if isinstance(step, Check):
-        return f"call {_call(step.function, step.arguments, known)}"
+        return f"call {_call(step.function, step.arguments, known, named)}"
     if isinstance(step, Act):
         kind = "goal tool" if step.goal else "tool"
-        return f"{kind} {_call(step.action, step.arguments, known)}"
+        return f"{kind} {_call(step.action, step.arguments, known, named)}"
     if isinstance(step, Ask):
         return f"ask the user: {', '.join(step.wants)}"
     if isinstance(step, Branch):
@@ -105,21 +116,26 @@ def _next(here: Position, known: Mapping[str, JSON]) -> str:
     return "complete" if isinstance(step, Complete) else "fail"
 
 
-def _call(name: str, arguments: tuple[tuple[str, Argument], ...], known: Mapping[str, JSON]) -> str:
+def _call(
+    name: str,
+    arguments: tuple[tuple[str, Argument], ...],
+    known: Mapping[str, JSON],
+    named: Mapping[str, str] | None,
+) -> str:
     """With values where there are any, and ``?name`` where one has to be found out."""
     written = []
     for parameter, term in arguments:
         if isinstance(term, Literal):
-            text = _value(term.value)
+            text = shown_value(term.value)
         elif term.name in known:
-            text = _value(known[term.name])
+            text = shown_value(known[term.name])
         else:
-            text = f"?{term.name}"
+            text = f"?{(named or {}).get(term.name, term.name)}"
         written.append(f"{parameter}={text}")
     return f"{name}({', '.join(written)})"
 
 
-def _value(value: JSON) -> str:
+def shown_value(value: JSON) -> str:
     return quote_value(value, _LONGEST_VALUE)
 
 

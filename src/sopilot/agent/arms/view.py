@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sopilot.agent.briefing import Briefing
 from sopilot.session.protocols import JSON, Message
-from sopilot.vm import Configuration, Machine, Position
+from sopilot.vm import Automation, Configuration, Judge, Machine, Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,16 @@ class Done:
 @dataclass(frozen=True, slots=True)
 class View:
     """``done`` lists the domain calls of the run for arms without a machine; with one, the
-    configuration has them."""
+    configuration has them. ``automation`` and ``judge`` are the session's own, for arms that
+    look ahead."""
 
     briefing: Briefing
     machine: Machine
     configuration: Configuration
     dialog: Sequence[Message]
     done: Sequence[Done]
+    automation: Automation = field(default_factory=Automation)
+    judge: Judge | None = None
 
     @property
     def here(self) -> Position | None:

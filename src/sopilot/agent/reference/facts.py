@@ -18,6 +18,7 @@ ASK = "Please tell me: "
 GOAL = "goal"
 _PAIR = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
 _NAMES = re.compile(r"`([^`]+)`")
+_CALL_ID = re.compile(r"^call_(\d{1,9})$")
 _RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
 
 
@@ -44,6 +45,8 @@ class Facts:
     judged: str = ""
     """The rule or gate that was judged last."""
     steps: int = 0
+    last_call: int = 0
+    """The largest number in a call's id."""
     characters: int = 0
 
     def value(self, name: str) -> JSON:
@@ -76,6 +79,8 @@ def read_facts(request: ModelRequest) -> Facts:
                 if line.startswith(ASK):
                     facts.asked.update(_NAMES.findall(line))
             calls.update({call.id: (call.name, call.arguments) for call in message.tool_calls})
+            numbers = [_CALL_ID.match(call.id) for call in message.tool_calls]
+            facts.last_call = max([facts.last_call, *(int(n.group(1)) for n in numbers if n)])
         elif message.role == "tool":
             name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
             _read_answer(facts, name, _object(arguments), message)

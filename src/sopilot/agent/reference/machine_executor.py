@@ -12,10 +12,11 @@ from sopilot.agent.reference.misbehaviour import Temptation
 from sopilot.agent.reference.moves import Move
 from sopilot.agent.reference.replies import Replies
 from sopilot.agent.reference.values import Resolved, call_arguments, resolve, whole
-from sopilot.session.protocols import ModelReply, ToolSchema
+from sopilot.session.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.vm import agree
 
 MOST_EXTRA_CALLS = 2
+_TRUTHS = {True: "true", False: "false"}
 
 
 class MachineExecutor:
@@ -80,7 +81,16 @@ class MachineExecutor:
         # Surplus values are harmless where the parameters are not shown.
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
-        return self._replies.step("start", goal=goal, arguments=_given(known))
+        first = self._move.ahead.get(f"start {goal}")
+        following: list[ToolCall] = []
+        if first is not None and first.kind in ("tool", "goal"):
+            resolved = call_arguments(first.arguments, {}, self._facts, users_own=True)
+            if not any(map(self._facts.asked.get, resolved.missing)) and resolved.missing:
+                return self._replies.ask(resolved.missing)
+            if not resolved.missing and first.name in self._tools:
+                following = [self._replies.call(first.name, resolved.values)]
+        started = self._replies.step_call("start", goal=goal, arguments=_given(known))
+        return ModelReply("", (started, *following))
 
     def _tool_inputs(self, goal: str) -> Sequence[str]:
         tool = self._tools.get(goal)
@@ -128,7 +138,7 @@ class MachineExecutor:
         for recipe in self._move.recipes[1:]:
             for action, arguments in recipe:
                 resolved = call_arguments(arguments, self._move.known, self._facts)
-                tried = any(_same(one, action, resolved) for one in self._facts.here)
+                tried = any(_same(one, action, resolved) for one in self._here())
                 if action in self._tools and not resolved.missing and not tried:
                     return self._replies.tool(action, resolved.values)
         return self._return(self._evidence())
@@ -139,8 +149,35 @@ class MachineExecutor:
             holds = self._judge(self._move.function, known, evidence)
         except CannotJudge:
             return self._refuse(f"{self._move.function} cannot be verified")
+        returned = self._returned(holds, evidence)
+        if not self._move.ahead:
+            return ModelReply("", (returned,))
+        return self._with_next([returned], _TRUTHS[holds])
+
+    def _returned(self, holds: bool, evidence: Sequence[Seen]) -> ToolCall:
         cited = [f"#{one.seq}" for one in evidence]
-        return self._replies.step("return", holds=holds, evidence=cited)
+        return self._replies.step_call("return", holds=holds, evidence=cited)
+
+    def _with_next(self, calls: list[ToolCall], path: str) -> ModelReply:
+        """The verdict and what it leads to, as far as the slot looks ahead."""
+        ahead = self._move.ahead.get(path)
+        if ahead is None:
+            return ModelReply("", tuple(calls))
+        resolved = call_arguments(ahead.arguments, {}, self._facts, users_own=ahead.kind == "goal")
+        if ahead.kind == "judge":
+            evidence = [one for one in self._facts.seen if one.seq in ahead.evidence]
+            try:
+                holds = self._judge(ahead.name, resolved.values, evidence)
+            except CannotJudge:
+                return ModelReply("", tuple(calls))
+            calls.append(self._returned(holds, evidence))
+            return self._with_next(calls, f"{path}, {_TRUTHS[holds]}")
+        if ahead.kind == "fail":
+            refusal = self._refuse(self._move.function)
+            return ModelReply(refusal.content, (*calls, *refusal.tool_calls))
+        if ahead.kind in ("tool", "goal") and not resolved.missing and ahead.name in self._tools:
+            calls.append(self._replies.call(ahead.name, resolved.values))
+        return ModelReply("", tuple(calls))
 
     def _evidence(self) -> Sequence[Seen]:
         """The results that speak for the present rule, oldest first."""
@@ -163,11 +200,18 @@ class MachineExecutor:
                 latest[one.action] = one
         return list(latest.values())
 
+    def _here(self) -> Sequence[Seen]:
+        """What was called in the present frame: as the slot tells it, else by the messages."""
+        gathered = self._move.gathered
+        if gathered is None:
+            return self._facts.here
+        return [one for one in self._facts.seen if one.seq in gathered]
+
     def _resolved(self) -> Resolved:
         return resolve(self._move, self._facts)
 
     def _failed_here(self, resolved: Resolved) -> Seen | None:
-        for one in reversed(self._facts.here):
+        for one in reversed(self._here()):
             if not one.ok and _same(one, self._move.name, resolved):
                 return one
         return None
@@ -195,6 +239,10 @@ class MachineExecutor:
 
     def _misbehave(self) -> ModelReply | None:
         kind = self._move.kind
+        if kind in ("tool", "judge") and self._entered_by_machine():
+            wrong = self._misbehave_inside()
+            if wrong is not None:
+                return wrong
         if kind == "complete" and self._gives_in("over_verify"):
             return self._extra_call()
         if kind == "call" and self._gives_in("refuse_wrongly"):
@@ -212,6 +260,23 @@ class MachineExecutor:
             return self._replies.step("return", holds=True)
         if kind in ("call", "tool") and self._gives_in("ignore_frame"):
             return self._unrelated()
+        return None
+
+    def _entered_by_machine(self) -> bool:
+        """Whether the machine, not a call of ours, opened the frame."""
+        stack = self._facts.stack
+        return self._move.gathered == () and (not stack or stack[-1] != self._move.function)
+
+    def _misbehave_inside(self) -> ModelReply | None:
+        """The temptations of a call, where there was none to make."""
+        if self._gives_in("refuse_wrongly"):
+            return self._refuse("something")
+        if self._gives_in("act_early"):
+            early = self._early()
+            if early is not None:
+                return early
+        if self._gives_in("skip_check"):
+            return self._replies.step("return", holds=True)
         return None
 
     def _gives_in(self, switch: str) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sopilot.agent.arms.lookahead import AFTER, JUDGE
 from sopilot.agent.arms.machine_state import GATHERED, KNOWN, NEXT, NO_PROCESS, POSITION
 from sopilot.agent.reference.expressions import scan_call
 from sopilot.agent.reference.reading import ReadFrame, active_frame, read_known
@@ -29,11 +30,22 @@ _BRANCH, _OR, _EMIT = "select_branch ", " | ", "emit_artifact "
 
 
 @dataclass(frozen=True, slots=True)
+class Ahead:
+    """A move that is not due yet. ``evidence`` is what a verdict would stand on."""
+
+    kind: str
+    name: str = ""
+    arguments: Arguments = ()
+    evidence: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """``kind`` is ``start``, ``call``, ``tool``, ``goal``, ``judge``, ``return``, ``branch``,
     ``choose``, ``emit``, ``complete``, ``fail`` or ``next``. ``options`` are what there is to
     choose at the step ``name``. ``gathered`` numbers the evidence of the frame where
-    the slot tells it; ``recipes`` are the ways to verify where the slot shows them."""
+    the slot tells it; ``recipes`` are the ways to verify where the slot shows them. ``ahead``
+    is what the slot says about what follows, by what leads there."""
 
     kind: str
     function: str = ""
@@ -46,16 +58,44 @@ class Move:
     goals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unmet: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    ahead: Mapping[str, Ahead] = field(default_factory=dict)
 
 
 def read_move(slot: str) -> Move | None:
     """The next move, or ``None`` if the slot shows neither frame nor state."""
     if slot.startswith(NO_PROCESS):
-        return Move("start", goals=_goals(slot))
+        return Move("start", goals=_goals(slot), ahead=_ahead(slot))
     if POSITION in slot:
         return _from_state(slot[slot.index(POSITION) :])
     frame = active_frame(slot)
-    return _from_frame(frame) if frame is not None else None
+    if frame is None:
+        return None
+    return replace(_from_frame(frame), gathered=_gathered(slot), ahead=_ahead(slot))
+
+
+def _gathered(slot: str) -> tuple[int, ...] | None:
+    """As the slot says it in a line of its own, which no value can imitate."""
+    line = next((line for line in slot.splitlines() if line.startswith(GATHERED)), None)
+    return None if line is None else tuple(map(int, re.findall(r"#(\d+)", line)))
+
+
+def _ahead(slot: str) -> dict[str, Ahead]:
+    found: dict[str, Ahead] = {}
+    for line in slot.splitlines():
+        if line.startswith(AFTER):
+            path, _, move = line.removeprefix(AFTER).partition(": ")
+            after = _read_ahead(move)
+            for one in path.split(", ")[-1].split(" or "):
+                found[", ".join((*path.split(", ")[:-1], one))] = after
+    return found
+
+
+def _read_ahead(move: str) -> Ahead:
+    if not move.startswith(JUDGE):
+        return Ahead(*_next(move))
+    name, arguments, rest = scan_call(move.removeprefix(JUDGE))
+    cited = rest.partition(":")[0]
+    return Ahead("judge", name, arguments, tuple(map(int, re.findall(r"#(\d+)", cited))))
 
 
 def _goals(slot: str) -> dict[str, tuple[str, ...]]:

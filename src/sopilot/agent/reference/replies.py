@@ -14,7 +14,7 @@ class Replies:
     """Makes the replies to one request; call ids follow from how much was said already."""
 
     def __init__(self, facts: Facts) -> None:
-        self._number = facts.steps + len(facts.seen)
+        self._number = max(facts.steps + len(facts.seen), facts.last_call)
 
     def say(self, text: str) -> ModelReply:
         return ModelReply(text)

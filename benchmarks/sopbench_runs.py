@@ -1,0 +1,110 @@
+"""One SOPBench task under any arm, with a meter on the model and the trace at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from metered import MeteredModel, Sent
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.agent import (
+    Arm,
+    Briefing,
+    Misbehaviour,
+    Reference,
+    ScriptedUser,
+    SessionResult,
+    open_run,
+    run_session,
+)
+from sopilot.audit import audit_trace
+from sopilot.bench.contestants import domain_budgets
+from sopilot.bench.programs import ProgramShelf
+from sopilot.bench.reference import TaskReference
+from sopilot.bench.source import load_task
+from sopilot.bench.upstream import ToolList, Upstream
+from sopilot.bench.upstream_judge import UpstreamJudge
+from sopilot.bench.world import open_world
+from sopilot.handbook.verdict import judge
+from sopilot.session import SystemClock
+from sopilot.vm import SealedEvent
+
+
+@dataclass(frozen=True, slots=True)
+class MeteredRun:
+    task: str
+    result: SessionResult
+    passed: bool
+    sent: Sequence[Sent]
+    events: Sequence[SealedEvent]
+    findings: Sequence[str]
+    calls: Sequence[tuple[str, bool]]
+
+    @property
+    def prompt_tokens(self) -> int:
+        return sum(one.prompt for one in self.sent)
+
+    @property
+    def cached_tokens(self) -> int:
+        return sum(one.cached for one in self.sent)
+
+    @property
+    def verdicts(self) -> list[tuple[str, bool]]:
+        """Rule and gate verdicts in their order, whoever made the return."""
+        return [
+            (one.event.payload["function"], one.event.payload["bound"]["holds"])
+            for one in self.events
+            if one.event.kind == "return" and one.event.payload["function_kind"] != "group"
+        ]
+
+
+class Bench:
+    def __init__(self, upstream: Upstream, tools: ToolList) -> None:
+        self.upstream = upstream
+        self._tools: ToolList = tools
+        self._shelf = ProgramShelf(tools, upstream)
+
+    async def run(
+        self, reference: TaskReference, arm: Arm, misbehaviour: Misbehaviour | None = None
+    ) -> MeteredRun:
+        task = load_task(reference, upstream=self.upstream)
+        program = self._shelf.program(task).program
+        simulator, tools = open_world(task, self._tools, self.upstream)
+        try:
+            reader = UpstreamJudge(task, program, simulator, self.upstream)
+            model = MeteredModel(Reference(reader, misbehaviour))
+            briefing = Briefing(task.handbook, {task.goal: program})
+            session = await open_run(
+                MemoryStore(),
+                briefing,
+                arm,
+                tools=tools,
+                clock=SystemClock(),
+                model="reference",
+                judge=judge,
+                unguarded=True,
+            )
+            result = await run_session(
+                session,
+                briefing,
+                arm=arm,
+                model=model,
+                user=ScriptedUser(task.user_prompt, task.user_known),
+                budgets=domain_budgets(task.domain),
+            )
+            verdict = simulator.evaluate(messages=len(result.messages))
+        finally:
+            simulator.close()
+        findings: Sequence[str] = ()
+        if arm.machine:
+            audited = audit_trace({task.goal: program}, session.events, session_id=session.id)
+            findings = [f"{each.code} {each.predicate}" for each in audited.findings]
+        return MeteredRun(
+            str(reference),
+            result,
+            verdict["success"] is True,
+            tuple(model.sent),
+            session.events,
+            findings,
+            tuple((call.action, call.ok) for call in tools.made),
+        )
