@@ -61,3 +61,11 @@ def test_inspect_and_the_plain_loop_give_the_same_scores_and_the_log_shows_the_r
         (score,) = sample["scores"].values()
         assert score["metadata"]["verdict"]["user_goal"] == "get_loan"
         assert sample["messages"][0]["role"] == "system"
+
+
+def test_a_mistake_is_told_and_not_hidden_in_a_log(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "bank"]
+    choice = ["--limit", "1", "--arm", "prose", "--runner", "inspect", "-o", str(tmp_path)]
+    done = subprocess.run([*command, *choice], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "reads frames and programs, not prose" in done.stderr

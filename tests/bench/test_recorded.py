@@ -54,15 +54,13 @@ def test_every_recording_names_its_mode_tools_and_user() -> None:
         assert each.user in ("default", "adv", "human")
 
 
-def test_the_zero_pass_rule_finds_the_two_defects_and_two_reachable_goals() -> None:
+def test_the_zero_pass_rule_screens_goals_that_replay_finds_reachable() -> None:
     found = {
         (each.domain, each.goal)
-        for each in zero_pass(find_checkout(), ["bank", "library", "dmv"])
+        for each in zero_pass(find_checkout(), ["library", "dmv"])
         if each.screened
     }
     assert found == {
-        ("bank", "cancel_credit_card"),
-        ("bank", "pay_bill_with_credit_card"),
         ("library", "add_book"),
         ("dmv", "update_test_status"),
     }

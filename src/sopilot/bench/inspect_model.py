@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from httpx import HTTPError
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
@@ -16,7 +17,9 @@ from inspect_ai.model import (
 )
 from inspect_ai.tool import ToolCall as InspectToolCall
 from inspect_ai.tool import ToolInfo, ToolParams
+from tenacity import RetryError
 
+from sopilot.agent import ProviderError
 from sopilot.session.protocols import (
     Message,
     ModelReply,
@@ -35,15 +38,18 @@ class InspectModel:
         self.name = f"inspect:{name}"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        output = await self._model.generate(
-            [_message(each) for each in request.messages],
-            tools=[_tool(each) for each in request.tools],
-            config=GenerateConfig(
-                temperature=request.temperature,
-                timeout=int(request.timeout_seconds),
-                max_retries=0,
-            ),
-        )
+        try:
+            output = await self._model.generate(
+                [_message(each) for each in request.messages],
+                tools=[_tool(each) for each in request.tools],
+                config=GenerateConfig(
+                    temperature=request.temperature,
+                    timeout=int(request.timeout_seconds),
+                    max_retries=0,
+                ),
+            )
+        except (OSError, RuntimeError, HTTPError, RetryError) as error:
+            raise ProviderError(f"{type(error).__name__}: {error}") from error
         usage = output.usage
         return ModelReply(
             output.message.text,

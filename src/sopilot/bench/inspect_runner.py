@@ -32,6 +32,7 @@ from sopilot.bench.run_folder import RecordWriter, RunFolder
 from sopilot.bench.shard import MOST_ATTEMPTS, Seen, Shard, keep
 from sopilot.bench.trial import Trial, TrialRunner
 from sopilot.bench.upstream import Upstream
+from sopilot.diagnostics import SopilotError
 from sopilot.session.protocols import Message
 
 _SHOWN_RESULT = 4_000
@@ -48,8 +49,9 @@ def run_in_inspect(shard: Shard, upstream: Upstream, seen: Seen) -> int:
     folder = RunFolder.open(shard.folder)
     runner = TrialRunner(shard.configuration, upstream, keep_traces=shard.keep_traces)
     judged: dict[str, BenchRecord] = {}
+    stopped: list[SopilotError] = []
     with folder.writer() as writer:
-        made = _task(shard, runner, folder, writer, seen, judged)
+        made = _task(shard, runner, folder, writer, seen, judged, stopped)
         inspect_eval(
             made,
             model="none/none",
@@ -59,12 +61,14 @@ def run_in_inspect(shard: Shard, upstream: Upstream, seen: Seen) -> int:
             log_buffer=1,
             max_samples=shard.at_once,
             display="none",
-            fail_on_error=False,
+            fail_on_error=True,  # what escapes a run concerns all of them
             metadata={
                 "fingerprint": shard.configuration.fingerprint,
                 **shard.configuration.as_json(),
             },
         )
+    if stopped:
+        raise stopped[0]
     return len(shard.references) - len(judged)
 
 
@@ -75,6 +79,7 @@ def _task(
     writer: RecordWriter,
     seen: Seen,
     judged: dict[str, BenchRecord],
+    stopped: list[SopilotError],
 ) -> Task:
     references = {_sample_id(each): each for each in shard.references}
     configuration = shard.configuration
@@ -86,7 +91,11 @@ def _task(
             for _ in range(MOST_ATTEMPTS):
                 if shard.orphaned:
                     return state
-                trial = await _watched(runner, reference)
+                try:
+                    trial = await _watched(runner, reference)
+                except SopilotError as error:
+                    stopped.append(error)
+                    raise
                 keep(trial, folder, writer, seen)
                 if not trial.record.discarded:
                     judged[str(state.sample_id)] = trial.record
