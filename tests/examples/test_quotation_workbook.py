@@ -177,7 +177,7 @@ PARTS = ("HX-1001", "HX-1002", "GK-2040", "VL-3080", "HS-4019", "FT-7025", "BR-8
     ),
     customer=st.sampled_from(["C-102", "C-117", "C-141"]),
 )
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=20)
 def test_formulas_come_to_what_decimal_arithmetic_comes_to(
     quantities: dict[str, int], customer: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -213,7 +213,7 @@ def _content(entry: Entry) -> object:
 
 
 @pytest.mark.skipif(SOFFICE is None, reason="LibreOffice (soffice) is not installed")
-@pytest.mark.parametrize("task", ["1", "2"])
+@pytest.mark.parametrize("task", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_libreoffice_comes_to_the_same_numbers(task: str, tmp_path: Path) -> None:
     tools = case(task, tmp_path)
     tools.desk.case.decide("agreed_date", "2027-01-15")
