@@ -270,3 +270,16 @@ def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
         ("a of user under True.", 2),
         ("a of user under 1.", 2),
     ]
+
+
+def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
+    book = handbook(
+        leaf("balance"),
+        rule("balance", "scan", "look"),
+        Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER)),
+    )
+    look = Action("look", (Input("user"),), requires=leaf("in"))
+    book = replace(book, actions={**book.actions, "look": look})
+    function = compile_procedure(book, "goal").program.functions["balance"]
+    assert function.fallbacks == ()
+    assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)

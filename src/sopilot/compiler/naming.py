@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from sopilot.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves
 
@@ -18,13 +18,14 @@ _SHOWN = 2
 class Names:
     """Function names of one program: the goal's, one a predicate, one a group."""
 
-    def __init__(self, process: str, predicates: Iterable[str]) -> None:
+    def __init__(self, process: str, predicates: Collection[str]) -> None:
         self._process = process
         self._taken: dict[str, int] = {process: 1, **dict.fromkeys(predicates, 1)}
+        self._namesake = self._free(f"verify_{process}") if process in predicates else process
 
     def rule(self, predicate: str) -> str:
         """The predicate's own name, unless the goal has it."""
-        return f"verify_{predicate}" if predicate == self._process else predicate
+        return self._namesake if predicate == self._process else predicate
 
     def group(self, tree: Tree) -> str:
         """``any_of_funds_cover_overdraft``, ``in_order_logged_in_and_4_more``."""
@@ -32,7 +33,10 @@ class Names:
         words = predicates[:_SHOWN]
         if len(predicates) > _SHOWN:
             words = [predicates[0], f"and_{len(predicates) - 1}_more"]
-        wanted = "_".join([_PREFIX[type(tree)], *words])
+        return self._free("_".join([_PREFIX[type(tree)], *words]))
+
+    def _free(self, wanted: str) -> str:
+        """``wanted``, numbered if something else has that name."""
         name = wanted
         while name in self._taken:
             self._taken[wanted] += 1

@@ -32,6 +32,7 @@ from sopilot.handbook import (
     Action,
     All,
     AnyOf,
+    Binding,
     Constant,
     First,
     Handbook,
@@ -127,7 +128,7 @@ class Compiler:
         self._offered = offered
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
-        self._functions: dict[str, Function] = {}
+        self._functions: dict[tuple[str, str], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._wording = Wording(predicates)
@@ -240,7 +241,9 @@ class Compiler:
         return () if self._predicates[predicate].tool_free else self._rank(predicate).chosen
 
     def _function(self, name: str, predicate_name: str) -> Function:
-        function = self._functions.get(name)
+        # One name can stand for two predicates: the goal's namesake is called something else.
+        key = (name, predicate_name)
+        function = self._functions.get(key)
         if function is None:
             predicate = self._predicates[predicate_name]
             if predicate.is_gate:
@@ -250,7 +253,7 @@ class Compiler:
             else:
                 recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
                 function = rule_function(name, predicate, recipes, self._actions)
-            self._functions[name] = function
+            self._functions[key] = function
         return function
 
 
@@ -297,20 +300,24 @@ def _operator(group: Group) -> type:
 
 def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
     """The names the process is started with: the goal's inputs, then the tree's own."""
-    names = dict.fromkeys(goal.input_names() if not procedure.arguments else ())
-    for _, term in procedure.arguments:
-        if isinstance(term, Name):
-            names.setdefault(term.name)
+    terms = [term for _, term in _goal_terms(goal, procedure)]
+    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
     for name in names_in(procedure.requires):
         names.setdefault(name)
     return tuple(names)
 
 
 def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
-    if not procedure.arguments:
-        return tuple((name, Local(name)) for name in goal.input_names())
-    scope = frozenset(term.name for _, term in procedure.arguments if isinstance(term, Name))
-    return tuple((parameter, _argument(term, scope)) for parameter, term in procedure.arguments)
+    return tuple(
+        (name, Local(term.name) if isinstance(term, Name) else Literal(term.value))
+        for name, term in _goal_terms(goal, procedure)
+    )
+
+
+def _goal_terms(goal: Action, procedure: Procedure) -> Binding:
+    """Every input of the goal; one that the procedure does not mention keeps its own name."""
+    given = dict(procedure.arguments)
+    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
 
 
 def _argument(term: Term, scope: frozenset[str]) -> Argument:

@@ -6,6 +6,9 @@ Out: the alternatives that can be carried out, most robust first, and what was d
 A full-state read needs no argument and no login, so it ranks first where it is
 offered. Then: nothing missing, fewest values to be found, fewest gates to open,
 fewest calls, source order.
+
+A fallback must not need a gate that the chosen recipe does not need: nobody has
+opened it when the fallback's turn comes.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.compiler.guards import required_gates
-from sopilot.handbook import Action, ActionCall, Name, Predicate, Recipe
+from sopilot.handbook import Action, ActionCall, Name, Predicate, Recipe, Tree, substitute
+
+_Rank = tuple[bool, int, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +58,42 @@ def rank_recipes(
     offered: frozenset[str],
 ) -> RankedRecipes:
     notes: list[str] = []
-    ranked: list[tuple[tuple[bool, int, int, int, int, int], Recipe, tuple[str, ...]]] = []
+    ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
     for position, recipe in enumerate(predicate.recipes):
         usable = tuple(call for call in recipe if call.action in offered)
         absent = [call.action for call in recipe if call.action not in offered]
         if not usable:
             notes.append(f"dropped: {_called(recipe)} is not offered")
             continue
-        gates = {
-            leaf
+        gates = frozenset(
+            substitute(gate, dict(call.arguments))
             for call in usable
-            for leaf in required_gates(actions[call.action].requires, predicates)
-        }
+            for gate in required_gates(actions[call.action].requires, predicates)
+        )
         unknown = sum(
             len(unmapped_inputs(call, actions[call.action], predicate.parameters))
             for call in usable
         )
         full_state = all(actions[call.action].full_state for call in usable)
         key = (not full_state, len(absent), unknown, len(gates), len(usable), position)
-        ranked.append((key, usable, tuple(absent)))
+        ranked.append((key, usable, tuple(absent), gates))
     ranked.sort(key=lambda entry: entry[0])
     if not ranked:
         return RankedRecipes((), notes=tuple(notes))
-    key, chosen, absent_from_chosen = ranked[0]
+    key, chosen, absent_from_chosen, open_gates = ranked[0]
     if absent_from_chosen:
         notes.append(
             f"{', '.join(absent_from_chosen)} is not offered; the recipe uses what is offered"
         )
+    fallbacks = []
+    for _, recipe, _, gates in ranked[1:]:
+        if gates <= open_gates:
+            fallbacks.append(recipe)
+        else:
+            notes.append(f"no fallback: {_called(recipe)} needs a gate that nobody opens for it")
     return RankedRecipes(
         chosen=chosen,
-        fallbacks=tuple(recipe for _, recipe, _ in ranked[1:]),
+        fallbacks=tuple(fallbacks),
         notes=tuple(notes),
         because=_because(key, len(ranked)),
     )
@@ -92,7 +103,7 @@ def _called(recipe: Recipe) -> str:
     return " + ".join(call.action for call in recipe)
 
 
-def _because(key: tuple[bool, int, int, int, int, int], rivals: int) -> str:
+def _because(key: _Rank, rivals: int) -> str:
     if rivals == 1:
         return "the only recipe that is offered"
     not_full_state, absent, unknown, gates, calls, position = key
