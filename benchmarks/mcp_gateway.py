@@ -1,0 +1,98 @@
+"""What the gateway costs a call: through it, against calling the upstream directly.
+
+    python benchmarks/mcp_gateway.py [--calls N] [--json FILE]
+
+Both over stdio and over HTTP, the upstream in a process of its own, the gateway in another,
+with a durable store. Rounds alternate, so that a busy machine is busy for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shlex
+import statistics
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from mcp_processes import ECHO, SOPILOT, free_port, process
+
+ROUNDS = 10
+
+
+async def timed(client: Client, calls: int) -> list[float]:
+    seconds = []
+    for number in range(calls):
+        begun = time.perf_counter()
+        await client.call_tool("echo", {"n": number})
+        seconds.append(time.perf_counter() - begun)
+    return seconds
+
+
+async def compared(direct: Client, through: Client, calls: int) -> dict[str, float]:
+    await timed(direct, 5)
+    await timed(through, 5)
+    plain: list[float] = []
+    guarded: list[float] = []
+    for _ in range(ROUNDS):
+        plain += await timed(direct, calls // ROUNDS)
+        guarded += await timed(through, calls // ROUNDS)
+    a, b = statistics.median(plain), statistics.median(guarded)
+    return {
+        "direct_ms": round(a * 1000, 3),
+        "through_ms": round(b * 1000, 3),
+        "ratio": round(b / a, 2),
+        "added_ms": round((b - a) * 1000, 3),
+    }
+
+
+async def over_stdio(home: Path, calls: int) -> dict[str, float]:
+    program, *arguments = ECHO
+    upstream = StdioServerParameters(command=program, args=arguments)
+    spelled = shlex.join(ECHO)
+    gateway = StdioServerParameters(
+        command=SOPILOT[0],
+        args=[*SOPILOT[1:], "mcp", "bank-desk", "--upstream", f"echo={spelled}"],
+        env={"SOPILOT_HOME": str(home)},
+    )
+    async with Client(upstream) as direct, Client(gateway) as through:
+        return await compared(direct, through, calls)
+
+
+async def over_http(home: Path, calls: int) -> dict[str, float]:
+    there, own = free_port(), free_port()
+    address = f"http://127.0.0.1:{there}/mcp"
+    command = [*SOPILOT, "mcp", "bank-desk", "--http", f"127.0.0.1:{own}", "--upstream",
+               f"echo={address}"]  # fmt: skip
+    async with AsyncExitStack() as stack:
+        echo = [*ECHO, "--http", str(there)]
+        await stack.enter_async_context(process(echo, there))
+        await stack.enter_async_context(process(command, own, {"SOPILOT_HOME": str(home)}))
+        # The same protocol era on both sides: the one with connections.
+        direct = await stack.enter_async_context(Client(address, mode="legacy"))
+        through = await stack.enter_async_context(Client(f"http://127.0.0.1:{own}/mcp"))
+        return await compared(direct, through, calls)
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--calls", type=int, default=500)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    figures: dict[str, object] = {"calls": given.calls}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, measure in (("stdio", over_stdio), ("http", over_http)):
+            figures[name] = await measure(Path(folder) / name, given.calls)
+            print(name, figures[name], flush=True)
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
