@@ -1,0 +1,228 @@
+"""What paging costs: prompt tokens and model calls of `fused` against `flat` and `pg`.
+
+    python benchmarks/token_cost.py [--domain bank|all] [--limit N] [--tools official]
+
+Runs every task with the reference executor under each arm, compares outcomes, findings and
+rule verdicts, and measures each switch of `fused` alone. Without --limit the table goes
+into evidence/token-cost.json. Exit 1 when a bound is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from sopbench_runs import Bench, MeteredRun
+from vocabulary import smollm2
+
+from sopilot.agent import ARMS, Arm, FusedSwitches, Offer, fused_arm
+from sopilot.agent.arms.fused import ALL_OFF, ALL_ON
+from sopilot.bench import shared_upstream
+from sopilot.bench.reference import DOMAINS, TaskReference, task_references
+from sopilot.bench.upstream import ToolList
+
+EVIDENCE = Path(__file__).parent.parent / "evidence" / "token-cost.json"
+MOST_TOKENS, MOST_CALLS = 1.0, 1.15
+PAPER = {
+    "what": "Bank, DeepSeek-V4-Flash, medians of the paper's appendix",
+    "prompt_tokens": {"flat": 59_051, "pg": 160_658},
+    "calls": {"flat": 6, "pg": 14},
+}
+COMPARED = ("flat", "pg", "fused")
+
+
+def ablations() -> dict[str, Arm]:
+    """`pg`, each switch alone, all of them, and all with trimmed tool lists."""
+    alone: dict[str, FusedSwitches] = {
+        "enter_calls": replace(ALL_OFF, enter_calls=True),
+        "machine_verdicts": replace(ALL_OFF, machine_verdicts=True),
+        "combine": replace(ALL_OFF, combine=True),
+        "fold": replace(ALL_OFF, fold=True),
+        "short_step": replace(ALL_OFF, short_step=True),
+        "offer=process": replace(ALL_OFF, offer=Offer.PROCESS),
+        "offer=frame": replace(ALL_OFF, offer=Offer.FRAME),
+        "all (fused)": ALL_ON,
+        "all, without enter_calls": replace(ALL_ON, enter_calls=False),
+        "all, without machine_verdicts": replace(ALL_ON, machine_verdicts=False),
+        "all, without combine": replace(ALL_ON, combine=False),
+        "all, without fold": replace(ALL_ON, fold=False),
+        "all, without short_step": replace(ALL_ON, short_step=False),
+        "all, offer=process": replace(ALL_ON, offer=Offer.PROCESS),
+        "all, offer=frame": replace(ALL_ON, offer=Offer.FRAME),
+    }
+    return {"none (pg)": fused_arm(ALL_OFF, "pg")} | {
+        name: fused_arm(switches, name) for name, switches in alone.items()
+    }
+
+
+async def run_arm(bench: Bench, tasks: Sequence[TaskReference], arm: Arm) -> list[MeteredRun]:
+    return [await bench.run(task, arm) for task in tasks]
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    if len(values) < 2:
+        return {"median": values[0], "q1": values[0], "q3": values[0]}
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return {"median": middle, "q1": low, "q3": high}
+
+
+def figures(runs: Sequence[MeteredRun]) -> dict[str, Any]:
+    return {
+        "n": len(runs),
+        "pass": sum(run.passed for run in runs),
+        "prompt_tokens": spread([run.prompt_tokens for run in runs]),
+        "cache_served": spread([run.cached_tokens for run in runs]),
+        "not_cached": spread([run.prompt_tokens - run.cached_tokens for run in runs]),
+        "calls": spread([len(run.sent) for run in runs]),
+    }
+
+
+def ratios(runs: Sequence[MeteredRun], base: Sequence[MeteredRun]) -> dict[str, float]:
+    """Of the medians, and the median of the ratios task by task."""
+
+    def both(of: Sequence[float], to: Sequence[float]) -> tuple[float, float]:
+        paired = statistics.median(a / b for a, b in zip(of, to, strict=True))
+        return round(statistics.median(of) / statistics.median(to), 4), round(paired, 4)
+
+    tokens = both([run.prompt_tokens for run in runs], [run.prompt_tokens for run in base])
+    calls = both([len(run.sent) for run in runs], [len(run.sent) for run in base])
+    return {
+        "tokens": tokens[0],
+        "tokens_paired": tokens[1],
+        "calls": calls[0],
+        "calls_paired": calls[1],
+    }
+
+
+def differences(fused: Sequence[MeteredRun], pg: Sequence[MeteredRun]) -> dict[str, list[str]]:
+    pairs = list(zip(fused, pg, strict=True))
+    return {
+        "outcomes": [
+            one.task
+            for one, other in pairs
+            if (one.result.ending, one.passed) != (other.result.ending, other.passed)
+        ],
+        "verdicts": [one.task for one, other in pairs if one.verdicts != other.verdicts],
+        "findings": [
+            f"{one.task}: {sorted(one.findings)} instead of {sorted(other.findings)}"
+            for one, other in pairs
+            if sorted(one.findings) != sorted(other.findings)
+        ],
+    }
+
+
+async def domain_row(bench: Bench, domain: str, limit: int | None) -> dict[str, Any]:
+    tasks = select(bench, domain, limit)
+    runs = {name: await run_arm(bench, tasks, ARMS[name]) for name in COMPARED}
+    row: dict[str, Any] = {"domain": domain, "tasks": len(tasks)}
+    row["arms"] = {name: figures(runs[name]) for name in COMPARED}
+    row["fused_to_flat"] = ratios(runs["fused"], runs["flat"])
+    row["pg_to_flat"] = ratios(runs["pg"], runs["flat"])
+    row["findings"] = {name: sum(len(run.findings) for run in runs[name]) for name in COMPARED[1:]}
+    row["differences_from_pg"] = differences(runs["fused"], runs["pg"])
+    return row
+
+
+def select(bench: Bench, domain: str, limit: int | None) -> Sequence[TaskReference]:
+    tasks = task_references(f"sopbench:{domain}", upstream=bench.upstream)
+    return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
+
+
+def met(row: dict[str, Any]) -> bool:
+    ratio = row["fused_to_flat"]
+    return (
+        max(ratio["tokens"], ratio["tokens_paired"]) <= MOST_TOKENS
+        and max(ratio["calls"], ratio["calls_paired"]) <= MOST_CALLS
+        and not row["differences_from_pg"]["outcomes"]
+        and not row["differences_from_pg"]["verdicts"]
+        and not row["differences_from_pg"]["findings"]
+    )
+
+
+def say_row(row: dict[str, Any]) -> None:
+    for name, arm in row["arms"].items():
+        tokens, calls, cached = arm["prompt_tokens"], arm["calls"], arm["cache_served"]
+        print(
+            f"{row['domain']:<14} {name:<6} {tokens['median']:>9,.0f} "
+            f"[{tokens['q1']:,.0f}–{tokens['q3']:,.0f}]  calls {calls['median']:g} "
+            f"[{calls['q1']:g}–{calls['q3']:g}]  cache {cached['median']:,.0f}  "
+            f"pass {arm['pass']}/{arm['n']}"
+        )
+    for name in ("fused_to_flat", "pg_to_flat"):
+        print(f"{row['domain']:<14} {name}: {row[name]}")
+    for what, found in row["differences_from_pg"].items():
+        if found:
+            print(f"{row['domain']:<14} other {what} than pg: {found}")
+
+
+async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
+    tools: ToolList = "full-state" if arguments.tools == "full-state" else "official"
+    bench = Bench(shared_upstream(), tools)
+    domains = DOMAINS if arguments.domain == "all" else (arguments.domain,)
+    rows = []
+    for domain in domains:
+        rows.append(await domain_row(bench, domain, arguments.limit))
+        say_row(rows[-1])
+    table = {}
+    if not arguments.no_ablation:
+        tasks = select(bench, domains[0], arguments.limit)
+        flat = await run_arm(bench, tasks, ARMS["flat"])
+        print(f"\n{domains[0]}: each switch alone and together, against flat")
+        for name, arm in ablations().items():
+            runs = await run_arm(bench, tasks, arm)
+            table[name] = figures(runs) | {"to_flat": ratios(runs, flat)}
+            middle = {k: table[name][k]["median"] for k in ("prompt_tokens", "calls", "not_cached")}
+            print(
+                f"  {name:<30} tokens {middle['prompt_tokens']:>8,.0f} "
+                f"({table[name]['to_flat']['tokens']:.3f})  calls {middle['calls']:g}  "
+                f"not cached {middle['not_cached']:,.0f}  pass {table[name]['pass']}"
+            )
+    return {
+        "what": "prompt tokens as sent and model calls a task, reference executor",
+        "command": "python benchmarks/token_cost.py --domain all",
+        "commit": _commit(),
+        "tokenizer": smollm2().name,
+        "tools": tools,
+        "upstream_commit": shared_upstream().checkout.commit,
+        "bounds": {"tokens": MOST_TOKENS, "calls": MOST_CALLS},
+        "met": {row["domain"]: met(row) for row in rows},
+        "paper": PAPER,
+        "domains": rows,
+        "ablation_on": domains[0],
+        "ablation": table,
+    }
+
+
+def _commit() -> str:
+    asked = subprocess.run(
+        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--domain", default="bank", choices=[*DOMAINS, "all"])
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--tools", default="official", choices=["official", "full-state"])
+    parser.add_argument("--no-ablation", action="store_true")
+    arguments = parser.parse_args()
+    written = asyncio.run(measure(arguments))
+    print(f"met: {written['met']}")
+    if arguments.domain == "all" and arguments.limit is None:
+        EVIDENCE.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
+        print(f"written to {EVIDENCE.name}")
+    if not all(written["met"].values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
