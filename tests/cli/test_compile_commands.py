@@ -140,3 +140,9 @@ def test_help_is_complete_and_cheap() -> None:
     result = run("--help")
     for name in ("compile", "check", "show", "explain", "stats"):
         assert name in result.stdout
+
+
+@pytest.mark.parametrize("name", ["compile", "check", "show", "explain", "format", "new"])
+def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> None:
+    result = run(name, "a" * 5_000)
+    assert isinstance(result.exception, UserMistake)

@@ -127,13 +127,17 @@ def handbooks(draw: st.DrawFn) -> Handbook:
             draw(st.booleans()),
             draw(st.booleans()),
         )
+        given = draw(bindings(names, names, False))
+        new = [term.name for _, term in given if isinstance(term, Name)]
+        # An input that is fixed, or has another name, is not known by its own.
+        known = tuple(dict.fromkeys([*(n for n in names if n not in dict(given)), *new]))
         procedures[f"goal_{at}"] = Procedure(
             f"goal_{at}",
             name,
-            draw(trees(signatures, names)),
+            draw(trees(signatures, known)),
             draw(_TEXT),
-            draw(bindings(names, names, False)),
-            draw(st.none() | trees(signatures, names)),
+            given,
+            draw(st.none() | trees(signatures, known)),
         )
     return Handbook("random-desk", draw(_TEXT), parameters, actions, predicates, procedures)
 

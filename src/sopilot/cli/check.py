@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -84,7 +85,7 @@ def _warnings(procedure: str, compiled: Compiled, source: str) -> list[Diagnosti
     return [
         Diagnostic(
             "unchecked-requirement",
-            f"verifier `{action}` requires `{show_leaf(leaf)}`, which is no gate "
+            f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
             "and which this procedure does not check",
             place,
             "add it to the procedure's `requires`",
@@ -108,12 +109,12 @@ def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name in paths:
         path = Path(name)
-        if not path.exists() and name in bundled_names():
+        if not os.path.exists(path) and name in bundled_names():
             found.append((name, load_desk(name).handbook_text))
         elif is_workflow_folder(name):
             # The other YAML of such a folder is its tools' own business.
             found.append((str(path / PROGRAM), read_text(path / PROGRAM)))
-        elif path.is_dir():
+        elif os.path.isdir(path):
             files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
             if not files:
                 raise UserMistake(f"{name}: no .yaml file in this folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def command(name: str, folder: Path, force: bool) -> None:
         folder / f"{name}.yaml": HANDBOOK.format(name=name),
         folder / f"{name}.scenarios.yaml": SCENARIOS.format(name=name),
     }
-    there = [path for path in texts if path.exists()]
+    there = [path for path in texts if os.path.exists(path)]
     if there and not force:
         raise UserMistake(
             [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def load_source(source: str) -> Handbook:
     if source in bundled_names():
         return load_desk(source).handbook
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):  # unlike Path.exists, false for a name that is too long
         here = [str(file) for file in sorted(path.parent.glob("*.y*ml"))[:200]]
         beside = [name for name in here if Path(name).stem == path.stem]
         known = beside or [*bundled_names(), *here]

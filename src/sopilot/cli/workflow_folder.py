@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class WorkflowFolder:
 
 
 def is_workflow_folder(source: str) -> bool:
-    return (Path(source) / PROGRAM).is_file()
+    return os.path.isfile(Path(source) / PROGRAM)
 
 
 def load_folder(source: str) -> WorkflowFolder:

@@ -26,6 +26,7 @@ from sopilot.handbook import (
     Recipe,
     Tree,
     leaves,
+    negate,
     substitute,
     substitute_binding,
 )
@@ -35,9 +36,10 @@ Chosen = Callable[[str], Recipe]
 
 
 def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple[Leaf, ...]:
-    """The gates that a requirement demands on every path, in source order."""
+    """The gates that a requirement wants open on every path, in source order."""
     if isinstance(requires, Leaf):
-        return (requires,) if predicates[requires.predicate].is_gate else ()
+        # A gate that must be shut is not opened to find that out.
+        return (requires,) if requires.wanted and predicates[requires.predicate].is_gate else ()
     if isinstance(requires, All | InOrder):
         found: dict[Leaf, None] = {}
         for child in requires.children:
@@ -95,14 +97,9 @@ class GuardClosure:
         return known
 
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
-        predicate = self._predicates[leaf.predicate]
-        if predicate.established_by is not None:
-            calls: tuple[ActionCall, ...] = (predicate.established_by,)
-        else:
-            calls = self._chosen(predicate.name)
         arguments = dict(leaf.arguments)
         found: dict[Leaf, str] = {}
-        for call in calls:
+        for call in self._calls(leaf.predicate):
             gates = self._gates_of(call.action)
             if not gates:
                 continue
@@ -142,27 +139,34 @@ class GuardClosure:
         return tuple(closed.values())
 
     def unchecked(self, tree: Tree) -> Iterable[tuple[str, Leaf]]:
-        """Requirements of the tree's verifiers that are no gates and not in the tree.
+        """Requirements of the tree's verifiers that are neither hoisted nor in the tree.
 
-        They are not hoisted: a verifier may serve one option of several, and its
-        requirement must not become everybody's. The author is told instead.
+        Only gates that must be open on every path are hoisted: a verifier may serve one
+        option of several, and its requirement must not become everybody's. The author
+        is told instead.
         """
         in_tree = dict.fromkeys(leaves(tree))
         found: dict[tuple[str, Leaf], None] = {}
         for leaf in in_tree:
-            predicate = self._predicates[leaf.predicate]
-            if predicate.is_gate:
-                continue
             arguments = dict(leaf.arguments)
-            for call in self._chosen(predicate.name):
+            for call in self._calls(leaf.predicate):
                 requires = self._actions[call.action].requires
                 if requires == NOTHING:
                     continue
                 terms = dict(substitute_binding(call.arguments, arguments))
-                for needed in leaves(substitute(requires, terms)):
-                    if needed not in in_tree and not self._predicates[needed.predicate].is_gate:
-                        found.setdefault((call.action, needed))
+                demanded = substitute(requires, terms)
+                hoisted = required_gates(demanded, self._predicates)
+                for needed in leaves(demanded):
+                    # A gate that is opened only where it is shut waits for nothing.
+                    if needed in in_tree or needed in hoisted or needed == negate(leaf):
+                        continue
+                    found.setdefault((call.action, needed))
         return found
+
+    def _calls(self, name: str) -> tuple[ActionCall, ...]:
+        """The calls that verify a predicate, or the one that opens a gate."""
+        opening = self._predicates[name].established_by
+        return self._chosen(name) if opening is None else (opening,)
 
 
 def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:

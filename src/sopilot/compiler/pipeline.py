@@ -83,7 +83,7 @@ class Explanation:
     groups: tuple[Group, ...]
     tree: Tree
     unchecked: tuple[tuple[str, Leaf], ...] = ()
-    """Verifier actions with a requirement that is no gate and that nothing here checks."""
+    """Verifier actions with a requirement that is not put in front and that nothing here checks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

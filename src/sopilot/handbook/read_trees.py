@@ -77,7 +77,14 @@ def _operator(report: Report, node: MapNode, scope: Scope, signatures: Signature
         return NOTHING
     ((key, value),) = node.pairs
     if key.text == "not":
-        return negate(_tree(report, value, scope, signatures))
+        before = report.errors
+        negated = negate(_tree(report, value, scope, signatures))
+        # What could not be read stands as nothing, and that is not the author's.
+        if report.errors == before and _is_hopeless(negated):
+            message = "`not` stands over a list with nothing in it, so it could never hold"
+            report.error("empty-operator", message, value)
+            return NOTHING
+        return negated
     if not isinstance(value, ListNode):
         message = f"`{key.text}` must be a list of requirements, found {describe(value)}"
         report.error("wrong-type", message, value)
@@ -88,3 +95,12 @@ def _operator(report: Report, node: MapNode, scope: Scope, signatures: Signature
         return NOTHING
     children = tuple(_tree(report, item, scope, signatures) for item in value.items)
     return _LISTS[key.text](children)
+
+
+def _is_hopeless(tree: Tree) -> bool:
+    """Whether an `any` or `first` somewhere in it has no option."""
+    if isinstance(tree, Leaf):
+        return False
+    if not tree.children:
+        return isinstance(tree, AnyOf | First)
+    return any(_is_hopeless(child) for child in tree.children)

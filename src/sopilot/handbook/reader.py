@@ -21,7 +21,7 @@ from sopilot.handbook.read_calls import Scope, Signatures, bind, read_call
 from sopilot.handbook.read_predicates import Declaration, declare, read_predicate
 from sopilot.handbook.read_trees import read_requirement
 from sopilot.handbook.report import Report
-from sopilot.handbook.tree import NOTHING, Binding, Name, Scalar
+from sopilot.handbook.tree import NOTHING, Binding, Name, Scalar, Term, substitute
 from sopilot.handbook.yaml_nodes import parse_nodes, spot_of
 
 
@@ -152,11 +152,15 @@ def _procedure(
             fields.unknown(report, entry.key, "action", name, signatures.actions, help)
     # Without a goal action no name is known to be wrong, so none is reported.
     names = frozenset(signatures.actions[goal[0]]) if goal else frozenset()
+    given: dict[str, Term] = {}
     if goal:
-        names |= {term.name for _, term in goal[1] if isinstance(term, Name)}
+        new = {term.name for _, term in goal[1] if isinstance(term, Name)}
+        names |= new
+        # An input that is fixed, or called by another name, is that wherever it is named.
+        given = {one: term for one, term in goal[1] if one not in new}
     scope = Scope(what, names, constants, open=goal is None)
     trees = {
-        key: read_requirement(report, found[key].value, scope, signatures)
+        key: substitute(read_requirement(report, found[key].value, scope, signatures), given)
         for key in ("requires", "worded")
         if key in found
     }

@@ -22,18 +22,18 @@ class Report:
     def __init__(self, source: str) -> None:
         self.source = source
         self._found: dict[Diagnostic, None] = {}
-        self._errors = 0
+        self.errors = 0
         self._left_out = 0
 
     @property
     def failed(self) -> bool:
-        return self._errors > 0
+        return self.errors > 0
 
     def error(
         self, code: str, message: str, at: Positioned, help: str = "", *, offset: int = 0
     ) -> None:
         """``offset`` moves the place right, to a character inside the node's text."""
-        self._errors += 1
+        self.errors += 1
         self._add(code, message, at, help, offset, Severity.ERROR)
 
     def warning(self, code: str, message: str, at: Positioned, help: str = "") -> None:
