@@ -21,13 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from sopbench_runs import Bench, MeteredRun
-from vocabulary import smollm2
-
 from sopilot.agent import ARMS, Arm, FusedSwitches, Offer, fused_arm
 from sopilot.agent.arms.fused import ALL_OFF, ALL_ON
 from sopilot.bench import shared_upstream
 from sopilot.bench.reference import DOMAINS, TaskReference, task_references
 from sopilot.bench.upstream import ToolList
+from vocabulary import smollm2
 
 EVIDENCE = Path(__file__).parent.parent / "evidence" / "token-cost.json"
 MOST_TOKENS, MOST_CALLS = 1.0, 1.15

@@ -179,7 +179,7 @@ class Run:
         left = self._spending.seconds_left()
         request = ModelRequest(
             messages,
-            offered(view, self._toolbox.schemas, self._arm.offer),
+            offered(view, self._toolbox.schemas, self._arm.offer, slot),
             temperature=self._budgets.temperature,
             timeout_seconds=self._budgets.request_seconds,
         )

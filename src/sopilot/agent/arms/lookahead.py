@@ -8,7 +8,7 @@ configuration at hand, and goes no further than the next call of a tool.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sopilot.agent.arms.machine_state import gathered, next_move, shown_value
@@ -22,8 +22,9 @@ from sopilot.vm import Return as ReturnOperation
 AFTER: Final = "After "
 JUDGE: Final = "judge "
 EITHER: Final = "true or false"
-DEEPEST: Final = 3
+DEEPEST: Final = 6
 """Verdicts in a row that are told in advance."""
+MOST_LINES: Final = 12
 
 _TRUTHS = ((True, "true"), (False, "false"))
 _AT = 0.0
@@ -36,7 +37,7 @@ def verdict_lookahead(view: View) -> list[str]:
     here = view.here
     if here is None or not (_is_verdict(here) or _has_tried(here)):
         return []
-    return list(_after(view, view.configuration, (), DEEPEST))
+    return list(_lines(_ways(view, view.configuration, [MOST_LINES], DEEPEST)))
 
 
 def start_lookahead(view: View) -> list[str]:
@@ -55,27 +56,43 @@ def start_lookahead(view: View) -> list[str]:
     return lines
 
 
-def _after(
-    view: View, configuration: Configuration, path: tuple[str, ...], left: int
-) -> Iterator[str]:
-    found: list[tuple[str, list[str]]] = []
+@dataclass(slots=True)
+class _Way:
+    """Where one verdict leads: the next move, and the ways on if that is a verdict again."""
+
+    word: str
+    move: str
+    ways: list[_Way] = field(default_factory=list)
+
+
+def _ways(view: View, configuration: Configuration, left: list[int], depth: int) -> list[_Way]:
+    """``left`` counts down the lines that may still be told."""
+    found: list[_Way] = []
+    deeper: list[tuple[_Way, Configuration]] = []
     for holds, word in _TRUTHS:
         led = _led(view, configuration, ReturnOperation(holds))
         here = view.machine.position(led) if led is not None else None
         if led is None or here is None:
             continue
-        if not _is_verdict(here):
-            found.append((word, [next_move(here, known_values(here))]))
-        elif left > 1:
-            below = list(_after(view, led, (*path, word), left - 1))
-            found.append((word, [_judged(view, here), *below]))
+        left[0] -= 1
+        if _is_verdict(here):
+            found.append(_Way(word, _judged(view, here)))
+            deeper.append((found[-1], led))
         else:
-            found.append((word, [_judged(view, here)]))
-    if len(found) == 2 and found[0][1] == found[1][1] and len(found[0][1]) == 1:
-        found = [(EITHER, found[0][1])]
-    for word, (first, *below) in found:
-        yield f"{AFTER}{', '.join((*path, word))}: {first}"
-        yield from below
+            found.append(_Way(word, next_move(here, known_values(here))))
+    for way, led in deeper:
+        if depth > 1 and left[0] >= 2:
+            way.ways = _ways(view, led, left, depth - 1)
+    if len(found) == 2 and (found[0].move, found[0].ways) == (found[1].move, found[1].ways):
+        found = [_Way(EITHER, found[0].move, found[0].ways)]
+    return found
+
+
+def _lines(ways: list[_Way], path: tuple[str, ...] = ()) -> Iterator[str]:
+    for way in ways:
+        here = (*path, way.word)
+        yield f"{AFTER}{', '.join(here)}: {way.move}"
+        yield from _lines(way.ways, here)
 
 
 def _judged(view: View, here: Position) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from sopilot.agent.arms.view import View
-from sopilot.program.model import Act, Check, Do, Function, Program
+from sopilot.program.model import Act, Do, Function
 from sopilot.session.protocols import ToolSchema
 from sopilot.vm import TOOL_NAME
+
+_WORD = re.compile(r"\w+")
 
 
 class Offer(StrEnum):
@@ -20,31 +23,24 @@ class Offer(StrEnum):
     FRAME = "frame"
 
 
-def offered(view: View, schemas: Sequence[ToolSchema], offer: Offer) -> Sequence[ToolSchema]:
-    """Without a process everything is offered: nobody knows yet what will be asked."""
+def offered(
+    view: View, schemas: Sequence[ToolSchema], offer: Offer, slot: str
+) -> Sequence[ToolSchema]:
+    """Without a process everything is offered: nobody knows yet what will be asked. A frame
+    can use the tools that its slot names."""
     here = view.here
     if here is None or offer is Offer.ALL:
         return schemas
-    program = here.source
-    if offer is Offer.PROCESS:
-        functions = list(program.functions.values())
+    if offer is Offer.FRAME:
+        names = set(_WORD.findall(slot))
     else:
-        # The callers too: a verdict and the next call come in one message.
-        functions = [program.functions[frame.function] for frame in here.process.frames]
-        functions += [
-            program.functions[name] for function in tuple(functions) for name in _called(function)
-        ]
-    names = {TOOL_NAME, *(name for function in functions for name in _tools(function, program))}
+        functions = here.source.functions.values()
+        names = {name for function in functions for name in _tools(function)}
+    names.add(TOOL_NAME)
     return [schema for schema in schemas if schema.name in names]
 
 
-def _called(function: Function) -> Iterator[str]:
-    for step in function.steps:
-        if isinstance(step, Check):
-            yield step.function
-
-
-def _tools(function: Function, program: Program) -> Iterator[str]:
+def _tools(function: Function) -> Iterator[str]:
     for step in (*function.steps, *(act for recipe in function.fallbacks for act in recipe)):
         if isinstance(step, Act):
             yield step.action

@@ -83,11 +83,13 @@ class MachineExecutor:
         known = {name: self._facts.values.get(name) for name in names}
         first = self._move.ahead.get(f"start {goal}")
         following: list[ToolCall] = []
-        if first is not None and first.kind in ("tool", "goal"):
+        if first is not None:
             resolved = call_arguments(first.arguments, {}, self._facts, users_own=True)
-            if not any(map(self._facts.asked.get, resolved.missing)) and resolved.missing:
-                return self._replies.ask(resolved.missing)
-            if not resolved.missing and first.name in self._tools:
+            unknown = [name for name in names if known[name] is None]
+            wanted = list(dict.fromkeys([*unknown, *resolved.missing]))
+            if wanted and not any(self._facts.asked[name] for name in wanted):
+                return self._replies.ask(wanted)
+            if not wanted and first.kind in ("tool", "goal") and first.name in self._tools:
                 following = [self._replies.call(first.name, resolved.values)]
         started = self._replies.step_call("start", goal=goal, arguments=_given(known))
         return ModelReply("", (started, *following))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -85,8 +86,8 @@ def _ahead(slot: str) -> dict[str, Ahead]:
         if line.startswith(AFTER):
             path, _, move = line.removeprefix(AFTER).partition(": ")
             after = _read_ahead(move)
-            for one in path.split(", ")[-1].split(" or "):
-                found[", ".join((*path.split(", ")[:-1], one))] = after
+            for way in itertools.product(*(one.split(" or ") for one in path.split(", "))):
+                found[", ".join(way)] = after
     return found
 
 
