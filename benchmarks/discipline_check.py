@@ -17,7 +17,7 @@ from sopilot.bundled import bundled_names, load_desk
 from sopilot.compiler import compile_handbook
 from sopilot.gate.case import Case
 from sopilot.gate.desk_cases import desk_cases
-from sopilot.gate.population import SIMULATED_ARMS, SUBJECTS, simulated_check, true_rates
+from sopilot.gate.population import SIMULATED_ARMS, SUBJECTS, Laboratory
 from sopilot.gate.rehearsal import rehearse
 from sopilot.gate.rule import FLAT, PAGED, RULE_VERSION
 
@@ -45,14 +45,13 @@ async def campaign(checks: int, count: int, seeds: int, only: list[str] | None) 
     cases = bundled_cases()
     rehearsal = await rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore)
     assert not rehearsal.unreachable, rehearsal.unreachable
+    laboratory = Laboratory(cases, rehearsal, MemoryStore)
     rows = []
     for subject in SUBJECTS:
         if only is not None and subject.name not in only:
             continue
         begun = time.process_time()
-        real = await true_rates(
-            subject, cases, rehearsal, seeds=range(10_000, 10_000 + seeds), store_for=MemoryStore
-        )
+        real = await laboratory.truth(subject, range(10_000, 10_000 + seeds))
         rates = {
             arm: sum(one.passed is True for one in held) / len(held) for arm, held in real.items()
         }
@@ -75,13 +74,11 @@ async def campaign(checks: int, count: int, seeds: int, only: list[str] | None) 
             "requests": 0,
         }
         for seed in range(checks):
-            verdict, spending = await simulated_check(
-                subject, cases, rehearsal, seed=seed, count=count, store_for=MemoryStore
-            )
+            verdict, used = await laboratory.check(subject, seed=seed, count=count)
             row["paged"] += verdict.page
             chosen = str(verdict.representation)
             row["representations"][chosen] = row["representations"].get(chosen, 0) + 1
-            row["requests"] += spending.calls
+            row["requests"] += used
         row["requests"] //= max(1, checks)
         row["cpu_seconds"] = round(time.process_time() - begun, 1)
         rows.append(row)

@@ -11,6 +11,7 @@ import yaml
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.agent import ARMS, DEEP_BUDGETS
+from sopilot.cli.checked_arm import DEFAULT, checked_arm
 from sopilot.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
 from sopilot.cli.output import json_option, say
 from sopilot.cli.performing import perform, show
@@ -32,7 +33,9 @@ from sopilot.diagnostics import UserMistake
 @click.option("--task", help="A task of a desk or folder; `all` runs every task of a folder.")
 @click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option("--arm", default="pg", show_default=True, metavar="ARM")
+@click.option(
+    "--arm", metavar="ARM", help="Default: what the last `sopilot gate` of the model says, else pg."
+)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--request", help="What the user says first, instead of the task's request.")
 @click.option("--knows", multiple=True, metavar="NAME=VALUE", help="What the user can tell.")
@@ -49,7 +52,7 @@ def command(
     task: str | None,
     out: str | None,
     model: str,
-    arm: str,
+    arm: str | None,
     language: str,
     request: str | None,
     knows: tuple[str, ...],
@@ -61,6 +64,11 @@ def command(
     store_spec: str | None,
     as_json: bool,
 ) -> None:
+    if arm is None:
+        # A workflow folder's program is written by hand: there is no other representation of it.
+        arm, why = (DEFAULT, "") if Path(source).is_dir() else checked_arm(model)
+        if why:
+            click.echo(why, err=True)
     description = Description(
         source=source,
         goal=goal,

@@ -22,7 +22,7 @@ def needed_tasks(found: Contrast) -> str:
     """Cases that the effect seen so far would need."""
     total, net = found.discordance.total, found.discordance.net
     if net <= 0:
-        return "no number of cases shows a benefit that leans the other way or nowhere"
+        return "so far nothing leans that way, so no number of cases can be named"
     share = total / found.pairs
     needed = tasks_needed(
         discordance=share, effect=net / found.pairs, alpha=2 * rule.LEVEL, power=rule.POWER

@@ -23,6 +23,8 @@ from sopilot.gate.spending import Spending, likely_money, worst_calls
 from sopilot.program import Program
 from sopilot.session.protocols import Model
 
+PROBE_SHARE = 0.2
+
 ModelFor = Callable[[Case, str], Model]
 """The model that runs this case under this arm; one and the same, but for executors that
 need a handbook to judge by."""
@@ -90,6 +92,14 @@ class Check:
     # --- the probe --------------------------------------------------------------------
 
     async def _probe(self) -> None:
+        """At most a fifth of the time: on a slow machine the runs matter more."""
+        try:
+            async with asyncio.timeout(self.spending.allowance.minutes * 60 * PROBE_SHARE):
+                await self._ask()
+        except TimeoutError:
+            self._tell("the probe's share of the time is used up")
+
+    async def _ask(self) -> None:
         graded = self.journal.graded()
         for number, (cursor, program) in enumerate(self.questions):
             if number in graded:

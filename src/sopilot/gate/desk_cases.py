@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from sopilot.agent import Briefing, RoleApprovers, ScriptedUser, SessionResult
-from sopilot.bundled import Desk, Outcome, Task
+from sopilot.bundled import Desk, Outcome, State, Task
 from sopilot.bundled.judge import desk_judge
+from sopilot.bundled.simulator import Handler
 from sopilot.gate.case import Case, World
 from sopilot.program import Program
+from sopilot.session.protocols import JSON, ToolResult
 from sopilot.stats import Kind
 from sopilot.vm import Event
 
@@ -18,6 +21,7 @@ def desk_cases(
 ) -> list[Case]:
     """``programs`` are the desk's, by goal. Without ``whole_handbook`` a case shows the
     programs of its own goals alone."""
+    desk = replace(desk, handlers={name: _sturdy(one) for name, one in desk.handlers.items()})
     whole = Briefing(desk.handbook, programs)
     narrow: dict[tuple[str, ...], Briefing] = {}
     reader = desk_judge(desk)
@@ -42,6 +46,19 @@ def desk_cases(
             )
         )
     return cases
+
+
+def _sturdy(handler: Handler) -> Handler:
+    """Models call tools in states that no procedure leads to: a record that is not there is
+    refused, as a real system would, and does not end the check."""
+
+    def carry_out(state: State, **arguments: JSON) -> ToolResult:
+        try:
+            return handler(state, **arguments)
+        except KeyError as missing:
+            return ToolResult(False, {"error": f"there is no record of {missing}"})
+
+    return carry_out
 
 
 def _open(desk: Desk, task: Task) -> World:

@@ -17,7 +17,9 @@ def planned(cases: Sequence[Case], count: int = CASES) -> list[Case]:
     for case in cases:
         goal = (case.domain, case.goal)
         if goal not in queues:
-            queues[goal] = _alternating([one for one in cases if (one.domain, one.goal) == goal])
+            own = [one for one in cases if (one.domain, one.goal) == goal]
+            # Every other goal begins with a refusal, so that a round has both kinds.
+            queues[goal] = _alternating(own, refusal_first=len(queues) % 2 == 1)
     # Domains take turns too.
     order = sorted(queues, key=lambda goal: _place(goal, list(queues)))
     chosen: list[Case] = []
@@ -36,9 +38,10 @@ def _place(goal: tuple[str, str], goals: Sequence[tuple[str, str]]) -> tuple[int
     return own.index(goal), goals.index(goal)
 
 
-def _alternating(cases: Sequence[Case]) -> Iterator[Case]:
-    execute = [case for case in cases if case.kind is Kind.EXECUTE]
-    refuse = [case for case in cases if case.kind is Kind.REFUSE]
-    for index in range(max(len(execute), len(refuse))):
-        yield from execute[index : index + 1]
-        yield from refuse[index : index + 1]
+def _alternating(cases: Sequence[Case], *, refusal_first: bool) -> Iterator[Case]:
+    kinds = [[case for case in cases if case.kind is kind] for kind in Kind]
+    if refusal_first:
+        kinds.reverse()
+    for index in range(max(map(len, kinds))):
+        for held in kinds:
+            yield from held[index : index + 1]

@@ -10,15 +10,13 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.agent import ARMS, Misbehaviour, Reference
+from sopilot.agent import ARMS, SWITCHES, Misbehaviour, Reference
 from sopilot.gate.case import Case
-from sopilot.gate.checking import Check, MemoryJournal
 from sopilot.gate.plan import planned
 from sopilot.gate.record import RunRecord
 from sopilot.gate.rehearsal import Rehearsal
 from sopilot.gate.rule import FLAT, OFFICIAL, PAGED, PROSE
 from sopilot.gate.running import ProgramSets, StoreFor, run_budgets, run_case
-from sopilot.gate.spending import Allowance, Spending
 from sopilot.gate.verdict import Verdict, decide
 from sopilot.session.protocols import Message, Model, ModelReply, ModelRequest
 
@@ -37,8 +35,21 @@ class Subject:
     anywhere: Misbehaviour = field(default_factory=Misbehaviour)
     by_arm: Mapping[str, Misbehaviour] = field(default_factory=dict)
 
+    def behaves(self, arm: str) -> bool:
+        """Nothing can go wrong under this arm, whatever the seed: the run is the reference
+        executor's, and need not be made again."""
+        misbehaviour = self.by_arm.get(arm, self.anywhere)
+        if not any(getattr(misbehaviour, switch) for switch in SWITCHES):
+            return True
+        paged = arm == PAGED
+        return (misbehaviour.only_when_paged and not paged) or (
+            misbehaviour.only_when_long >= LONG and paged
+        )
+
     def model(self, case: Case, arm: str, seed: int) -> Model:
-        misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=seed)
+        # Every arm has its own luck: texts that mean the same are read anew.
+        own = len(SIMULATED_ARMS) * seed + SIMULATED_ARMS.index(arm)
+        misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
         reference = Reference(case.reader, misbehaviour, name=self.name)
         if arm in (OFFICIAL, PROSE):
             return Translating(reference, case, arm)
@@ -122,52 +133,48 @@ SUBJECTS: Sequence[Subject] = (
 )
 
 
-async def simulated_check(
-    subject: Subject,
-    cases: Sequence[Case],
-    rehearsal: Rehearsal,
-    *,
-    seed: int,
-    count: int,
-    store_for: StoreFor,
-) -> tuple[Verdict, Spending]:
-    """One whole check of the subject on ``count`` cases drawn by the seed."""
-    drawn = list(cases)
-    random.Random(seed).shuffle(drawn)
-    plan = planned(drawn, count)
-    journal = MemoryJournal()
-    spending = Spending(Allowance(calls=1_000_000, minutes=600.0))
-    check = Check(
-        cases=plan,
-        arms=SIMULATED_ARMS,
-        model_for=lambda case, arm: subject.model(case, arm, seed),
-        rehearsal=rehearsal,
-        spending=spending,
-        journal=journal,
-        store_for=store_for,
-    )
-    await check.run()
-    return decide(subject.name, journal.runs(), planned=len(plan)), spending
+class Laboratory:
+    """Runs subjects on cases. Runs that no seed can change are made once."""
 
+    def __init__(self, cases: Sequence[Case], rehearsal: Rehearsal, store_for: StoreFor) -> None:
+        self._cases = cases
+        self._rehearsal = rehearsal
+        self._store_for = store_for
+        self._programs = ProgramSets()
+        self._behaved: dict[tuple[str, str], RunRecord] = {}
 
-async def true_rates(
-    subject: Subject,
-    cases: Sequence[Case],
-    rehearsal: Rehearsal,
-    *,
-    seeds: Sequence[int],
-    store_for: StoreFor,
-) -> dict[str, list[RunRecord]]:
-    """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""
-    programs = ProgramSets()
-    found: dict[str, list[RunRecord]] = {FLAT: [], PAGED: []}
-    for arm, held in found.items():
-        for seed in seeds:
-            for case in cases:
-                record, _, _ = await run_case(
-                    case, arm, subject.model(case, arm, seed), store=store_for(),
-                    budgets=run_budgets(rehearsal.turns[case.key]),
-                    programs=programs.of(case.briefing, ARMS[arm]),
-                )  # fmt: skip
-                held.append(record)
-    return found
+    async def run(self, subject: Subject, case: Case, arm: str, seed: int) -> RunRecord:
+        key = (case.key, arm)
+        if subject.behaves(arm) and key in self._behaved:
+            return self._behaved[key]
+        record, _, _ = await run_case(
+            case,
+            arm,
+            subject.model(case, arm, seed),
+            store=self._store_for(),
+            budgets=run_budgets(self._rehearsal.turns[case.key]),
+            programs=self._programs.of(case.briefing, ARMS[arm]),
+        )
+        if subject.behaves(arm):
+            self._behaved[key] = record
+        return record
+
+    async def check(self, subject: Subject, *, seed: int, count: int) -> tuple[Verdict, int]:
+        """One whole check on ``count`` cases drawn by the seed, and the requests it used."""
+        drawn = list(self._cases)
+        random.Random(seed).shuffle(drawn)
+        plan = planned(drawn, count)
+        records = [
+            await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS
+        ]
+        used = sum(one.requests for one in records)
+        return decide(subject.name, records, planned=len(plan)), used
+
+    async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RunRecord]]:
+        """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""
+        return {
+            arm: [
+                await self.run(subject, case, arm, seed) for seed in seeds for case in self._cases
+            ]
+            for arm in (FLAT, PAGED)
+        }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -74,7 +75,10 @@ def answer_text(reply: ModelReply) -> str:
 
 
 def spread(cursors: Sequence[Cursor], count: int = QUESTIONS) -> list[Cursor]:
-    """Depths in turn, and within a depth places that differ, evenly over the sessions."""
+    """As many of every depth as there are, places that differ, evenly over the sessions.
+
+    Depths take turns, so that questions left unasked are missed at every depth alike.
+    """
     depths: dict[int, list[Cursor]] = {}
     places: set[tuple[str, str, tuple[str, ...]]] = set()
     for cursor in cursors:
@@ -91,4 +95,9 @@ def spread(cursors: Sequence[Cursor], count: int = QUESTIONS) -> list[Cursor]:
     left = [cursor for held in depths.values() for cursor in held if cursor not in chosen]
     missing = min(count - len(chosen), len(left))
     chosen += [left[index * len(left) // missing] for index in range(missing)] if missing else []
-    return chosen
+    seen: Counter[int] = Counter()
+    turns = {}
+    for cursor in chosen:
+        turns[id(cursor)] = (seen[cursor.depth], cursor.depth)
+        seen[cursor.depth] += 1
+    return sorted(chosen, key=lambda cursor: turns[id(cursor)])
