@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: install demo test lint types imports unit evidence benchmarks clean
+.PHONY: install install-lens demo test lint types imports unit evidence benchmarks clean
 
 install: $(STAMP) ## everything this project needs, into .venv
 
@@ -10,6 +10,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,sign,stats,mcp,frameworks,otel]'
 	touch $(STAMP)
+
+install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lens`
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lens]'
 
 demo: install ## compile a bundled handbook, run it, audit it
 	$(BIN)/sopilot demo
