@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "bench": ("sopilot.cli.bench", "SOPBench, scored by its own oracle; sweeps and reports."),
     "stats": ("sopilot.cli.stats", "Exact paired tests, clustered permutation, intervals."),
     "gate": ("sopilot.cli.gate", "Know your model before you page: the discipline check."),
+    "lens": ("sopilot.cli.lens", "Where an open-weight model looks in a recorded session."),
     "play": ("sopilot.cli.play", "Let any agent play a task, move by move."),
     "mcp": ("sopilot.cli.mcp", "Serve a handbook over MCP; stand in front of MCP servers."),
 }
