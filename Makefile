@@ -1,18 +1,23 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
+EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel
 
-.PHONY: install install-lens demo test lint types imports unit evidence benchmarks clean
+.PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks clean
 
 install: $(STAMP) ## everything this project needs, into .venv
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,postgres,sign,stats,mcp,frameworks,otel]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
 	touch $(STAMP)
 
 install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lens`
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[lens]'
+
+install-ray: install ## Ray (about 200 MB), for `sopilot bench run --on ray`
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray]'
 
 demo: install ## compile a bundled handbook, run it, audit it
 	$(BIN)/sopilot demo
