@@ -86,6 +86,8 @@ def tiny() -> Callable[..., OpenWeights]:
     torch = pytest.importorskip("torch", reason="needs the extra `lens`")
     pytest.importorskip("transformers", reason="needs the extra `lens`")
 
+    torch.set_num_threads(1)
+
     def make(*, blind: bool = False, room: int = 16_384) -> OpenWeights:
         model = tiny_model(torch, room)
         if blind:

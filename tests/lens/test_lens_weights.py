@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -102,9 +103,30 @@ def test_a_request_that_is_too_long_loses_its_oldest_dialog(tiny: Tiny) -> None:
     assert tiny(room=40).prompt(CONTEXT, MOVE) is None
 
 
+def test_what_was_read_before_does_not_show(tiny: Tiny) -> None:
+    fresh, used = tiny(), tiny()
+    shorter = CONTEXT.without(Region.FRAME)
+    _, other = reading(used, shorter)
+    _, again = reading(used)
+    assert again == reading(fresh)[1]
+    assert other == reading(used, shorter)[1]
+    assert other != again
+
+
+def cut(context: Context) -> Context:
+    """A byte is a token here: a few of each piece will do."""
+    return Context(
+        tuple(
+            Turn(t.role, tuple(Piece(p.region, p.text[:80]) for p in t.pieces))
+            for t in context.turns
+        )
+    )
+
+
 def test_a_recorded_session_under_the_lens(recorded: Recorded, tiny: Tiny) -> None:
     moments, _ = recorded("full-cursor")
-    found = study(tiny(), moments[2])
+    third = moments[2]
+    found = study(tiny(), replace(third, own=cut(third.own), clean=cut(third.clean)))
     assert found is not None
     assert found.nothing == 0.0
     assert set(found.removed) == {Region.DIALOG, Region.FRAME, Region.PROGRAM}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import sys
 import time
@@ -149,6 +150,8 @@ def _chosen(
 
 
 def _weights(model: str) -> OpenWeights:
+    # The bar over a GGUF file heeds the environment alone, and only before it is imported.
+    os.environ.setdefault("TQDM_DISABLE", "1")
     if model == "local":
         from sopilot.adapters.model_local_file import local_model_file
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,6 +50,8 @@ class OpenWeights:
         self._tokenizer = tokenizer
         self.name = name
         self.room = int(getattr(model.config, "max_position_embeddings", 8_192))
+        self._cache: Any = None
+        self._read: tuple[int, ...] = ()
 
     def prompt(self, context: Context, move: str) -> Prompt | None:
         """The context as tokens. What does not fit beside the move loses its oldest dialog;
@@ -93,14 +96,13 @@ class OpenWeights:
         """How probable the move is behind the prompt; with ``look``, where the rows that
         predict it look."""
         import torch
-        from transformers import DynamicCache
 
         wanted = self._ids(move)
         before, last = prompt.ids[:-1], prompt.ids[-1]
-        cache = DynamicCache(config=self._model.config)
         seen = _Sums(prompt.regions)
         with torch.inference_mode():
-            for start in range(0, len(before), SLICE):
+            cache, known = self._cached(before)
+            for start in range(known, len(before), SLICE):
                 self._model(
                     input_ids=torch.tensor([before[start : start + SLICE]]),
                     past_key_values=cache,
@@ -118,8 +120,23 @@ class OpenWeights:
                 for hook in hooks:
                     hook.remove()
             chosen = rows.float().log_softmax(-1).gather(-1, torch.tensor(wanted)[:, None])
+        self._cache, self._read = cache, before
         attention = attention_of(prompt.regions, seen.masses()) if look else None
         return Reading(float(chosen.double().sum()), len(wanted), attention)
+
+    def _cached(self, before: tuple[int, ...]) -> tuple[Any, int]:
+        """The last reading's cache as far as this one begins alike: requests of a session
+        share their first message. In whole slices, so that the figures stay the same."""
+        from transformers import DynamicCache
+
+        pairs = zip(self._read, before, strict=False)
+        shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        known = shared // SLICE * SLICE
+        cache, self._cache = self._cache, None
+        if not known or any(getattr(layer, "is_sliding", False) for layer in cache.layers):
+            return DynamicCache(config=self._model.config), 0
+        cache.crop(known - cache.get_seq_length())  # negative: so many tokens go
+        return cache, known
 
 
 class _Sums:
