@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ from sopilot.serve.content import SESSION_META
 from sopilot.serve.http import PATH, HttpSettings, http_app
 from sopilot.serve.hub import Hub
 from sopilot.serve.mcp_server import ProcedureServer
+from sopilot.serve.world import World
 from sopilot.vm import TOOL_NAME
 
 ANNA, BEN = "a" * 32, "b" * 32
@@ -218,6 +220,37 @@ def test_connections_of_one_owner_have_sessions_of_their_own() -> None:
             assert texts(first)[-1].startswith("process transfer(")
             assert texts(second)[-1].startswith("process issue_card(")
             assert (first.meta or {})[SESSION_META] != (second.meta or {})[SESSION_META]
+
+    asyncio.run(run())
+
+
+def test_a_closed_connection_leaves_nothing_open() -> None:
+    async def run() -> None:
+        closed: list[str] = []
+        service = desk_service("bank-desk", arm_named("pg"))
+
+        async def open_world() -> World:
+            world = await service.open_world()
+
+            async def close() -> None:
+                closed.append("world")
+
+            return replace(world, close=close)
+
+        store = MemoryStore()
+        hub = Hub(store, replace(service, open_world=open_world))
+        server = ProcedureServer(hub)
+        app: Any = http_app(server, WITH_TOKENS)
+        async with server.server.session_manager.run():
+            transport = httpx2.ASGITransport(app)
+            async with client_of(transport, ANNA) as anna:
+                await started(anna, "transfer")
+                assert len(hub.seats) == 1
+            assert len(hub.seats) == 0
+            assert closed == ["world"]
+        (record,) = await store.sessions()
+        assert record.owner == "", "the lease was given back"
+        await server.close()
 
     asyncio.run(run())
 

@@ -18,7 +18,7 @@ Context = ServerRequestContext[Any, Any]
 LOCAL = "local"
 """The owner behind standard streams, and behind loopback without a token."""
 SESSION_HEADER = "sopilot-session"
-_CONNECTION_HEADER = "mcp-session-id"
+CONNECTION_HEADER = "mcp-session-id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def asker(ctx: Context, default_session: str | None = None) -> Asker:
     user = request.scope.get("user")
     owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
     session_id = session_id or request.headers.get(SESSION_HEADER)
-    key = request.headers.get(_CONNECTION_HEADER, "")
+    key = request.headers.get(CONNECTION_HEADER, "")
     if not key and session_id is None:
         raise MCPError(
             INVALID_REQUEST,

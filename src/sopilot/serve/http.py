@@ -17,9 +17,10 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.serve.clients import CONNECTION_HEADER, LOCAL
 from sopilot.serve.mcp_server import ProcedureServer
 
 SHORTEST_TOKEN = 16
@@ -143,6 +144,29 @@ class Gatekeeper:
         return found
 
 
+class Farewell:
+    """Behind the gate: a client that closes its connection leaves nothing open."""
+
+    def __init__(self, app: ASGIApp, procedures: ProcedureServer) -> None:
+        self._app = app
+        self._procedures = procedures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        statuses: list[int] = []
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        await self._app(scope, receive, noted)
+        if scope["type"] == "http" and scope["method"] == "DELETE" and statuses == [200]:
+            user = scope.get("user")
+            owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
+            key = Headers(scope=scope).get(CONNECTION_HEADER, "")
+            await self._procedures.left(owner, key)
+
+
 def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
     settings.check()
     app = procedures.server.streamable_http_app(
@@ -151,7 +175,7 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
         # The gatekeeper is stricter and stands in front.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gatekeeper(app, settings)
+    return Gatekeeper(Farewell(app, procedures), settings)
 
 
 async def serve_http(procedures: ProcedureServer, settings: HttpSettings) -> None:

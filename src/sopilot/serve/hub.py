@@ -191,6 +191,14 @@ class Hub:
         self._opening.pop((owner, session_id or key), None)
         return seat
 
+    async def leave(self, owner: str, key: str) -> None:
+        """The conversation is over: let go of what it held. Its session stays in the store."""
+        session_id = self._by_key.pop((owner, key), "")
+        seat = self._seats.get(session_id)
+        if seat is not None and seat.idle:
+            del self._seats[session_id]
+            await seat.close()
+
     async def close(self) -> None:
         seats, self._seats = self._seats, {}
         for seat in seats.values():

@@ -287,6 +287,10 @@ class ProcedureServer:
                 await seat.peer.send_tool_list_changed()
         await self._bus.publish(ToolsListChangedEvent())
 
+    async def left(self, owner: str, key: str) -> None:
+        """A client has closed its connection."""
+        await self._hub.leave(owner, key)
+
     async def close(self) -> None:
         """What is under way is brought to its end first, within reason."""
         if self._running:
