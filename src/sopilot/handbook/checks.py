@@ -105,7 +105,8 @@ def _check_circles(report: Report, handbook: Handbook, places: Mapping[str, Posi
         steps = [f"`{action}`, which requires `{needed}`" for action, needed in circle]
         verb = "established" if handbook.predicates[start].is_gate else "verified"
         message = f"`{start}` can never be {verb}: it needs " + ", which needs ".join(steps)
-        report.error("circular-guard", message, places[start])
+        help = "drop one of these `requires`, or give a recipe that does not need it"
+        report.error("circular-guard", message, places[start], help)
 
 
 def _circle(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:

@@ -80,6 +80,8 @@ def read_predicate(
     if is_map and "says" not in found:
         fields.missing(report, key, "says", what)
     wording = {one: _wording(report, found, one, known) for one in ("says", "says_not", "remedy")}
+    if "says" in found and _is_blank(says := found["says"].value):
+        fields.missing(report, says, "says", what)
     if is_map:
         _one_way(report, key, found, what)
     tool_free = False
@@ -107,6 +109,11 @@ def read_predicate(
         verdict,
         wording["remedy"],
     )
+
+
+def _is_blank(node: Node) -> bool:
+    """Text without a word in it; anything but text is reported as such."""
+    return isinstance(node, ScalarNode) and isinstance(node.value, str) and not node.text.strip()
 
 
 def _one_way(report: Report, key: ScalarNode, found: Fields, what: str) -> None:
