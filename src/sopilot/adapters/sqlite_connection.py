@@ -184,15 +184,17 @@ class WriteTransaction:
     ) -> None:
         connection = self._connection
         try:
-            with translated(self._file.path):
-                try:
-                    if kind is None:
-                        connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
+            if kind is None:
+                connection.execute("COMMIT")
+        except sqlite3.Error as refused:
+            raise unavailable(self._file.path, refused) from refused
         finally:
-            self._file.end_turn()
+            try:
+                if connection.in_transaction:
+                    with translated(self._file.path):
+                        connection.execute("ROLLBACK")
+            finally:
+                self._file.end_turn()
         if isinstance(problem, sqlite3.Error):
             raise unavailable(self._file.path, problem) from problem
 

@@ -80,6 +80,8 @@ class CallLedger:
 
     def forecast(self, events: Sequence[Event]) -> CallLedger:
         """What is held and unknown after these events, which are not written yet."""
+        if not (self.held or self.unknown or any(one.kind == "note" for one in events)):
+            return self  # only a note can hold a call or make its outcome unknown
         ahead = CallLedger(unknown=dict(self.unknown), held=dict(self.held))
         for event in events:
             ahead.fold(event)

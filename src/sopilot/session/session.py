@@ -38,9 +38,8 @@ from sopilot.vm import (
     Outcome,
     SealedEvent,
     UserSaid,
-    encode_line,
     redact,
-    seal,
+    seal_line,
 )
 
 RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED})
@@ -251,16 +250,26 @@ class Session:
 
     # --- writing, for this room ---------------------------------------------------
 
-    @asynccontextmanager
-    async def writing(self) -> AsyncIterator[None]:
+    def writing(self) -> Writing:
         """One writer at a time, on top of what the store really holds."""
-        async with self._lock:
+        return Writing(self)
+
+    async def begin_writing(self) -> None:
+        await self._lock.acquire()
+        ready = False
+        try:
             self._held_lease()
             if self._stale:
                 self._take(await load(self._store, self.id, known=self.programs))
             if self.unrecorded:
                 await calling.record_late(self)
-            yield
+            ready = True
+        finally:
+            if not ready:
+                self._lock.release()
+
+    def end_writing(self) -> None:
+        self._lock.release()
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Inside ``writing``: one machine step and what it settles, durable when it returns."""
@@ -332,12 +341,30 @@ class Session:
         """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
         names, limit = self.settings.by_reference, self.settings.inline_limit
         if not names:
-            one = seal(event, previous)
-            line = encode_line(one)
+            one, line = seal_line(event, previous)
             # A character takes four bytes at most: a short line has no large field.
             if limit is None or len(line) <= limit // 4:
                 return one, line
         event, kept = redact(event, names=names, limit=limit, salt=self._salt)
         payloads.update(kept)
-        one = seal(event, previous)
-        return one, encode_line(one)
+        return seal_line(event, previous)
+
+
+class Writing:
+    """Written out by hand: a generator would cost as much as a step of the machine."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    async def __aenter__(self) -> None:
+        await self._session.begin_writing()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._session.end_writing()

@@ -49,6 +49,7 @@ from sopilot.vm.trace import (
     head,
     seal,
     seal_all,
+    seal_line,
     verify_chain,
 )
 from sopilot.vm.values import JSON, agree, canonical, plain
@@ -118,5 +119,6 @@ __all__ = [
     "restore",
     "seal",
     "seal_all",
+    "seal_line",
     "verify_chain",
 ]

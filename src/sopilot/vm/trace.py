@@ -41,6 +41,26 @@ def seal(event: Event, previous: str) -> SealedEvent:
     return SealedEvent(event, previous, _hash(event, previous, FORMAT))
 
 
+def seal_line(event: Event, previous: str) -> tuple[SealedEvent, str]:
+    """``seal`` and ``encode_line`` at once. Keys are in order, so a line is what is hashed
+    with the hash put in where it belongs, and the payload is spelled only once."""
+    before = canonical(
+        {"actor": event.actor, "at": event.at, "format": FORMAT, "frame": event.frame}
+    )[:-1]
+    after = canonical(
+        {
+            "kind": event.kind,
+            "payload": event.payload,
+            "previous": previous,
+            "process": event.process,
+            "seq": event.seq,
+        }
+    )[1:]
+    digest = hashlib.sha256(b"%b,%b" % (before, after)).hexdigest()
+    line = b'%b,"hash":"%b",%b' % (before, digest.encode(), after)
+    return SealedEvent(event, previous, digest), line.decode("utf-8", "surrogatepass")
+
+
 def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:
     sealed = []
     for event in events:
