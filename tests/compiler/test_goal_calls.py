@@ -1,10 +1,10 @@
-"""What a procedure calls, under which names, and which gates it leaves shut."""
+"""What a procedure calls, under which names, which gates stay shut; key order is no matter."""
 
 from __future__ import annotations
 
 from sopilot.compiler import Compiled, compile_handbook
 from sopilot.handbook import Binding, Leaf, load_handbook
-from sopilot.program import Act, Argument, Check, Literal, Local
+from sopilot.program import Act, Argument, Check, Literal, Local, program_to_yaml
 
 HEAD = """\
 handbook: calls
@@ -158,3 +158,39 @@ def seen(one: Compiled) -> Binding:
     """The arguments of the only check, as the tree has them."""
     assert isinstance(one.explanation.tree, Leaf)
     return one.explanation.tree.arguments
+
+
+KEYS = """\
+handbook: keys
+parameters: {least: 1, most: 9}
+actions:
+  wipe: {input: {user: string}, irreversible: true}
+  close: {input: {user: string}, irreversible: true}
+  look: {input: {user: string}}
+predicates:
+  open(user): {says: "{user} is open since {most}.", verify: look(user)}
+  calm(user): {says: "{user} is calm since {least}.", verify: arguments}
+procedures:
+  close: {requires: {any: [open(user), calm(user)]}}
+  wipe: {requires: [calm(user), open(user)]}
+"""
+OTHER_KEYS = """\
+procedures:
+  wipe: {requires: [calm(user), open(user)]}
+  close: {requires: {any: [open(user), calm(user)]}}
+predicates:
+  calm(user): {verify: arguments, says: "{user} is calm since {least}."}
+  open(user): {verify: look(user), says: "{user} is open since {most}."}
+actions:
+  look: {input: {user: string}}
+  close: {irreversible: true, input: {user: string}}
+  wipe: {irreversible: true, input: {user: string}}
+parameters: {most: 9, least: 1}
+handbook: keys
+"""
+
+
+def test_same_bytes_under_every_key_order() -> None:
+    one, other = compiled(KEYS), compiled(OTHER_KEYS)
+    for name in ("close", "wipe"):
+        assert program_to_yaml(one[name].program) == program_to_yaml(other[name].program)

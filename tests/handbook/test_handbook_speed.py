@@ -30,29 +30,29 @@ def large(lines: int) -> str:
 def test_four_thousand_lines_read_well_under_a_second() -> None:
     text = large(4_000)
     assert 3_900 <= text.count("\n") <= 4_100
-    start = time.perf_counter()
+    start = time.process_time()
     handbook = load_handbook(text)
-    read = time.perf_counter()
+    read = time.process_time()
     handbook_hash(handbook)
-    hashed = time.perf_counter()
+    hashed = time.process_time()
     format_handbook(text)
-    done = time.perf_counter()
+    done = time.process_time()
     print(f"read {read - start:.3f} s, hash {hashed - read:.3f} s, format {done - hashed:.3f} s")
     assert len(handbook.procedures) > 390
-    assert read - start < 3  # generous: this machine may be busy; the printed figure is the claim
+    assert read - start < 3  # generous; the printed figure is the claim
 
 
 def test_a_long_line_is_not_quadratic() -> None:
     text = "handbook: x\nsays: " + "word " * 300_000 + "\n"
-    start = time.perf_counter()
+    start = time.process_time()
     read_handbook(text)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_the_bundled_example_reads_fast() -> None:
     text = (Path(__file__).parent / "valid" / "bank_desk.yaml").read_text(encoding="utf-8")
     load_handbook(text)
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(20):
         load_handbook(text)
-    assert (time.perf_counter() - start) / 20 < 0.2
+    assert (time.process_time() - start) / 20 < 0.2

@@ -133,7 +133,7 @@ class Compiler:
         self._skeletons: dict[object, Skeleton] = {}
         self._wording = Wording(predicates)
         self._closure = GuardClosure(actions, predicates, self._chosen)
-        self._guarded = tuple(_guarded(action) for action in actions.values() if _held(action))
+        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if _held(one))
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
@@ -152,7 +152,8 @@ class Compiler:
                 tools=self._tools,
             ),
             compiler=__version__,
-            constants=handbook.parameters,
+            # By name: the order of keys in a handbook means nothing, so it leaves no mark.
+            constants=dict(sorted(handbook.parameters.items())),
             guarded=self._guarded,
         )
         if key not in self._skeletons:
