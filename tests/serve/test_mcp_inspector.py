@@ -1,7 +1,7 @@
 """A client that is not ours: the MCP inspector's command line, one process a request.
 
-Install it with `npm install @modelcontextprotocol/inspector-cli` and name the program in
-MCP_INSPECTOR, or put it on the PATH.
+Install it with `npm install @modelcontextprotocol/inspector@0.21.2`, and name the program
+`mcp-inspector` in MCP_INSPECTOR or put it on the PATH.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from test_play import whole_run
 from sopilot.serve.clients import SESSION_HEADER
 from sopilot.serve.content import SESSION_META
 
-INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector-cli")
+INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(INSPECTOR is None, reason="no MCP inspector: see this file's docstring"),
@@ -62,7 +64,10 @@ async def make(url: str, session_id: str | None, move: Move) -> dict[str, Any]:
     [("transfer-wrong-password", "refused"), ("transfer-rent-share", "completed")],
 )
 def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
-    moves = [move for move in moves_of(whole_run(f"bank-desk/{task}", "pg").messages) if move.tool]
+    messages = whole_run(f"bank-desk/{task}", "pg").messages
+    moves = [move for move in moves_of(messages) if move.tool]
+    numbers = iter([m.content.split()[0] for m in messages if m.content.startswith("#")])
+    renumbered: dict[str, str] = {}
 
     async def run() -> None:
         upstream, own = free_port(), free_port()
@@ -81,8 +86,15 @@ def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
             assert "wire_abroad" in {tool["name"] for tool in listed["tools"]}
             session_id: str | None = None
             for move in moves:
-                answer = await make(url, session_id, move)
+                # Other events stand between the results here, so they count otherwise.
+                arguments = re.sub(
+                    r"#\d+", lambda found: renumbered.get(found[0], found[0]), move.arguments
+                )
+                answer = await make(url, session_id, replace(move, arguments=arguments))
                 session_id = answer["_meta"][SESSION_META]
+                said = answer["content"][0]["text"]
+                if said.startswith("#"):
+                    renumbered[next(numbers)] = said.split()[0]
             prompts = await inspect(url, session_id, "--method", "prompts/list")
             assert "transfer" in {one["name"] for one in prompts["prompts"]}
             card = await inspect(
