@@ -194,3 +194,10 @@ def test_same_bytes_under_every_key_order() -> None:
     one, other = compiled(KEYS), compiled(OTHER_KEYS)
     for name in ("close", "wipe"):
         assert program_to_yaml(one[name].program) == program_to_yaml(other[name].program)
+
+
+def test_of_two_recipes_the_one_that_needs_no_gate_wins() -> None:
+    text = SHUT.replace("verify: read(user)", "verify: {any: [read(user), look(user)]}")
+    one = compiled(text)["close"]
+    assert [call.action for call in one.explanation.recipes["covered"].chosen] == ["look"]
+    assert one.explanation.guards == ()
