@@ -41,5 +41,13 @@ unit: install
 evidence: install ## the long campaigns; ONLY="tamper duels" for some of them
 	$(BIN)/python benchmarks/evidence.py $(ONLY)
 
+benchmarks: install ## every performance figure in one table
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench-peers]'
+	$(BIN)/python benchmarks
+
+benchmarks-small: install ## that the benchmarks work
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench-peers]'
+	$(BIN)/python benchmarks --small
+
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis build

@@ -29,6 +29,10 @@ NOTED: Final = 4_000
 LONGEST_NOTED: Final = 1_000
 """Characters of one value in it."""
 
+_AROUND_MESSAGE: Final = 40
+_AROUND_CALL: Final = 120
+"""Characters that a provider's format adds."""
+
 FOLDED: Final = "Folded: the newest of what was said and returned before."
 SAID: Final = "user: "
 _FRAME_STEP = re.compile(r"Done: (?:call|return|select_branch)\b")
@@ -132,4 +136,5 @@ def _short(text: str) -> str:
 
 
 def _size(message: Message) -> int:
-    return len(message.content) + sum(len(c.name) + len(c.arguments) for c in message.tool_calls)
+    calls = sum(_AROUND_CALL + len(c.name) + len(c.arguments) for c in message.tool_calls)
+    return _AROUND_MESSAGE + len(message.content) + calls
