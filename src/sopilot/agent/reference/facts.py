@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sopilot.agent.arms.folding import FOLDED, SAID, read_note
 from sopilot.agent.recovery import NEVER_MADE
 from sopilot.agent.reference.judging import Seen
 from sopilot.agent.users.scripted import EVERYTHING_TOLD
@@ -84,6 +85,12 @@ def read_facts(request: ModelRequest) -> Facts:
         elif message.role == "tool":
             name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
             _read_answer(facts, name, _object(arguments), message)
+        elif message.role == "system" and message.content.startswith(FOLDED):
+            for who, text in read_note(message.content):
+                if who == SAID.removesuffix(": "):
+                    _read_user(facts, text)
+                else:
+                    _read_answer(facts, who, {}, Message("tool", text, name=who))
     return facts
 
 
