@@ -33,6 +33,16 @@ from sopilot.vm import TOOL_NAME
 DESKS = bundled_names()
 
 
+CAUGHT_AS = {
+    "skip_check": "return-without-evidence",
+    "act_early": "premature-goal",
+    "over_verify": "calls-after-goal",
+    "return_without_evidence": "return-without-evidence",
+    "refuse_wrongly": "refusal-without-cause",
+    "ignore_frame": "unlicensed-call",
+}
+
+
 def some_tasks(every: int) -> Iterator[tuple[str, str]]:
     for desk in DESKS:
         for task in load_desk(desk).tasks[::every]:
@@ -82,8 +92,8 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
             found = findings(desk, played, arm)
             seen.setdefault(arm, set()).update(found)
             caught[arm] = caught.get(arm, 0) + bool(found)
-    assert caught["fused"] > 0
-    assert seen["fused"] & seen["pg"], seen
+    assert caught["fused"] >= caught["pg"] > 0
+    assert CAUGHT_AS[switch] in seen["fused"] & seen["pg"], seen
 
 
 class Blind:
