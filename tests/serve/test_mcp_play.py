@@ -145,8 +145,6 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         driven = await drive(client, desk, task, stop_when_held=True)
         assert driven.calls[-1][0] == "close_account"
         assert driven.calls[-1][2], "it waits"
-        # Longer than the server lingers on a lease.
-        await asyncio.sleep(1.5)
         store = SQLiteStore(path)
         events = [sealed.event for sealed in await store.events(driven.session_id)]
         await store.close()

@@ -1,7 +1,7 @@
 """Sessions that a server keeps for its clients: who owns one, and whose turn it is.
 
-A seat holds its session's lease only while it is used and a moment longer, so
-that a person can decide something from the command line in between.
+A seat gives its session's lease back when it waits for people, who decide from
+the command line; and when it was not used for a while, for whoever wants it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from sopilot.vm import Event, restore
 
 OWNER = "served_to"
 """Where a session's record names its owner."""
-LINGER_SECONDS = 1.0
+LINGER_SECONDS = 20.0
+"""How long an unused session is kept: taking one back means reading its trace again."""
 PATIENCE_SECONDS = 10.0
 
 
@@ -107,8 +108,11 @@ class Seat:
             self._users -= 1
             self._used_at = asyncio.get_running_loop().time()
             if self._users == 0 and not self._released:
-                loop = asyncio.get_running_loop()
-                self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
+                if self.session.held_calls or self.session.unknown_outcomes:
+                    await self._release()
+                else:
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
 
     async def close(self) -> None:
         if self._timer is not None:
