@@ -151,6 +151,13 @@ def test_fused_takes_over_when_it_is_as_good_and_cheaper() -> None:
 def test_no_runs_no_verdict_but_the_default() -> None:
     verdict = decide("m", [], planned=60)
     assert (verdict.page, verdict.arm) == (False, None)
+    planned = ("flat", "pg", "prose", "official")
+    one_run = list(records({"official": {0: True}}))
+    for held in ([], one_run):
+        verdict = decide("m", held, planned=60, arms_planned=planned)
+        assert (verdict.page, verdict.arm, verdict.cases) == (False, "prose", 0)
+        assert not verdict.complete
+        assert {"enough", "benefit", "sighted"} <= names(verdict)
 
 
 Passes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=70)

@@ -62,6 +62,13 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "full-cursor"})
 @click.option("--model", required=True, metavar="MODEL")
 @click.option("--handbook", "source", help="A handbook file or bundled name. Default: all desks.")
 @click.option("--scenarios", help="Default: the handbook's name with `.scenarios.yaml`.")
+@click.option(
+    "--arm",
+    "only_arms",
+    multiple=True,
+    type=click.Choice(ARMS_CHECKED),
+    help="Run these alone (repeatable). Default: all of them.",
+)
 @click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
 @click.option("--probe", default=QUESTIONS, show_default=True, type=click.IntRange(0))
 @click.option(
@@ -85,6 +92,7 @@ def command(
     model: str,
     source: str | None,
     scenarios: str | None,
+    only_arms: tuple[str, ...],
     cases: int,
     probe: int,
     scope: str | None,
@@ -105,7 +113,9 @@ def command(
     arms = [
         arm
         for arm in ARMS_CHECKED
-        if arm in ARMS and (model != "reference" or arm in READ_BY_REFERENCE)
+        if arm in ARMS
+        and arm in (only_arms or ARMS_CHECKED)
+        and (model != "reference" or arm in READ_BY_REFERENCE)
     ]
     plan = planned(_cases(source, scenarios, whole=scope == "handbook"), cases)
     if not plan:
@@ -149,7 +159,7 @@ def command(
     except KeyboardInterrupt:
         click.echo("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
-    verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan))
+    verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan), arms_planned=arms)
     document = verdict_document(
         verdict, folder.runs(), folder.grades(), spending, rehearsal,
         stopped=check.stopped, seconds=time.monotonic() - begun,

@@ -28,7 +28,8 @@ PAGED: Final = "pg"
 FUSED: Final = "fused"
 FULL_CURSOR: Final = "full-cursor"
 
-ARMS_CHECKED: Final = (OFFICIAL, PROSE, FLAT, PAGED, FULL_CURSOR, FUSED)
-"""In the order in which they are run; those that do not exist are left out."""
+ARMS_CHECKED: Final = (FLAT, PAGED, PROSE, OFFICIAL, FUSED, FULL_CURSOR)
+"""In the order in which they are run, the paging contrast first; those that do not exist are
+left out."""
 REPRESENTATIONS: Final = (PROSE, OFFICIAL, FLAT)
 """In the order in which the rule considers them."""

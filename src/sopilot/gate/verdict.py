@@ -59,10 +59,13 @@ def decide(
     grades: Sequence[Grade] = (),
     *,
     planned: int,
+    arms_planned: Sequence[str] = (),
 ) -> Verdict:
-    """``planned`` is the number of cases the check set out to run."""
+    """``planned`` is the number of cases the check set out to run, ``arms_planned`` the arms it
+    set out to run them under (those that have records, if it is empty)."""
     held = list(records)
-    arms = by_arm(held)
+    run = by_arm(held)
+    arms = {arm: run.get(arm, []) for arm in arms_planned or run}
     outcomes = [record.outcome(model) for record in held]
     cases = _whole_cases(arms)
     complete = cases >= planned
