@@ -19,8 +19,13 @@ _DROPPED = "$dropped"
 _NUMBER = (int, float)
 _LISTS = (list, tuple)
 
+# Plain values are trees by their making, and looking for cycles would cost a third of it.
 _encode = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+    sort_keys=True,
+    separators=(",", ":"),
+    ensure_ascii=False,
+    allow_nan=False,
+    check_circular=False,
 ).encode
 
 
