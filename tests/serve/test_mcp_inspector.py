@@ -49,10 +49,8 @@ async def inspect(url: str, session_id: str | None, *arguments: str) -> dict[str
 
 async def make(url: str, session_id: str | None, move: Move) -> dict[str, Any]:
     given = json.loads(move.arguments)
-    pairs = [
-        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in given.items()
-    ]
+    # As JSON, or the program takes a code of digits for a number.
+    pairs = [f"{name}={json.dumps(value)}" for name, value in given.items()]
     tool_arguments = [word for pair in pairs for word in ("--tool-arg", pair)]
     return await inspect(
         url, session_id, "--method", "tools/call", "--tool-name", move.tool, *tool_arguments
@@ -100,7 +98,7 @@ def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
             card = await inspect(
                 url, session_id, "--method", "resources/read", "--uri", "sopilot://score-card"
             )
-            assert json.loads(card["contents"][0]["text"])["clean"]
+            assert json.loads(card["contents"][0]["text"])["findings"] == []
         assert session_id is not None
         assert await audited(tmp_path / "sessions.db", session_id) == (outcome, [])
 
