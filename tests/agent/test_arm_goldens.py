@@ -1,6 +1,6 @@
 """What each arm puts into a prompt, pinned for one task at two moments.
 
-Regenerate with ``SOPILOT_REGENERATE=1 pytest tests/agent/test_arm_goldens.py``.
+Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_arm_goldens.py``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def test_prompts(arm: str) -> None:
     for moment, request in moments.items():
         path = GOLDEN / f"{arm}.{moment}.txt"
         text = spelled(request)
-        if os.environ.get("SOPILOT_REGENERATE"):
+        if os.environ.get("SOPILOT_REGOLD"):
             path.write_text(text, encoding="utf-8")
         assert path.read_text(encoding="utf-8") == text
 
