@@ -283,3 +283,8 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
     function = compile_procedure(book, "goal").program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
+
+
+def test_part_of_a_full_state_recipe_does_not_beat_a_complete_one() -> None:
+    function = compiled(leaf("m"), rule("m", "scan+gone", "look")).functions["m"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]

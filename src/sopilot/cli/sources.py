@@ -1,4 +1,4 @@
-"""SOURCE on the command line: a handbook file, a program file, a bundled name, SOPBench tasks."""
+"""SOURCE on the command line: a handbook file, a bundled name, SOPBench tasks."""
 
 from __future__ import annotations
 

@@ -74,7 +74,8 @@ def rank_recipes(
             len(unmapped_inputs(call, actions[call.action], predicate.parameters))
             for call in usable
         )
-        full_state = all(actions[call.action].full_state for call in usable)
+        # A reader that stands for only a part of the recipe proves less than the whole.
+        full_state = not absent and all(actions[call.action].full_state for call in usable)
         key = (not full_state, len(absent), unknown, len(gates), len(usable), position)
         ranked.append((key, usable, tuple(absent), gates))
     ranked.sort(key=lambda entry: entry[0])
