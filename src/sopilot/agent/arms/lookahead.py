@@ -11,7 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sopilot.agent.arms.machine_state import gathered, next_move, shown_value
+from sopilot.agent.arms.machine_state import (
+    MOST_EVIDENCE,
+    gathered,
+    next_move,
+    shown_value,
+)
 from sopilot.agent.arms.view import View, known_values
 from sopilot.program.model import Ask, Kind, Return
 from sopilot.render.frame import purpose
@@ -100,7 +105,7 @@ def _judged(view: View, here: Position) -> str:
     function = here.layout.function
     known = known_values(here)
     values: dict[str, JSON] = {n: known[n] for n in function.parameters if n in known}
-    evidence = " ".join(f"#{seq}" for seq in gathered(here))
+    evidence = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
     says = " ".join(purpose(function, here.source, view.briefing.language).split())
     return f"{JUDGE}{function.name}({_given(values)}) on {evidence or 'no tool'}: {says}"
 

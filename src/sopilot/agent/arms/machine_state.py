@@ -32,6 +32,7 @@ RESULTS: Final = "Results: "
 KNOWN: Final = "Known: "
 GATHERED: Final = "Evidence here: "
 NEXT: Final = "Next: "
+MOST_EVIDENCE: Final = 12
 _LONGEST_VALUE = 400
 
 
@@ -73,8 +74,9 @@ def gathered(here: Position) -> list[int]:
 
 
 def evidence_line(here: Position) -> list[str]:
-    seqs = gathered(here)
-    return [GATHERED + " ".join(f"#{seq}" for seq in seqs)] if seqs else []
+    """The latest of them: a slot must not grow with the calls that were made."""
+    shown = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
+    return [GATHERED + shown] if shown else []
 
 
 def no_process(view: View) -> str:
