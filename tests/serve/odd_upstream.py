@@ -1,6 +1,6 @@
 """An MCP server for tests: a bundled desk's tools, and tools that behave oddly.
 
-    python odd_upstream.py DESK [TASK] [--http PORT] [--state FILE]
+    python odd_upstream.py DESK [TASK] [--http PORT] [--state FILE] [--die-at TOOL]
 
 FILE is read at every listing: `{"describe": {TOOL: TEXT}}` changes descriptions.
 """
@@ -33,13 +33,16 @@ _ANYTHING: dict[str, Any] = {"type": "object"}
 
 
 class OddServer:
-    def __init__(self, desk_name: str, task_id: str | None, state: Path | None) -> None:
+    def __init__(
+        self, desk_name: str, task_id: str | None, state: Path | None, die_at: str | None
+    ) -> None:
         desk = load_desk(desk_name)
         if task_id is None:
             self._world = Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
         else:
             self._world = desk.make_tools(desk.task(task_id))
         self._state = state
+        self._die_at = die_at
         self._bus = InMemorySubscriptionBus()
         self._calls = 0
         self.cancelled = 0
@@ -98,7 +101,7 @@ class OddServer:
             )
         if name == "large":
             return _text("x" * int(arguments["size"]))
-        if name == "die":
+        if name in ("die", self._die_at):
             os._exit(3)
         if name == "mutate":
             assert self._state is not None
@@ -139,8 +142,9 @@ async def main() -> None:
     parser.add_argument("task", nargs="?")
     parser.add_argument("--http", type=int)
     parser.add_argument("--state", type=Path)
+    parser.add_argument("--die-at")
     given = parser.parse_args()
-    odd = OddServer(given.desk, given.task, given.state)
+    odd = OddServer(given.desk, given.task, given.state, given.die_at)
     if given.http is not None:
         import uvicorn
 

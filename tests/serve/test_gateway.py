@@ -19,12 +19,14 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
-from reference_client import texts
+from reference_client import drive, texts
 from served import free_port, gateway, odd_command
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.bundled import load_desk
 from sopilot.serve.content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.serve.mcp_server import CARD_URI, FRAME_URI, ProcedureServer
+from sopilot.session import attach_session
 from sopilot.vm import TOOL_NAME, Event
 
 Scene = Callable[[Client, ProcedureServer, "Watched"], Awaitable[None]]
@@ -181,6 +183,26 @@ def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
         assert again.structured_content == {"back": True}
 
     play(scene)
+
+
+def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        desk = load_desk("bank-desk")
+        task = desk.task("close-empty")
+        driven = await drive(client, desk, task, stop_when_held=True)
+        session = await attach_session(watched.store, driven.session_id)
+        (held,) = session.held_calls
+        await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+        await session.release()
+        made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
+        assert [result.is_error for result in made] == [True, True]
+        assert texts(made[0])[0].startswith("Outcome unknown: ")
+        assert "must not be made twice" in texts(made[1])[0]
+        calls = [e.payload["action"] for e in await watched.events() if e.kind == "domain_call"]
+        assert calls.count(task.goal) == 1
+        assert [note["action"] for note in await watched.notes("outcome_unknown")] == [task.goal]
+
+    play(scene, "bank-desk", "close-empty", "--die-at", "close_account")
 
 
 def test_a_tool_that_takes_too_long(odd_url: str) -> None:

@@ -125,6 +125,7 @@ class Player:
     ) -> Turn:
         """One tool call, with what the model says beside it."""
         self._refuse_after_end()
+        unknown = set(self.session.unknown_outcomes)
         written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
         try:
             await self._asked(tool_calls=1)
@@ -136,6 +137,9 @@ class Player:
         except Ended as ended:
             return await self._end(ended.ending, ended.reason)
         except Waiting as waiting:
+            if set(self.session.unknown_outcomes) - unknown:
+                told = f"Outcome unknown: {waiting}. Do not call it again; an operator was told."
+                return self._turn(told, ok=False)
             return self._turn(f"Not called: {waiting}.", ok=False)
         except BudgetSpent as spent:
             return await self._out_of_budget(spent)
