@@ -48,7 +48,9 @@ class PostgresHere:
         """The package knows only the process it started itself, not the one after a crash."""
         with suppress(subprocess.CalledProcessError):  # it is down already
             self._pg_ctl("-m", "fast", "-w", "stop")
-        self._server.cleanup()
+        gone = importlib.import_module("psutil").NoSuchProcess
+        with suppress(gone, subprocess.CalledProcessError):
+            self._server.cleanup()
 
     def _pg_ctl(self, *arguments: str) -> None:
         self._module.pgexec.pgexec(
