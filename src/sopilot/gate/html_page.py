@@ -11,7 +11,7 @@ from sopilot.gate.plots import Mark, plot
 from sopilot.session.protocols import JSON
 
 _PLOTS: Final = """
-.plot{display:block;width:100%;max-width:760px;background:var(--card);
+.plot{display:block;width:100%;max-width:940px;background:var(--card);
 border:1px solid var(--line);border-radius:10px;padding:8px 4px}
 .plot text{fill:var(--ink);font:13px system-ui,sans-serif}
 .plot .label{text-anchor:end}.plot .tick{text-anchor:middle;fill:var(--soft);font-size:11px}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-_LEFT, _WIDTH, _RIGHT, _ROW, _TOP = 190, 420, 150, 30, 8
+_LEFT, _WIDTH, _RIGHT, _ROW, _TOP = 190, 420, 270, 30, 8
 
 
 @dataclass(frozen=True, slots=True)
