@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,12 @@ async def campaign(checks: int, count: int, seeds: int, only: list[str] | None) 
     return {"rule_version": RULE_VERSION, "cases": count, "subjects": rows}
 
 
-def show(found: dict[str, Any]) -> None:
+MOST_HARMED_PAGED = 0.05
+LEAST_HELPED_PAGED = 0.80
+
+
+def show(found: dict[str, Any]) -> bool:
+    """The confusion table; whether it is as good as it has to be."""
     print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
     print(f"{'subject':32} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'page':>5} {'not':>5}")
     for row in found["subjects"]:
@@ -94,25 +100,32 @@ def show(found: dict[str, Any]) -> None:
             f"{row['subject']:32} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
             f"{row['delta_r2']:+6.2f} {row['paged']:5d} {row['checks'] - row['paged']:5d}"
         )
+    shares: dict[str, float] = {}
     for kind in ("harmed", "neutral", "helped"):
         rows = [row for row in found["subjects"] if row["truth"] == kind]
         total, paged = sum(r["checks"] for r in rows), sum(r["paged"] for r in rows)
         if total:
+            shares[kind] = paged / total
             print(f"{kind:32} recommended paging in {paged} of {total} ({paged / total:.1%})")
+    return (
+        shares.get("harmed", 0.0) <= MOST_HARMED_PAGED
+        and shares.get("helped", 1.0) >= LEAST_HELPED_PAGED
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checks", type=int, default=30, help="a subject")
+    parser.add_argument("--checks", type=int, default=20, help="a subject")
     parser.add_argument("--cases", type=int, default=60, help="a check")
-    parser.add_argument("--seeds", type=int, default=4, help="for the truth")
+    parser.add_argument("--seeds", type=int, default=2, help="for the truth")
     parser.add_argument("--only", action="append", help="this subject (repeatable)")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     found = asyncio.run(campaign(given.checks, given.cases, given.seeds, given.only))
-    show(found)
+    good = show(found)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":
