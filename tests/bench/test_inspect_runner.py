@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sopbench_checkout import NEEDS_SOPBENCH
+
+from sopilot.cli.stats import command
 
 pytestmark = [
     *NEEDS_SOPBENCH,
@@ -69,3 +72,14 @@ def test_a_mistake_is_told_and_not_hidden_in_a_log(tmp_path: Path) -> None:
     done = subprocess.run([*command, *choice], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "reads frames and programs, not prose" in done.stderr
+
+
+def test_stats_read_the_run_folder_and_its_log_alike(tmp_path: Path) -> None:
+    bench_run(tmp_path / "run", "inspect")
+    (log,) = (tmp_path / "run" / "logs").glob("*.eval")
+    answers = [
+        CliRunner().invoke(command, ["accuracy", str(path), "--json"]).stdout
+        for path in (tmp_path / "run", log, tmp_path / "run" / "scores.jsonl")
+    ]
+    assert json.loads(answers[0])["groups"][0]["judged"] == 3
+    assert answers[0] == answers[1] == answers[2]

@@ -10,6 +10,7 @@ import click
 
 from sopilot import stats
 from sopilot.cli.figures import show
+from sopilot.cli.outcome_files import rows_of
 from sopilot.diagnostics import UserMistake
 from sopilot.stats import Discordance, Interval, Outcome, Undefined
 from sopilot.stats.accuracy import Rate
@@ -35,16 +36,19 @@ ARMS = click.option(
 )
 RUN = click.option("--run", type=click.IntRange(min=0), help="Use this repetition alone.")
 COUNT = click.IntRange(min=0)
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, path_type=Path)
+FILES = click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 
 
 @click.group()
 def command() -> None:
     """Exact paired tests, clustered permutation, intervals.
 
-    Result files are JSON Lines or JSON. A row has `task`, `goal`, `kind` (execute or
-    refuse), `passed`, and optionally `arm`, `model`, `domain`, `cluster`, `run`,
-    `post_goal_calls`. A figure that does not exist is said to be undefined.
+    A FILE is JSON Lines or JSON, a folder of `bench run`, an Inspect log (.eval; ours or
+    another's) or a folder of them. A row has `task`, `goal`, `kind` (execute or refuse),
+    `passed`, and optionally `arm`, `model`, `domain`, `cluster`, `run`, `post_goal_calls`;
+    an Inspect log gives them by its samples' metadata. A figure that does not exist is
+    said to be undefined.
     """
 
 
@@ -94,7 +98,7 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("file", type=FILE)
+@FILES
 @ARMS
 @RUN
 @click.option("--monte-carlo", is_flag=True, help="Sample the sign flips instead of counting all.")
@@ -102,7 +106,7 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 @SEEDED
 @JSON_FLAG
 def clustered(
-    file: Path,
+    files: Sequence[Path],
     arms: tuple[str, str] | None,
     run: int | None,
     monte_carlo: bool,
@@ -110,11 +114,11 @@ def clustered(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Goal-clustered sign-flip test on FILE.
+    """Goal-clustered sign-flip test on FILE...
 
-    FILE holds outcomes of two arms, or rows of `goal`, `wins`, `losses`.
+    They hold outcomes of two arms, or rows of `goal`, `wins`, `losses`.
     """
-    rows = stats.read_rows(_read(file), str(file))
+    rows = rows_of(files)
     dropped: tuple[stats.Dropped, ...] = ()
     if "wins" in rows[0][1]:
         by_goal = stats.discordances_from(rows)
@@ -132,13 +136,15 @@ def clustered(
 
 
 @command.command()
-@click.argument("file", type=FILE)
+@FILES
 @ARMS
 @RUN
 @JSON_FLAG
-def joint(file: Path, arms: tuple[str, str] | None, run: int | None, as_json: bool) -> None:
+def joint(
+    files: Sequence[Path], arms: tuple[str, str] | None, run: int | None, as_json: bool
+) -> None:
     """Task-joint sign-flip test: models that share tasks flip together."""
-    pairs = stats.pair(*_two_arms(_of_run(_outcomes(file), run), arms))
+    pairs = stats.pair(*_two_arms(_of_run(_outcomes(files), run), arms))
     flips = stats.task_joint(pairs)
     whole = pairs.discordance
     report: dict[str, Any] = {"models": len({item.model for item in pairs.pairs})}
@@ -165,7 +171,7 @@ def pairs(
     as_json: bool,
 ) -> None:
     """FILE_A against FILE_B on their common tasks; a win is a pass of FILE_A alone."""
-    sides = [_of_run(_outcomes(file), run) for file in (file_a, file_b)]
+    sides = [_of_run(_outcomes([file]), run) for file in (file_a, file_b)]
     for file, side in zip((file_a, file_b), sides, strict=True):
         arms = sorted({outcome.arm for outcome in side})
         if len(arms) > 1:
@@ -189,12 +195,12 @@ def pairs(
 
 
 @command.command()
-@click.argument("file", type=FILE)
+@FILES
 @JSON_FLAG
-def accuracy(file: Path, as_json: bool) -> None:
+def accuracy(files: Sequence[Path], as_json: bool) -> None:
     """Pass rates by kind and their balanced mean, for each model and arm."""
     rows = []
-    for (model, arm), outcomes in groups(_outcomes(file)).items():
+    for (model, arm), outcomes in groups(_outcomes(files)).items():
         found = stats.accuracy(outcomes)
         row: dict[str, Any] = {"model": model, "arm": arm, "judged": found.all.judged}
         row |= {"pass": found.all.share, "execute": found.execute.share}
@@ -204,13 +210,13 @@ def accuracy(file: Path, as_json: bool) -> None:
 
 
 @command.command("pass-k")
-@click.argument("file", type=FILE)
+@FILES
 @click.option("-k", type=click.IntRange(min=1), default=1, show_default=True)
 @JSON_FLAG
-def pass_k(file: Path, k: int, as_json: bool) -> None:
+def pass_k(files: Sequence[Path], k: int, as_json: bool) -> None:
     """pass@k, pass^k and the spread between runs, for each model and arm."""
     rows = []
-    for (model, arm), outcomes in groups(_outcomes(file)).items():
+    for (model, arm), outcomes in groups(_outcomes(files)).items():
         found, spread = stats.pass_k(outcomes, k), stats.run_to_run(outcomes)
         row: dict[str, Any] = {"model": model, "arm": arm, "k": k, "tasks": found.tasks}
         row |= {"short": found.short, "pass_at_k": found.at, "pass_hat_k": found.every}
@@ -255,14 +261,14 @@ def mde(
 
 
 @command.command()
-@click.argument("file", type=FILE)
+@FILES
 @ARMS
 @CONFIDENCE
 @RESAMPLED
 @SEEDED
 @JSON_FLAG
 def r2(
-    file: Path,
+    files: Sequence[Path],
     arms: tuple[str, str] | None,
     confidence: float,
     draws: int,
@@ -270,7 +276,7 @@ def r2(
     as_json: bool,
 ) -> None:
     """Mean calls after the goal succeeded, for each model: first arm minus second."""
-    first, second = _two_arms(_outcomes(file), arms)
+    first, second = _two_arms(_outcomes(files), arms)
     rows = []
     for model in dict.fromkeys(outcome.model for outcome in (*first, *second)):
         sides = [[one for one in side if one.model == model] for side in (first, second)]
@@ -282,15 +288,8 @@ def r2(
     show({"confidence": confidence, "groups": rows}, as_json)
 
 
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserMistake(f"`{file}` cannot be read: {error}") from None
-
-
-def _outcomes(file: Path) -> tuple[Outcome, ...]:
-    return stats.read_outcomes(_read(file), str(file))
+def _outcomes(files: Sequence[Path]) -> tuple[Outcome, ...]:
+    return stats.outcomes_from(rows_of(files))
 
 
 def _of_run(outcomes: tuple[Outcome, ...], run: int | None) -> tuple[Outcome, ...]:
