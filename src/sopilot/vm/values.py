@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 JSON = Any
@@ -19,19 +19,36 @@ _DROPPED = "$dropped"
 _NUMBER = (int, float)
 _LISTS = (list, tuple)
 
-# Plain values are trees by their making, and looking for cycles would cost a third of it.
-_encode = json.JSONEncoder(
-    sort_keys=True,
-    separators=(",", ":"),
-    ensure_ascii=False,
-    allow_nan=False,
-    check_circular=False,
-).encode
+
+def _encoder() -> Callable[[JSON], str]:
+    # Plain values are trees by their making, and looking for cycles would cost a third of it.
+    whole = json.JSONEncoder(
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+        check_circular=False,
+    )
+    # `encode` sets the C encoder up anew for every value, which takes as long as spelling a
+    # small one. Where there is none, or it is made in another way, `encode` it is.
+    make = getattr(json.encoder, "c_make_encoder", None)
+    try:
+        chunks = make(  # type: ignore[misc]  # None raises the TypeError below
+            None, whole.default, json.encoder.encode_basestring, None, ":", ",", True, False, False
+        )
+    except TypeError:
+        return whole.encode
+    join = "".join
+    return lambda value: join(chunks(value, 0))
+
+
+spell = _encoder()
+"""The text of ``canonical``."""
 
 
 def canonical(value: JSON) -> bytes:
     """The one spelling of a plain value: sorted keys, no spaces, UTF-8."""
-    return _encode(value).encode("utf-8", "surrogatepass")
+    return spell(value).encode("utf-8", "surrogatepass")
 
 
 def plain(value: object, depth: int = 0) -> JSON:
@@ -93,7 +110,7 @@ def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
 
 def shown(value: JSON, width: int = 80) -> str:
     """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
-    text = _encode(value if not isinstance(value, str) else value[:width])
+    text = spell(value if not isinstance(value, str) else value[:width])
     if not text.isprintable():
         text = "".join(
             sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text[:width]
