@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_audit_trace import BOOK
+from test_audit_trace import BOOK, HANDBOOK
 
 from sopilot.audit import Report
 from sopilot.audit.foreign import audit_transcript
@@ -19,7 +20,7 @@ from sopilot.audit.transcript import (
     success_first_outcome,
 )
 from sopilot.diagnostics import UserMistake
-from sopilot.handbook import Leaf, Name, Tree
+from sopilot.handbook import Leaf, Name, Tree, load_handbook
 from sopilot.handbook.verdict import judge
 
 
@@ -43,6 +44,9 @@ def dialog(*steps: tuple[str, Any, Any]) -> list[dict[str, Any]]:
 
 LOGIN = ("login", {"user": "ann", "password": "x"}, True)
 BALANCE = ("read_balance", {"user": "ann"}, {"balance": 10})
+IN_ORDER = "{in_order: [logged_in(user), funds(user, amount)]}"
+GUARDED = HANDBOOK.replace(IN_ORDER, "funds(user, amount)")
+"""Only the verifier asks for the login."""
 PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
 
 
@@ -189,3 +193,18 @@ def test_any_message_is_read_or_refused(message: Any) -> None:
     except UserMistake:
         return
     audit_transcript(BOOK, transcript, goal="pay", judge=judge)
+
+
+def test_who_asked_the_user_may_find_a_gate_shut() -> None:
+    asked = replace(read_messages(dialog(), outcome=success_first_outcome), replies=1)
+    assert audit_transcript(BOOK, asked, goal="pay", judge=judge).clean
+
+
+def test_a_guard_of_a_verifier_is_a_cause() -> None:
+    book = load_handbook(GUARDED)
+    shut = read_messages(
+        dialog(("login", {"user": "ann", "password": "no"}, False)), outcome=success_first_outcome
+    )
+    report = audit_transcript(book, shut, goal="pay", judge=judge)
+    assert report.clean
+    assert [one["predicate"] for one in report.refusals[0].causes] == ["logged_in"]

@@ -30,6 +30,8 @@ from sopilot.diagnostics import InternalBug
 from sopilot.session import Session
 from sopilot.session.protocols import Message, Model, ModelReply, ModelRequest, User
 
+NOT_OFFERED = "not_offered"
+"""Notes the goal actions that no tool carries out: who refuses there has a cause."""
 EMPTY_REPLY = "Your last message was empty. Speak to the user or call a tool."
 MOST_EMPTY_REPLIES = 3
 
@@ -121,6 +123,9 @@ class Run:
 
     async def _begin(self) -> None:
         session = self._session
+        absent = sorted(self._briefing.goal_actions() - self._toolbox.names)
+        if absent:
+            await session.note(NOT_OFFERED, {"actions": absent})
         if not any(sealed.event.kind == "user_said" for sealed in session.events):
             opening = self._user.opening()
             await session.user_said(opening)

@@ -68,6 +68,10 @@ class Toolbox:
         self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._by_name)
+
     def parse(self, call: ToolCall) -> Parsed:
         schema = self._by_name.get(call.name)
         if schema is None:

@@ -11,6 +11,7 @@ from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, card
 from sopilot.audit.requirement import (
     decided,
     leaf_values,
+    leaves_behind,
     recipes_of,
     supporting_calls,
     unchecked_leaves,
@@ -257,7 +258,7 @@ class _Review:
         known = self._known_truth(end, values) if self.oracle is None else None
         causes: list[Mapping[str, JSON]] = []
         if known is not None:
-            for leaf in dict.fromkeys(leaves(tree)):
+            for leaf in leaves_behind(self.handbook, tree):
                 if known(leaf) is (not leaf.wanted):
                     used = supporting_calls(self.handbook, leaf, values, self.made) or []
                     causes.append(
@@ -280,9 +281,16 @@ class _Review:
             )
 
     def _shown_nothing(self, tree: Tree) -> bool:
-        """No check of the requirement was made although every one needs a call."""
-        wanted = list(leaves(tree))
-        if not wanted or not all(self._needs_call(leaf) for leaf in wanted):
+        """No check of the requirement was made although every one needs a call.
+
+        Where the user was asked, a gate may have stayed shut for want of an answer.
+        """
+        own = list(leaves(tree))
+        if not own or not all(self._needs_call(leaf) for leaf in own):
+            return False
+        wanted = leaves_behind(self.handbook, tree)
+        gates = any(self.handbook.predicates[leaf.predicate].is_gate for leaf in wanted)
+        if gates and self.transcript.replies:
             return False
         values = self._gathered()
         return all(

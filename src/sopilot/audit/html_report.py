@@ -115,6 +115,8 @@ def _refusals(refusals: Iterable[Refusal], known: set[int]) -> str:
         )
         said = f"<p>{escape(refusal.reason)}</p>" if refusal.reason else ""
         listed = f"<ul>{causes}</ul>" if causes else "<p>No false requirement was shown.</p>"
+        if refusal.obstacle:
+            listed = f"<p>It could not be carried out: {_words(refusal.obstacle)}.</p>{listed}"
         items.append(
             f'<article class="refusal"><div class="line"><strong>{escape(refusal.goal)} was '
             f"refused</strong>{_link(refusal.seq, known)}</div>{said}{listed}</article>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sopilot.audit.run import Contradiction, Refusal, Run, expect, mapping, text
 from sopilot.audit.standing import can_accept
 from sopilot.audit.state import FrameView, ProcessView, say_the_same
-from sopilot.program.model import Complete, Fail
+from sopilot.program.model import Act, Complete, Fail
 from sopilot.vm.events import Actor, Event
 from sopilot.vm.values import JSON
 
@@ -94,7 +94,13 @@ def fail(run: Run, event: Event) -> None:
     refusing = isinstance(frame.step, Fail)
     # A program that nothing could satisfy is no cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)
-    caused = refusing or (shown and can_accept(process) is False) or _turned_down(run, process)
+    obstacle = _obstacle(run, process, frame)
+    caused = (
+        refusing
+        or bool(obstacle)
+        or (shown and can_accept(process) is False)
+        or _turned_down(run, process)
+    )
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
@@ -114,6 +120,7 @@ def fail(run: Run, event: Event) -> None:
                 }
                 for one in process.unmet
             ),
+            obstacle,
         )
     )
     by_executor = event.actor in (Actor.MODEL, Actor.MACHINE)
@@ -128,6 +135,18 @@ def fail(run: Run, event: Event) -> None:
             unmet=[one.predicate for one in process.unmet],
         )
     _end(run, event, process, "failed", refusing)
+
+
+def _obstacle(run: Run, process: ProcessView, frame: FrameView) -> str:
+    """Why the goal action cannot be carried out although the program asks for it, or nothing."""
+    step = frame.step
+    if not isinstance(step, Act) or not step.goal:
+        return ""
+    if step.action in run.not_offered:
+        return f"`{step.action}` is not on offer"
+    if process.goal_failed is not None:
+        return f"`{step.action}` failed (#{process.goal_failed})"
+    return ""
 
 
 def _turned_down(run: Run, process: ProcessView) -> bool:

@@ -11,7 +11,7 @@ from sopilot.audit.run import Contradiction, Run, boolean, expect, mapping, text
 from sopilot.audit.state import FrameView, PendingCall, ProcessView, Result
 from sopilot.diagnostics import Severity
 from sopilot.program.model import Act, Ask, Do
-from sopilot.vm.events import Event
+from sopilot.vm.events import Actor, Event
 from sopilot.vm.values import JSON
 
 
@@ -82,6 +82,8 @@ def domain_result(run: Run, event: Event) -> None:
         if ok and call.action in process.program.goal_actions and process.goal_reached is None:
             process.goal_reached = event.seq
         frame = process.top
+        if not ok and frame is not None and _is_goal_due(process, frame, call, result):
+            process.goal_failed = event.seq
         if ok and frame is not None and frame.opened == call.opened and not process.lost:
             moved = _pass(process, frame, result, learned)
     expect(event.payload, "action", call.action)
@@ -90,6 +92,16 @@ def domain_result(run: Run, event: Event) -> None:
     if process is None or not process.lost:
         expect(event.payload, "moved", moved)
         expect(event.payload, "learned", learned)
+
+
+def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, result: Result) -> bool:
+    step = frame.step
+    return (
+        isinstance(step, Act)
+        and step.goal
+        and call.frame == frame.place
+        and answers(process, frame, step, result)
+    )
 
 
 def _pass(
@@ -177,6 +189,9 @@ def note(run: Run, event: Event) -> None:
     if not isinstance(details, Mapping):
         return
     call_id = str(details.get("call_id", ""))
+    if name == "not_offered" and event.actor == Actor.RUNTIME:
+        named = details.get("actions")
+        run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
     if name == "held_call" and details.get("awaits") == "approval":
         run.held[call_id] = event.at
     if name != "outcome_unknown":

@@ -38,6 +38,19 @@ def leaf_values(leaf: Leaf, values: Mapping[str, JSON]) -> dict[str, JSON]:
     return found
 
 
+def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
+    """The leaves of a requirement and, after them, those of the actions that check them."""
+    found: dict[Leaf, None] = {}
+    trees = [tree]
+    while trees:
+        for leaf in leaves(trees.pop(0)):
+            if leaf not in found:
+                found[leaf] = None
+                recipes = recipes_of(handbook.predicates[leaf.predicate])
+                trees += [handbook.actions[one.action].requires for way in recipes for one in way]
+    return tuple(found)
+
+
 def decided(tree: Tree, truth: LeafTruth) -> Truth:
     """The tree's value where unknown leaves may be either."""
     if isinstance(tree, Leaf):

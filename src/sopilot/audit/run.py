@@ -38,13 +38,15 @@ class CheckMade:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a process was refused. ``causes`` is empty for one without a false predicate."""
+    """Why a process was refused. ``causes`` is empty for one without a false predicate;
+    ``obstacle`` is what kept a goal from being carried out that no predicate forbids."""
 
     seq: int
     process: str
     goal: str
     reason: str
     causes: tuple[Mapping[str, JSON], ...]
+    obstacle: str = ""
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -53,6 +55,7 @@ class Refusal:
             "goal": self.goal,
             "reason": self.reason,
             "causes": [dict(cause) for cause in self.causes],
+            "obstacle": self.obstacle,
         }
 
 
@@ -70,6 +73,7 @@ class Run:
     decisions: dict[str, list[Event]] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
+    not_offered: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     checks: list[CheckMade] = field(default_factory=list)
     producers: dict[int, int] = field(default_factory=dict)

@@ -99,6 +99,8 @@ class ProcessView:
     unmet: list[UnmetCheck] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
     goal_reached: int | None = None
+    goal_failed: int | None = None
+    """The latest failure of the goal action where the program asks for it."""
     claimed: int | None = None
     set_aside: bool = False
     refused: bool = False

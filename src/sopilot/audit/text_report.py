@@ -61,6 +61,8 @@ def _refusal(refusal: Refusal) -> Iterator[str]:
     yield f"refused: {refusal.goal} at #{refusal.seq}"
     if refusal.reason:
         yield f"    said: {refusal.reason}"
+    if refusal.obstacle:
+        yield f"    could not be carried out: {refusal.obstacle}"
     for cause in refusal.causes:
         evidence = ", ".join(f"#{seq}" for seq in cause["evidence"]) or "none"
         yield f"    not met: {cause['sentence'] or cause['predicate']} (evidence: {evidence})"

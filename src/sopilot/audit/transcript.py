@@ -55,8 +55,11 @@ class TranscriptCall:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
+    """``replies`` counts what the user said after the request, where that is known."""
+
     calls: tuple[TranscriptCall, ...]
     messages: int
+    replies: int = 0
 
 
 def read_messages(

@@ -124,7 +124,7 @@ class TrialRunner:
             evaluated = time.perf_counter() - judged
         finally:
             simulator.close()
-        findings = self._findings(task, session, tools.made)
+        findings = self._findings(task, session, tools.made, result.user_turns)
         trace = ""
         if self._keep_traces:
             trace = write_trace(await export_trace(store, session.id))
@@ -151,7 +151,7 @@ class TrialRunner:
         return Trial(record, findings, trace, result)
 
     def _findings(
-        self, task: SopbenchTask, session: Session, made: Sequence[MadeCall]
+        self, task: SopbenchTask, session: Session, made: Sequence[MadeCall], replies: int
     ) -> Sequence[Finding]:
         if self._arm.machine:
             programs = {task.goal: self._shelf.program(task).program}
@@ -162,5 +162,5 @@ class TrialRunner:
             )
             for index, call in enumerate(made)
         )
-        transcript = Transcript(calls, len(calls))
+        transcript = Transcript(calls, len(calls), replies)
         return audit_transcript(task.handbook, transcript, goal=task.goal).findings

@@ -27,8 +27,8 @@ _RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
 class Facts:
     """``values`` is what the user told, ``asked`` how often each name was asked for, ``open``
     the goals that are under way (the present one last), ``ended`` those that are over;
-    ``here`` are the results since the last bookkeeping call, ``refused`` the last answer
-    that says why a call was not made."""
+    ``here`` are the results since the last bookkeeping call, ``not_made`` the calls that were
+    answered without being made, ``refused`` the last such answer."""
 
     first: str = ""
     slot: str = ""
@@ -41,6 +41,7 @@ class Facts:
     ended: set[str] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
     here: list[Seen] = field(default_factory=list)
+    not_made: list[Seen] = field(default_factory=list)
     refused: str = ""
     stack: list[str] = field(default_factory=list)
     judged: str = ""
@@ -125,6 +126,7 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         return
     if match is None:
         facts.refused = message.content
+        facts.not_made.append(Seen(-1, name, arguments, False, message.content))
         return
     facts.refused = ""
     seen = Seen(

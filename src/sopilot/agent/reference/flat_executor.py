@@ -15,7 +15,7 @@ from sopilot.agent.reference.goals import wanted_goal
 from sopilot.agent.reference.judging import CannotJudge, Judge, Seen
 from sopilot.agent.reference.misbehaviour import Temptation
 from sopilot.agent.reference.reading import read_functions
-from sopilot.agent.reference.replies import Replies
+from sopilot.agent.reference.replies import Replies, not_offered
 from sopilot.agent.reference.values import Resolved, call_arguments
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.diagnostics import SopilotError
@@ -101,7 +101,7 @@ class FlatExecutor:
             extra = self._extra_call()
             if extra is not None:
                 return extra
-        said = "It is done." if executed else f"I cannot do this: a requirement is not met: {why}."
+        said = "It is done." if executed else f"I cannot do this: {why}."
         outcome = {"outcome": "executed" if executed else "refused", "reason": why}
         return self._replies.tool(END_SESSION, outcome, said)
 
@@ -119,11 +119,13 @@ class FlatExecutor:
                     self._act_early(process)
                 slots[step.slot] = self._check(frame, step)
                 if slots[step.slot] != step.wanted:
-                    why = step.function
+                    why = f"a requirement is not met: {step.function}"
             elif isinstance(step, Act):
-                seen = self._make(frame, step)
+                if step.action not in self._tools:
+                    return False, not_offered(step.action)
+                seen = self._made(step.action, self._ask_for(frame, step.arguments))
                 if not seen.ok:
-                    return False, f"{seen.action} failed (#{seen.seq})"
+                    return False, _failed(seen)
                 self._goal_seq = seen.seq
             elif isinstance(step, Complete):
                 return True, "done as requested"
@@ -184,20 +186,19 @@ class FlatExecutor:
             resolved = self._ask_for(frame, act.arguments)
             if resolved.missing:
                 return made
-            made.append(self._made(act.action, resolved))
-            if not made[-1].ok:
+            seen = self._made(act.action, resolved)
+            if seen in self._facts.not_made:
+                return made
+            made.append(seen)
+            if not seen.ok:
                 return made
         return made
 
     # --- what is missing ------------------------------------------------------------
 
-    def _make(self, frame: _Frame, act: Act) -> Seen:
-        resolved = self._ask_for(frame, act.arguments)
-        return self._made(act.action, resolved)
-
     def _made(self, action: str, resolved: Resolved) -> Seen:
-        """The result of this call; it is made if it was not made before."""
-        for one in reversed(self._facts.seen):
+        """The result of this call; it is made if it was not tried before."""
+        for one in (*reversed(self._facts.seen), *self._facts.not_made):
             if one.action == action and _equal(one.arguments, resolved.values):
                 return one
         if self._tempted("ignore_frame", action):
@@ -227,7 +228,8 @@ class FlatExecutor:
 
     def _act_early(self, process: Function) -> None:
         goal = next(step for step in process.steps if isinstance(step, Act) and step.goal)
-        if any(one.action == goal.action for one in self._facts.seen):
+        tried = (*self._facts.seen, *self._facts.not_made)
+        if goal.action not in self._tools or any(one.action == goal.action for one in tried):
             return
         values = {name: self._facts.values.get(name) for name in process.parameters}
         if all(value is not None for value in values.values()):
@@ -275,6 +277,10 @@ def truth(condition: Condition, slots: Mapping[str, bool]) -> bool:
         return all(truth(part, slots) for part in condition.conditions)
     assert isinstance(condition, Some)
     return any(truth(part, slots) for part in condition.conditions)
+
+
+def _failed(seen: Seen) -> str:
+    return str(seen.value).rstrip(".") if seen.seq < 0 else f"{seen.action} failed (#{seen.seq})"
 
 
 def _equal(made: Mapping[str, JSON], wanted: Mapping[str, JSON]) -> bool:

@@ -10,7 +10,7 @@ from sopilot.agent.reference.goals import wanted_goal
 from sopilot.agent.reference.judging import CannotJudge, Judge, Seen
 from sopilot.agent.reference.misbehaviour import Temptation
 from sopilot.agent.reference.moves import Move
-from sopilot.agent.reference.replies import Replies
+from sopilot.agent.reference.replies import Replies, not_offered
 from sopilot.agent.reference.values import Resolved, call_arguments, resolve, whole
 from sopilot.session.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.vm import agree
@@ -99,18 +99,22 @@ class MachineExecutor:
         return list(tool.parameters.get("properties", {})) if tool is not None else []
 
     def _goal(self) -> ModelReply:
+        if self._move.name not in self._tools:
+            return self._give_up(not_offered(self._move.name))
         if self._facts.refused:
-            return self._refuse(self._facts.refused.rstrip("."))
+            return self._give_up(self._facts.refused.rstrip("."))
         resolved = self._resolved()
         if resolved.missing and not all(map(self._facts.is_unavailable, resolved.missing)):
             return self._replies.ask(resolved.missing)
         failed = self._failed_here(resolved)
         if failed is not None:
-            return self._refuse(f"{failed.action} failed (#{failed.seq})")
+            return self._give_up(f"{failed.action} failed (#{failed.seq})")
         return self._replies.tool(self._move.name, resolved.values)
 
     def _refuse(self, why: str) -> ModelReply:
-        reason = f"a requirement is not met: {why}"
+        return self._give_up(f"a requirement is not met: {why}")
+
+    def _give_up(self, reason: str) -> ModelReply:
         return self._replies.step("fail", f"I cannot do this: {reason}.", reason=reason)
 
     # --- checks ---------------------------------------------------------------------

@@ -43,6 +43,7 @@ _HEADER = re.compile(r"^(\S+) (\w+)\(([^()]*)\)$")
 _NAMES = re.compile(r"`([^`]+)`")
 _INDENT = "    "
 _DECODER = json.JSONDecoder()
+CUT = "…"
 
 
 @dataclass(slots=True)
@@ -246,7 +247,7 @@ def _results(text: str, table: Mapping[str, str]) -> dict[str, bool]:
 
 
 def read_known(text: str, separator: str = "; ") -> dict[str, JSON]:
-    """``name = <JSON>`` pairs. A value that was cut in the middle is left out."""
+    """``name = <JSON>`` pairs. Of a value that was cut in the middle, the text as shown."""
     found: dict[str, JSON] = {}
     position = 0
     while True:
@@ -257,7 +258,10 @@ def read_known(text: str, separator: str = "; ") -> dict[str, JSON]:
             value, position = _DECODER.raw_decode(text, match.end())
             found[match.group(1)] = value
         except ValueError:
-            position = match.end()
+            position = text.find(CUT, match.end()) + len(CUT)
+            if position < match.end():
+                return found
+            found[match.group(1)] = text[match.end() : position]
         following = text.find(separator, position)
         if following < 0:
             return found

@@ -10,6 +10,11 @@ from sopilot.session.protocols import JSON, ModelReply, ToolCall
 from sopilot.vm import TOOL_NAME
 
 
+def not_offered(action: str) -> str:
+    """Why a goal is given up that every requirement allows."""
+    return f"the tool {action} is not on offer"
+
+
 class Replies:
     """Makes the replies to one request; call ids follow from how much was said already."""
 

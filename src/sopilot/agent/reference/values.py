@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.agent.reference.facts import Facts
 from sopilot.agent.reference.moves import Move
+from sopilot.agent.reference.reading import CUT
 from sopilot.program.model import Arguments, Literal, Unknown
+from sopilot.render.values import quote_literal
 from sopilot.session.protocols import JSON
-
-_CUT = "…"
 
 
 @dataclass(slots=True)
@@ -54,22 +54,27 @@ def call_arguments(
 
 
 def whole(value: JSON, facts: Facts) -> JSON:
-    """A text that a frame had to cut, as it was said."""
-    if not isinstance(value, str) or not value.endswith(_CUT):
+    """A value that a frame had to cut, as it was said."""
+    if not isinstance(value, str) or not value.endswith(CUT):
         return value
-    beginning = value.removesuffix(_CUT)
-    for text in _texts([*facts.values.values(), *(one.value for one in facts.seen)]):
-        if text.startswith(beginning) and len(text) > len(beginning):
-            return text
+    beginning = value.removesuffix(CUT)
+    for source in (*facts.values.values(), *(one.value for one in facts.seen)):
+        for said in _parts(source):
+            text = said if isinstance(said, str) else quote_literal(said)
+            if text.startswith(beginning) and len(text) > len(beginning):
+                return said
     return value
 
 
-def _texts(value: JSON) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item)
+def _parts(value: JSON) -> Iterator[JSON]:
+    """Every text, list and object in a value."""
+    nested: Iterable[JSON] = ()
+    if isinstance(value, Mapping):
+        nested = value.values()
     elif isinstance(value, list):
-        for item in value:
-            yield from _texts(item)
+        nested = value
+    elif not isinstance(value, str):
+        return
+    yield value
+    for item in nested:
+        yield from _parts(item)
