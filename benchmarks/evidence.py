@@ -28,7 +28,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "tamper": ["tamper.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
     "sopbench-reference": ["sweep.py"],
-    "sopbench-kills": ["kill_sweep.py"],
+    "sopbench-kills": ["kill_sweep.py", "--ray"],
 }
 
 

@@ -1,8 +1,10 @@
 """Kill a running sweep at random moments, continue it, and compare its scores byte by byte.
 
-    python benchmarks/kill_sweep.py [--kills 20] [--tasks 60] [--runner plain|inspect]
+    python benchmarks/kill_sweep.py [--kills 20] [--tasks 200] [--runner inspect plain] [--ray]
 
-Writes evidence/sopbench-kills.json.
+Every runner is killed as often as that. `--ray` adds a sweep on two local Ray workers, one of
+which is killed. Writes evidence/sopbench-kills.json; exits 1 if one byte differs or a task
+was run twice.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 EVIDENCE = Path(__file__).parent.parent / "evidence" / "sopbench-kills.json"
 
 
-def command(folder: Path, tasks: int, runner: str) -> list[str]:
+def command(folder: Path, tasks: int, runner: str, on: str = "local") -> list[str]:
     run = [sys.executable, "-m", "sopilot.cli.main", "bench", "run", "--domain", "all"]
-    options = ["--limit", str(tasks), "--runner", runner, "--workers", "2", "--json"]
+    options = ["--limit", str(tasks), "--runner", runner, "--workers", "2", "--on", on, "--json"]
     return [*run, *options, "-o", str(folder)]
 
 
@@ -32,61 +35,124 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--tasks", type=int, default=200)
-    parser.add_argument("--runner", default="plain", choices=["plain", "inspect"])
+    runners = ["inspect", "plain"]
+    parser.add_argument("--runner", nargs="+", default=runners, choices=runners)
+    parser.add_argument("--ray", action="store_true")
     parser.add_argument("--seed", type=int, default=27)
     arguments = parser.parse_args()
-    draw = random.Random(arguments.seed)
     with tempfile.TemporaryDirectory() as scratch:
-        whole, killed = Path(scratch, "whole"), Path(scratch, "killed")
+        whole = Path(scratch, "whole")
         begun = time.monotonic()
-        subprocess.run(
-            command(whole, arguments.tasks, arguments.runner), check=True, stdout=subprocess.DEVNULL
-        )
+        finish(command(whole, arguments.tasks, "plain"))
         seconds = time.monotonic() - begun
-        progress: list[int] = []
-        only_leader = 0
-        while len(progress) < arguments.kills:
-            before = len(records(killed))
-            sweep = subprocess.Popen(
-                command(killed, arguments.tasks, arguments.runner),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
+        scores = (whole / "scores.jsonl").read_bytes()
+        sweeps = []
+        for runner in arguments.runner:
+            draw = random.Random(f"{arguments.seed} {runner}")
+            folder = Path(scratch, runner)
+            killed = kill_and_continue(
+                folder, arguments.tasks, runner, arguments.kills, draw, seconds
             )
-            # Some kills fall into the start, most into the work.
-            if draw.random() < 0.8:
-                while sweep.poll() is None and len(records(killed)) == before:
-                    time.sleep(0.01)
-            time.sleep(draw.uniform(0, 0.5 * seconds / arguments.kills))
-            if draw.random() < 0.3:  # workers that outlive their leader must stop by themselves
-                sweep.kill()
-                only_leader += 1
-            else:
-                os.killpg(sweep.pid, signal.SIGKILL)
-            sweep.wait()
-            progress.append(len(records(killed)))
-        subprocess.run(
-            command(killed, arguments.tasks, arguments.runner),
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
-        tasks = [json.loads(line)["task"] for line in records(killed)]
-        scores = [(folder / "scores.jsonl").read_bytes() for folder in (whole, killed)]
+            sweeps.append({"runner": runner, "on": "local"} | killed | compared(folder, scores))
+        if arguments.ray:
+            folder = Path(scratch, "ray")
+            killed = kill_a_ray_worker(folder, arguments.tasks)
+            sweeps.append({"runner": "plain", "on": "ray"} | killed | compared(folder, scores))
     written = {
-        "what": "a sweep killed at random moments and continued, against an uninterrupted one",
-        "kills": len(progress),
-        "of_the_leader_alone": only_leader,
+        "what": "sweeps killed at random moments and continued, against an uninterrupted one",
         "tasks": arguments.tasks,
-        "runner": arguments.runner,
-        "records_after_each_kill": progress,
-        "tasks_run_twice": len(tasks) - len(set(tasks)),
-        "identical": scores[0] == scores[1],
-        "sha256": hashlib.sha256(scores[0]).hexdigest(),
+        "sha256": hashlib.sha256(scores).hexdigest(),
+        "sweeps": sweeps,
     }
     EVIDENCE.write_text(json.dumps(written, indent=2) + "\n", "utf-8")
     print(json.dumps(written, indent=2))
-    if not written["identical"] or written["tasks_run_twice"]:
+    if not all(one["identical"] and not one["tasks_run_twice"] for one in sweeps):
         sys.exit(1)
+
+
+def finish(sweep: list[str]) -> None:
+    subprocess.run(sweep, check=True, stdout=subprocess.DEVNULL)
+
+
+def kill_and_continue(
+    folder: Path, tasks: int, runner: str, kills: int, draw: random.Random, seconds: float
+) -> dict[str, Any]:
+    progress: list[int] = []
+    only_leader = after_the_end = 0
+    while len(progress) < kills:
+        before = len(records(folder))
+        sweep = subprocess.Popen(
+            command(folder, tasks, runner),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        # Some kills fall into the start, most into the work.
+        if draw.random() < 0.8:
+            while sweep.poll() is None and len(records(folder)) == before:
+                time.sleep(0.01)
+        time.sleep(draw.uniform(0, 0.5 * seconds / kills))
+        after_the_end += sweep.poll() is not None
+        if draw.random() < 0.3:  # workers that outlive their leader must stop by themselves
+            sweep.kill()
+            only_leader += 1
+        else:
+            os.killpg(sweep.pid, signal.SIGKILL)
+        sweep.wait()
+        progress.append(len(records(folder)))
+    finish(command(folder, tasks, runner))
+    return {
+        "kills": kills,
+        "of_the_leader_alone": only_leader,
+        "after_the_end": after_the_end,
+        "records_after_each_kill": progress,
+    }
+
+
+def kill_a_ray_worker(folder: Path, tasks: int) -> dict[str, Any]:
+    sweep = subprocess.Popen(command(folder, tasks, "plain", "ray"), stdout=subprocess.DEVNULL)
+    written = 0
+    while sweep.poll() is None:
+        written = len(records(folder))
+        workers = shard_workers(sweep.pid) if written >= tasks // 4 else []
+        if workers:
+            os.kill(workers[0], signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    if sweep.wait() != 0:
+        sys.exit("the sweep on Ray failed")
+    return {"kills": 1, "workers": 2, "records_after_each_kill": [written]}
+
+
+def shard_workers(ancestor: int) -> list[int]:
+    """Ray workers that run a shard, below the process that leads the sweep."""
+    parents: dict[int, int] = {}
+    working: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            status, name = (entry / "stat").read_text(), (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        parents[int(entry.name)] = int(status.rpartition(")")[2].split()[1])
+        if b"ray::run_shard" in name:
+            working.append(int(entry.name))
+
+    def below(pid: int) -> bool:
+        while pid in parents and pid != ancestor:
+            pid = parents[pid]
+        return pid == ancestor
+
+    return [pid for pid in working if below(pid)]
+
+
+def compared(folder: Path, scores: bytes) -> dict[str, Any]:
+    tasks = [json.loads(line)["task"] for line in records(folder)]
+    return {
+        "tasks_run_twice": len(tasks) - len(set(tasks)),
+        "identical": (folder / "scores.jsonl").read_bytes() == scores,
+    }
 
 
 def records(folder: Path) -> list[bytes]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from bench_records import configuration, record
+from click.testing import CliRunner
 from sopbench_checkout import MISSING
 
 from sopilot.bench import TaskReference, load_task, shared_upstream
@@ -12,6 +13,7 @@ from sopilot.bench.archive import build_archive, verify_archive, without_wording
 from sopilot.bench.archive_checks import check_file
 from sopilot.bench.programs import ProgramShelf
 from sopilot.bench.run_folder import RunFolder
+from sopilot.cli import bench_report
 from sopilot.diagnostics import UserMistake
 from sopilot.program import program_to_yaml
 
@@ -96,3 +98,17 @@ def test_upstreams_sentences_are_noticed_and_programs_go_out_without_them() -> N
     assert list(check_file("a.yaml", silent, upstream=upstream)) == []
     assert "check_logged_in_user" in silent
     assert list(check_file("a.txt", task.user_prompt, upstream=upstream))
+    middle = task.user_prompt[len(task.user_prompt) // 3 :]
+    assert list(check_file("a.txt", f"quoted: {middle}", upstream=upstream))
+
+
+def test_without_a_checkout_nobody_can_tell_what_is_upstreams(
+    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOPBENCH_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setattr(bench_report, "shared_upstream", shared_upstream.__wrapped__)
+    target = tmp_path / "a.zip"
+    done = CliRunner().invoke(bench_report.archive, [str(folder.path), "-o", str(target)])
+    assert isinstance(done.exception, UserMistake)
+    assert "sopbench-missing" in str(done.exception.diagnostics[0].code)
+    assert not target.exists()

@@ -76,8 +76,10 @@ def check_file(
 
 
 def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[Refusal]:
-    for fragment in _fragments(upstream):
-        if fragment in text:
+    known = _fragments(upstream)
+    for start in range(len(text) - _FRAGMENT + 1):
+        fragment = text[start : start + _FRAGMENT]
+        if fragment in known:
             yield Refusal(
                 name,
                 "archive-upstream",
@@ -89,7 +91,8 @@ def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[Refusal]:
 
 @functools.cache
 def _fragments(upstream: Upstream) -> frozenset[str]:
-    """Pieces of everything upstream wrote for people: descriptions, instructions, requests."""
+    """Every run of so many characters in what upstream wrote for people: descriptions,
+    instructions, requests."""
     texts: list[str] = []
     for domain in DOMAINS:
         _strings(upstream.metadata(domain), texts)
@@ -97,7 +100,11 @@ def _fragments(upstream: Upstream) -> frozenset[str]:
             for task in tasks:
                 texts += [task["user_prompt"], task["user_instruction"]]
     pieces = [piece for text in texts for piece in re.split(r"\{[^}]*\}|\n", text)]
-    return frozenset(piece.strip()[:_FRAGMENT] for piece in pieces if len(piece) >= _FRAGMENT + 8)
+    return frozenset(
+        piece[start : start + _FRAGMENT]
+        for piece in {piece.strip() for piece in pieces}
+        for start in range(len(piece) - _FRAGMENT + 1)
+    )
 
 
 def _strings(value: Any, into: list[str]) -> None:

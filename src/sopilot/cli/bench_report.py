@@ -72,10 +72,12 @@ def archive(
     """Pack programs, results, configurations and tables with a SHA-256 manifest.
 
     Refuses credentials, absolute paths, names of people, hidden files and text of SOPBench.
+    Needs the checkout: without it nobody can tell what is SOPBench's.
     """
+    upstream = shared_upstream()
     files = _files(_document(load_runs(folders)))
     names = build_archive(
-        run_folders(folders), output, analysis=files, upstream=_upstream(), forbidden=forbid
+        run_folders(folders), output, analysis=files, upstream=upstream, forbidden=forbid
     )
     if as_json:
         print_json({"archive": output.name, "files": names})
