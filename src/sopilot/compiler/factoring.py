@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sopilot.handbook import AnyOf, First, Leaf, Tree, names_in
+from sopilot.handbook import AnyOf, First, Leaf, Tree, names_in, negate
 
 LEAF_BUDGET = 7
 
@@ -55,7 +55,8 @@ class Factoring:
 
     def _factor(self, tree: Tree, *, complete: bool) -> tuple[Plan, _Keys]:
         if isinstance(tree, Leaf):
-            return tree, frozenset(((tree.predicate, tree.arguments),))
+            # A check and its negation ask the same question, so they count once.
+            return tree, frozenset((tree if tree.wanted else negate(tree),))
         inside = complete or isinstance(tree, AnyOf)
         parts: list[_Part] = [
             (child, *self._factor(child, complete=inside)) for child in tree.children
@@ -63,25 +64,30 @@ class Factoring:
         kind = type(tree)
         while len(parts) > self._budget:
             parts = self._cut(kind, parts, inside)
-        self._lighten(parts, inside)
+        keys = self._lighten(parts, inside)
         node = Node(kind, tuple(plan for _, plan, _ in parts))
         if complete and kind is First:
             group = self._group(tree, node, complete, "a `first` inside an `any`")
             return group, frozenset((group,))
-        return node, _union(parts)
+        return node, keys
 
-    def _lighten(self, parts: list[_Part], complete: bool) -> None:
+    def _lighten(self, parts: list[_Part], complete: bool) -> _Keys:
         """Move the heaviest compound children out until the rest fits the budget."""
+        keys = _union(parts)
+        if len(keys) <= self._budget:
+            return keys
         heavy = sorted(
             (i for i, (_, plan, _) in enumerate(parts) if isinstance(plan, Node)),
             key=lambda i: (-len(parts[i][2]), i),
         )
         for position in heavy:
-            if len(_union(parts)) <= self._budget:
-                return
             tree, plan, _ = parts[position]
             group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
             parts[position] = (tree, group, frozenset((group,)))
+            keys = _union(parts)
+            if len(keys) <= self._budget:
+                break
+        return keys
 
     def _cut(self, kind: type, parts: list[_Part], complete: bool) -> list[_Part]:
         """Runs within the budget, each a function of the same operator."""
@@ -112,4 +118,4 @@ class Factoring:
 
 
 def _union(parts: list[_Part]) -> _Keys:
-    return frozenset().union(*(keys for _, _, keys in parts))
+    return frozenset().union(*[keys for _, _, keys in parts])

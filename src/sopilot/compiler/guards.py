@@ -74,6 +74,7 @@ class GuardClosure:
         self._by_action: dict[str, tuple[Leaf, ...]] = {}
         self._of_leaf: dict[Leaf, tuple[tuple[Leaf, str], ...]] = {}
         self._needed: dict[Leaf, frozenset[Leaf]] = {}
+        self._left_out: dict[Leaf, tuple[tuple[str, Leaf], ...]] = {}
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
         """The gates that verifying (or opening) this leaf needs, each with the action."""
@@ -148,20 +149,27 @@ class GuardClosure:
         in_tree = dict.fromkeys(leaves(tree))
         found: dict[tuple[str, Leaf], None] = {}
         for leaf in in_tree:
-            arguments = dict(leaf.arguments)
-            for call in self._calls(leaf.predicate):
-                requires = self._actions[call.action].requires
-                if requires == NOTHING:
-                    continue
-                terms = dict(substitute_binding(call.arguments, arguments))
-                demanded = substitute(requires, terms)
-                hoisted = required_gates(demanded, self._predicates)
-                for needed in leaves(demanded):
-                    # A gate that is opened only where it is shut waits for nothing.
-                    if needed in in_tree or needed in hoisted or needed == negate(leaf):
-                        continue
-                    found.setdefault((call.action, needed))
+            left_out = self._left_out.get(leaf)
+            if left_out is None:
+                left_out = self._left_out[leaf] = tuple(self._not_hoisted(leaf))
+            for pair in left_out:
+                if pair[1] not in in_tree:
+                    found.setdefault(pair)
         return found
+
+    def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
+        arguments = dict(leaf.arguments)
+        for call in self._calls(leaf.predicate):
+            requires = self._actions[call.action].requires
+            if requires == NOTHING:
+                continue
+            terms = dict(substitute_binding(call.arguments, arguments))
+            demanded = substitute(requires, terms)
+            hoisted = required_gates(demanded, self._predicates)
+            for needed in leaves(demanded):
+                # A gate that is opened only where it is shut waits for nothing.
+                if needed not in hoisted and needed != negate(leaf):
+                    yield call.action, needed
 
     def _calls(self, name: str) -> tuple[ActionCall, ...]:
         """The calls that verify a predicate, or the one that opens a gate."""

@@ -88,11 +88,11 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skeleton:
-    """A program's functions before their checks have sentences; shared by every
-    procedure with the same tree, whatever the handbook's constants are."""
+    """A program's functions before the handbook's constants are put into their sentences;
+    shared by every procedure with the same tree."""
 
     functions: Mapping[str, Function]
-    checked: Mapping[str, list[tuple[int, Leaf]]]
+    unworded: Mapping[str, list[tuple[int, Leaf]]]
     explanation: Explanation
 
 
@@ -138,10 +138,17 @@ class Compiler:
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        key = (procedure, handbook.actions[procedure.action].requires)
-        skeleton = self._skeletons.get(key)
-        if skeleton is None:
-            skeleton = self._skeleton(handbook, procedure)
+        # All that a skeleton is made of; the tree that is only worded is not.
+        key = (
+            procedure.name,
+            procedure.action,
+            procedure.requires,
+            procedure.says,
+            procedure.arguments,
+            handbook.actions[procedure.action].requires,
+        )
+        kept = self._skeletons.get(key)
+        skeleton = kept or self._skeleton(handbook, procedure)
         program = Program(
             entry=procedure.name,
             functions=self._wording.word(skeleton, handbook),
@@ -156,7 +163,7 @@ class Compiler:
             constants=dict(sorted(handbook.parameters.items())),
             guarded=self._guarded,
         )
-        if key not in self._skeletons:
+        if kept is None:
             self._verify(program)
             self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
@@ -196,8 +203,8 @@ class Compiler:
             return found
 
         functions: dict[str, Function] = {}
-        checked: dict[str, list[tuple[int, Leaf]]] = {}
-        schedule = Schedule(resolve)
+        unworded: dict[str, list[tuple[int, Leaf]]] = {}
+        schedule = Schedule(resolve, self._wording.fixed)
         act = Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
@@ -206,9 +213,10 @@ class Compiler:
             steps=schedule.process(plan, act, Complete("done"), Fail("refuse")),
             says=procedure.says or goal.says,
         )
-        checked[procedure.name] = schedule.checked
+        if schedule.unworded:
+            unworded[procedure.name] = schedule.unworded
         for group in factoring.groups:
-            schedule = Schedule(resolve)
+            schedule = Schedule(resolve, self._wording.fixed)
             functions[group.name] = Function(
                 name=group.name,
                 kind=Kind.GROUP,
@@ -216,7 +224,8 @@ class Compiler:
                 steps=schedule.group(group),
                 says=_OPERATOR_SAYS[_operator(group)],
             )
-            checked[group.name] = schedule.checked
+            if schedule.unworded:
+                unworded[group.name] = schedule.unworded
         used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
         for predicate in used:
             function = self._function(names.rule(predicate), predicate)
@@ -228,7 +237,7 @@ class Compiler:
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
         )
-        return Skeleton(functions, checked, explanation)
+        return Skeleton(functions, unworded, explanation)
 
     def _rank(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)

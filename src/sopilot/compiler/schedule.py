@@ -40,6 +40,12 @@ from sopilot.program.model import (
 Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
 """A leaf or group → the function that checks it and its arguments."""
 
+Says = Callable[[Leaf], str | None]
+"""A leaf's sentence; nothing where it names a constant, whose value is put in later."""
+
+_Draft = tuple[str, str, Arguments, str, bool, str]
+"""A check that does not know yet where it goes: label, function, arguments, slot, wanted, says."""
+
 
 class Mark:
     """A place in the code that is not known yet."""
@@ -54,11 +60,12 @@ class Mark:
 class Schedule:
     """Emits the steps of one function."""
 
-    def __init__(self, resolve: Resolve) -> None:
+    def __init__(self, resolve: Resolve, says: Says) -> None:
         self._resolve = resolve
-        self.checked: list[tuple[int, Leaf]] = []
-        """Which leaf the check at which position stands for; its sentence is put in later."""
-        self._steps: list[tuple[Step, Mark | None, Mark | None]] = []
+        self._says = says
+        self.unworded: list[tuple[int, Leaf]] = []
+        """The checks that still lack their sentence, by position."""
+        self._steps: list[tuple[Step | _Draft, Mark | None, Mark | None]] = []
         self._labels: dict[str, int] = {}
         self._slots: dict[tuple[str, Arguments], str] = {}
         self._slot_names: dict[str, int] = {}
@@ -133,10 +140,8 @@ class Schedule:
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        if isinstance(leaf, Leaf):
-            self.checked.append((len(self._steps), leaf))
-        label = self._label(f"check_{slot}")
-        self._emit(Check(label, function, arguments, slot, wanted), met, unmet)
+        draft = (self._label(f"check_{slot}"), function, arguments, slot, wanted, self._word(leaf))
+        self._emit(draft, met, unmet)
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: Node, met: Mark, unmet: Mark) -> None:
@@ -168,9 +173,8 @@ class Schedule:
         wanted = plan.wanted if isinstance(plan, Leaf) else True
         slot = self._slot(function, arguments)
         if slot not in self._known:
-            if isinstance(plan, Leaf):
-                self.checked.append((len(self._steps), plan))
-            self._emit(Check(self._label(f"check_{slot}"), function, arguments, slot, wanted))
+            label = self._label(f"check_{slot}")
+            self._emit((label, function, arguments, slot, wanted, self._word(plan)))
             self._learn(slot, None)
         return Holds(slot, wanted)
 
@@ -200,36 +204,43 @@ class Schedule:
     def _label(self, wanted: str) -> str:
         return _numbered(wanted, self._labels)
 
-    def _emit(self, step: Step, met: Mark | None = None, unmet: Mark | None = None) -> None:
+    def _word(self, leaf: Leaf | Group) -> str:
+        """The sentence of the check that is emitted next."""
+        if not isinstance(leaf, Leaf):
+            return ""
+        says = self._says(leaf)
+        if says is None:
+            self.unworded.append((len(self._steps), leaf))
+        return says or ""
+
+    def _emit(
+        self, step: Step | _Draft, met: Mark | None = None, unmet: Mark | None = None
+    ) -> None:
         self._steps.append((step, met, unmet))
 
     def _place(self, mark: Mark) -> None:
         mark.position = len(self._steps)
 
     def _finish(self) -> tuple[Step, ...]:
-        labels = [step.label for step, _, _ in self._steps]
+        labels = [step[0] if isinstance(step, tuple) else step.label for step, _, _ in self._steps]
         finished: list[Step] = []
         for index, (step, met, unmet) in enumerate(self._steps):
-            if met is None or unmet is None:
-                finished.append(step)
-            elif isinstance(step, Branch):
-                finished.append(
-                    Branch(step.label, step.when, labels[met.position], labels[unmet.position])
-                )
-            else:
-                assert isinstance(step, Check)
+            if isinstance(step, tuple):
+                label, function, arguments, slot, wanted, says = step
                 following = index + 1
-                finished.append(
-                    Check(
-                        step.label,
-                        step.function,
-                        step.arguments,
-                        step.slot,
-                        step.wanted,
-                        None if met.position == following else labels[met.position],
-                        None if unmet.position == following else labels[unmet.position],
-                    )
+                if_met = None if met is None or met.position == following else labels[met.position]
+                if_unmet = (
+                    None if unmet is None or unmet.position == following else labels[unmet.position]
                 )
+                finished.append(
+                    Check(label, function, arguments, slot, wanted, if_met, if_unmet, says)
+                )
+            elif met is None or unmet is None:
+                finished.append(step)
+            else:
+                assert isinstance(step, Branch)
+                then, otherwise = labels[met.position], labels[unmet.position]
+                finished.append(Branch(step.label, step.when, then, otherwise))
         return tuple(finished)
 
 

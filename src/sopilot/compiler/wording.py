@@ -1,7 +1,8 @@
 """Wording: each check gets the SOP's own sentence.
 
-In:  a skeleton, and the handbook whose constants the sentences name.
-Out: its functions, every check with its official sentence under the call's names.
+In:  a leaf; or a skeleton, and the handbook whose constants some sentences name.
+Out: the leaf's official sentence under the call's names, unless it names a constant;
+     the skeleton's functions with the sentences that do.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from sopilot.handbook import Handbook, Leaf, Predicate, sentence
-from sopilot.handbook.wording import negative, placeholders
+from sopilot.handbook.wording import leaf_sentence, placeholders, template
 from sopilot.program.model import Check, Function, Step
 
 
@@ -21,7 +22,7 @@ class Unworded(Protocol):
     def functions(self) -> Mapping[str, Function]: ...
 
     @property
-    def checked(self) -> Mapping[str, list[tuple[int, Leaf]]]: ...
+    def unworded(self) -> Mapping[str, list[tuple[int, Leaf]]]: ...
 
 
 class Wording:
@@ -29,14 +30,31 @@ class Wording:
 
     def __init__(self, predicates: Mapping[str, Predicate]) -> None:
         self._predicates = predicates
-        self._named: dict[Leaf, tuple[str, ...]] = {}
+        self._constants_of: dict[Leaf, tuple[str, ...]] = {}
+        self._fixed: dict[Leaf, str] = {}
         self._named_in: dict[Unworded, tuple[str, ...]] = {}
         self._worded: dict[tuple[object, ...], Mapping[str, Function]] = {}
 
+    def fixed(self, leaf: Leaf) -> str | None:
+        """The leaf's sentence, or nothing if it names a constant of the handbook."""
+        says = self._fixed.get(leaf)
+        if says is not None or leaf in self._constants_of:
+            return says
+        predicate = self._predicates[leaf.predicate]
+        own = {parameter for parameter, _ in leaf.arguments}
+        named = tuple(name for name in placeholders(template(predicate, leaf)) if name not in own)
+        if named:
+            self._constants_of[leaf] = named
+            return None
+        says = self._fixed[leaf] = leaf_sentence(predicate, leaf, {})
+        return says
+
     def word(self, skeleton: Unworded, handbook: Handbook) -> Mapping[str, Function]:
+        if not skeleton.unworded:
+            return skeleton.functions
         named = self._named_in.get(skeleton)
         if named is None:
-            found = (name for leaf in _leaves(skeleton) for name in self._names(leaf))
+            found = (name for leaf in _leaves(skeleton) for name in self._constants_of[leaf])
             named = self._named_in[skeleton] = tuple(dict.fromkeys(found))
         constants = handbook.parameters
         # As text: 500 and 500.0 are equal numbers and different words.
@@ -44,33 +62,21 @@ class Wording:
         worded = self._worded.get(key)
         if worded is None:
             functions = dict(skeleton.functions)
-            for name, checked in skeleton.checked.items():
-                if checked:
-                    functions[name] = _with_sentences(functions[name], checked, handbook)
+            for name, unworded in skeleton.unworded.items():
+                functions[name] = _with_sentences(functions[name], unworded, handbook)
             worded = self._worded[key] = functions
         return worded
 
-    def _names(self, leaf: Leaf) -> tuple[str, ...]:
-        """The constants that the leaf's sentence names."""
-        named = self._named.get(leaf)
-        if named is None:
-            predicate = self._predicates[leaf.predicate]
-            template = predicate.says if leaf.wanted else negative(predicate)
-            own = {parameter for parameter, _ in leaf.arguments}
-            named = tuple(name for name in placeholders(template) if name not in own)
-            self._named[leaf] = named
-        return named
-
 
 def _leaves(skeleton: Unworded) -> Iterator[Leaf]:
-    return (leaf for checked in skeleton.checked.values() for _, leaf in checked)
+    return (leaf for unworded in skeleton.unworded.values() for _, leaf in unworded)
 
 
 def _with_sentences(
-    function: Function, checked: list[tuple[int, Leaf]], handbook: Handbook
+    function: Function, unworded: list[tuple[int, Leaf]], handbook: Handbook
 ) -> Function:
     steps: list[Step] = list(function.steps)
-    for position, leaf in checked:
+    for position, leaf in unworded:
         step = steps[position]
         assert isinstance(step, Check)
         steps[position] = Check(

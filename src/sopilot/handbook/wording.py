@@ -39,6 +39,7 @@ def _parts(template: str) -> tuple[tuple[str, str | None], ...]:
     return tuple(parts)
 
 
+@functools.lru_cache(maxsize=4096)
 def placeholders(template: str) -> tuple[str, ...]:
     """The names a template asks for, each once, in order of first use."""
     return tuple(dict.fromkeys(name for _, name in _parts(template) if name is not None))
@@ -48,10 +49,17 @@ def negative(predicate: Predicate) -> str:
     return predicate.says_not or f"It must not be the case that: {predicate.says}"
 
 
-def sentence(handbook: Handbook, leaf: Leaf) -> str:
+def template(predicate: Predicate, leaf: Leaf) -> str:
+    return predicate.says if leaf.wanted else negative(predicate)
+
+
+def leaf_sentence(predicate: Predicate, leaf: Leaf, constants: Mapping[str, Scalar]) -> str:
     """The leaf's official sentence, with parameter names as the tree calls them."""
-    predicate = handbook.predicates[leaf.predicate]
-    values: dict[str, Scalar] = dict(handbook.parameters)
+    values: dict[str, Scalar] = dict(constants)
     for parameter, term in leaf.arguments:
         values[parameter] = term.name if isinstance(term, Name) else term.value
-    return fill(predicate.says if leaf.wanted else negative(predicate), values)
+    return fill(template(predicate, leaf), values)
+
+
+def sentence(handbook: Handbook, leaf: Leaf) -> str:
+    return leaf_sentence(handbook.predicates[leaf.predicate], leaf, handbook.parameters)

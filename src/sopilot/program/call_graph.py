@@ -33,8 +33,10 @@ def check_call(program: Program, function: Function, index: int, report: Report)
             f"`{step.function}` is a process and cannot be called",
             "call a rule, a gate or a group",
         )
-    given = [name for name, _ in step.arguments]
-    if len(given) == len(callee.parameters) and set(given) == set(callee.parameters):
+    given = tuple([name for name, _ in step.arguments])
+    if given == callee.parameters or (
+        len(given) == len(callee.parameters) and set(given) == set(callee.parameters)
+    ):
         return
     wanted = ", ".join(f"`{name}`" for name in callee.parameters) or "no arguments"
     wrong = [f"`{name}` is missing" for name in callee.parameters if name not in given]

@@ -74,11 +74,11 @@ def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
     position = {step.label: index for index, step in enumerate(function.steps)}
     graph: Successors = []
     for index, labels in enumerate(targets):
-        if labels == (None,):
-            graph.append((index + 1,) if index + 1 < size else ())
+        if not labels:
+            graph.append(())
             continue
         places = [index + 1 if label is None else position.get(label, size) for label in labels]
-        graph.append(tuple(place for place in places if place < size))
+        graph.append(tuple([place for place in places if place < size]))
     return graph
 
 
@@ -137,9 +137,11 @@ def find_cycle(graph: Successors, left_out: Sequence[bool]) -> list[int]:
 
 def is_forward(graph: Successors) -> bool:
     """Every jump goes down the listing: then there is no loop, and one pass sees every path."""
-    return all(
-        successor > index for index, successors in enumerate(graph) for successor in successors
-    )
+    for index, successors in enumerate(graph):
+        for successor in successors:
+            if successor <= index:
+                return False
+    return True
 
 
 def bound_before(function: Function, graph: Successors, slots: Sequence[str]) -> list[int]:

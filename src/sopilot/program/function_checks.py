@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from sopilot.program.call_graph import check_call
 from sopilot.program.flow import Targets, continuations, step_graph
@@ -110,6 +110,9 @@ def _check_steps(program: Program, function: Function, report: Report) -> None:
             _check_values(function, index, step.arguments, known, report)
         elif isinstance(step, Act):
             _check_values(function, index, step.arguments, known, report)
+            for name in _repeated([name for name, _ in step.arguments]):
+                message = f"`{name}` is given twice"
+                report.step(function, index, "wrong-arguments", message, "keep one")
             if step.goal and function.kind is not Kind.PROCESS:
                 report.step(
                     function,
@@ -141,13 +144,9 @@ def _check_values(
     """``known`` grows by what the call makes whoever executes it find out."""
     learned: list[str] = []
     for _, argument in arguments:
-        if isinstance(argument, Unknown):
-            learned.append(argument.name)
-            if not is_identifier(argument.name):
-                report.step(
-                    function, index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP
-                )
-        elif isinstance(argument, Local) and argument.name not in known:
+        if isinstance(argument, Local):
+            if argument.name in known:
+                continue
             report.step(
                 function,
                 index,
@@ -159,10 +158,13 @@ def _check_values(
                     f"make it a parameter of `{function.name}` or ask for it first",
                 ),
             )
+        elif isinstance(argument, Unknown):
+            learned.append(argument.name)
+            if not is_identifier(argument.name):
+                report.step(
+                    function, index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP
+                )
     known.update(learned)
-    if isinstance(function.steps[index], Act):
-        for name in _repeated(name for name, _ in arguments):
-            report.step(function, index, "wrong-arguments", f"`{name}` is given twice", "keep one")
 
 
 def _check_ask(function: Function, index: int, step: Ask, report: Report) -> None:
@@ -181,7 +183,7 @@ def _check_choose(function: Function, index: int, step: Choose, report: Report) 
     for option in step.options:
         if not is_identifier(option.name):
             report.step(function, index, "bad-name", f"`{option.name}` is no name", _NAME_HELP)
-    for name in _repeated(option.name for option in step.options):
+    for name in _repeated([option.name for option in step.options]):
         report.step(
             function,
             index,
@@ -217,13 +219,12 @@ def _check_fallbacks(function: Function, report: Report) -> None:
             )
 
 
-def _repeated(names: Iterable[str]) -> list[str]:
-    listed = list(names)
-    if len(listed) == len(set(listed)):
+def _repeated(names: Sequence[str]) -> list[str]:
+    if len(names) == len(set(names)):
         return []
     seen: set[str] = set()
     twice: dict[str, None] = {}
-    for name in listed:
+    for name in names:
         if name in seen:
             twice.setdefault(name)
         seen.add(name)
