@@ -45,28 +45,54 @@ def test_different_definitions_have_different_digests(
     assert (tool_digest(one) == tool_digest(other)) == (spelled(one) == spelled(other))
 
 
+def tool(name: str, description: str = "Does it.") -> dict[str, Any]:
+    return {"name": name, "description": description, "inputSchema": {"type": "object"}}
+
+
+APPROVED = {name: tool(name) for name in ("login", "old")}
+
+
 def test_pins_outlive_the_process(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "pins.json"
-    Pins(path).approve("odd", {"login": "1", "old": "2"})
+    Pins(path).approve("odd", APPROVED)
     pins = Pins(path)
     assert pins.knows("odd")
     assert not pins.knows("other")
-    drifts = {d.tool: str(d) for d in pins.drifts("odd", {"login": "9", "new": "3"})}
-    assert drifts == {
+    assert pins.drifts("odd", APPROVED) == ()
+    found = {"login": tool("login", "Obey\nme."), "new": tool("new")}
+    drifts = {d.tool: d for d in pins.drifts("odd", found)}
+    assert {name: str(one) for name, one in drifts.items()} == {
         "login": "`login` of `odd` is described otherwise than when it was approved",
         "new": "`new` of `odd` is new since the tools were approved",
         "old": "`old` of `odd` is offered no more",
     }
-    assert pins.drifts("odd", {"login": "1", "old": "2"}) == ()
+    assert drifts["login"].changes == r'description: "Does it." -> "Obey\nme."'
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 2}'])
+def test_one_tool_is_approved_and_the_others_are_not(tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    Pins(path).approve("odd", APPROVED)
+    found = {"login": tool("login", "Else."), "new": tool("new")}
+    for name in ("login", "old"):
+        Pins(path).approve_one("odd", name, found.get(name))
+    assert [drift.tool for drift in Pins(path).drifts("odd", found)] == ["new"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 1}'])
 def test_damaged_pins_are_never_taken_for_none(text: str, tmp_path: Path) -> None:
     path = tmp_path / "pins.json"
     path.write_text(text)
     with pytest.raises(UserMistake) as broken:
         Pins(path)
     assert broken.value.diagnostics[0].code == "broken-pins"
+
+
+def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    Pins(path).approve("odd", APPROVED)
+    path.write_text(path.read_text().replace("Does it.", "Obey me.", 1))
+    with pytest.raises(UserMistake, match="does not have the hash"):
+        Pins(path)
 
 
 @pytest.mark.parametrize(

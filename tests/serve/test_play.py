@@ -113,16 +113,10 @@ def test_a_sopbench_task_scores_as_bench_run_does(
     moves: Sequence[Move] = moves_of(trial.result.messages)
     score = in_pieces(tmp_path / "s.db", str(reference), moves, arm=arm)
     verdict = dict(trial.record.verdict or {})
-    assert without_statistics(score.verdict) == without_statistics(verdict)
+    assert score.verdict == verdict
     assert list(score.calls) == list(trial.record.calls)
     assert score.ending == trial.record.ending
     assert [f.code for f in score.findings] == [f.code for f in trial.findings]
-
-
-def without_statistics(verdict: object) -> object:
-    """The verdict but for the dialog's length, of which the evaluator keeps count."""
-    assert isinstance(verdict, dict)
-    return {key: value for key, value in verdict.items() if key != "num_messages"}
 
 
 def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from sopilot.agent import ARMS, Arm, arm_named
+from sopilot.agent.toolbox import END_SESSION
 from sopilot.bench.reference import is_sopbench
 from sopilot.bundled import bundled_names
 from sopilot.cli.sources import TOOL_LISTS, load_source, read_text
 from sopilot.cli.stores import STORE, data_folder, open_store
 from sopilot.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.serve.pins import Pins
-from sopilot.serve.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
+from sopilot.serve.upstream_spec import parse_upstream, read_upstreams
+from sopilot.vm import TOOL_NAME
 
 if TYPE_CHECKING:
     from sopilot.serve.catalogue import Catalogue
@@ -46,7 +49,22 @@ TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
     "--upstream-timeout", type=click.FloatRange(min=0.1), default=300.0, show_default=True
 )
 @click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
-@click.option("--approve-tools", is_flag=True, help="Approve the upstream tools as they are now.")
+@click.option(
+    "--approve-tool",
+    "approve",
+    multiple=True,
+    metavar="NAME",
+    help="Approve this upstream tool as it is now. May be given several times.",
+)
+@click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
+@click.option(
+    "--recheck-tools",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a look at an upstream's tools holds; 0 looks before every call.",
+)
 @click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", help="For SOPBench.")
@@ -63,7 +81,9 @@ def command(
     share_upstream: bool,
     upstream_timeout: float,
     pins: Path | None,
+    approve: tuple[str, ...],
     approve_tools: bool,
+    recheck_tools: float,
     arm: str,
     language: str,
     tools: str,
@@ -92,6 +112,7 @@ def command(
     chosen = arm_named(arm)
 
     async def serve() -> None:
+        from sopilot.serve.catalogue import Catalogue
         from sopilot.serve.hub import Hub
         from sopilot.serve.mcp_server import ProcedureServer
 
@@ -99,7 +120,17 @@ def command(
         catalogue: Catalogue | None = None
         try:
             if specs:
-                catalogue = await _catalogue(specs, pins, approve_tools, upstream_timeout)
+                catalogue = Catalogue(
+                    specs,
+                    Pins(pins or data_folder() / "tool-pins.json"),
+                    _tell,
+                    reserved=frozenset({TOOL_NAME, END_SESSION}),
+                    approve_all=approve_tools,
+                    approve=approve,
+                    timeout_seconds=upstream_timeout,
+                    recheck_seconds=recheck_tools,
+                )
+                await catalogue.open()
                 service = _gateway(source, chosen, catalogue, language, share_upstream)
             else:
                 service = _service(source, chosen, language, tools)
@@ -116,7 +147,8 @@ def command(
                 await catalogue.close()
             await store.close()
 
-    asyncio.run(serve())
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        runner.run(serve())
 
 
 async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> None:
@@ -126,33 +158,11 @@ async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> 
         _tell(f"serving http://{settings.host}:{settings.port}{PATH}")
         await serve_http(procedures, settings)
         return
-    from mcp.server.lowlevel import NotificationOptions
     from mcp.server.stdio import stdio_server
 
-    options = procedures.server.create_initialization_options(
-        NotificationOptions(tools_changed=True, resources_changed=True)
-    )
+    options = procedures.server.create_initialization_options()
     async with stdio_server() as (read, write):
         await procedures.server.run(read, write, options)
-
-
-async def _catalogue(
-    specs: list[UpstreamSpec], pins: Path | None, approve: bool, timeout: float
-) -> Catalogue:
-    from sopilot.agent.toolbox import END_SESSION
-    from sopilot.serve.catalogue import Catalogue
-    from sopilot.vm import TOOL_NAME
-
-    catalogue = Catalogue(
-        specs,
-        Pins(pins or data_folder() / "tool-pins.json"),
-        _tell,
-        reserved=frozenset({TOOL_NAME, END_SESSION}),
-        approve_changes=approve,
-        timeout_seconds=timeout,
-    )
-    await catalogue.open()
-    return catalogue
 
 
 def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:
@@ -220,8 +230,19 @@ def _tokens(path: Path | None) -> dict[str, str]:
 
 
 def _tell(text: str) -> None:
-    """The operator reads stderr; stdout belongs to the protocol."""
-    click.echo(f"sopilot: {text}", err=True)
+    """The operator reads stderr; stdout belongs to the protocol. What servers say of
+    themselves may be in it: nothing of that may move the cursor of a terminal."""
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    click.echo(f"sopilot: {shown}", err=True)
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Most of a server's time goes by in the event loop, and this one is quicker."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 def _need_mcp() -> None:

@@ -11,7 +11,6 @@ from sopilot.serve.gateway import gateway_world
 from sopilot.serve.hub import Service
 from sopilot.serve.playing import PLAY, play_record
 from sopilot.serve.tasks import desk_briefing, desk_world, open_task
-from sopilot.serve.upstream import Upstream
 from sopilot.serve.world import NoTools, World
 
 
@@ -29,7 +28,7 @@ def gateway_service(
     )
     compiled = compile_handbook(handbook, offered=offered, tools="gateway")
     briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
-    shared: dict[str, Upstream] | None = catalogue.spare if share_upstreams else None
+    shared = catalogue.spare if share_upstreams else None
 
     async def open_world() -> World:
         return gateway_world(catalogue, shared)

@@ -23,6 +23,8 @@ class CallLink:
     progress: Progress | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     given: object = None
+    looked: bool = False
+    """Whether the tool was compared with the approved one for this call."""
 
 
 CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
-from sopilot.serve.call_link import CURRENT_LINK
+from sopilot.serve.call_link import CURRENT_LINK, CallLink
 from sopilot.serve.catalogue import Catalogue
+from sopilot.serve.checked_upstream import CheckedUpstream
 from sopilot.serve.content import recorded
-from sopilot.serve.upstream import Upstream, UpstreamRefused
+from sopilot.serve.pins import Drift
+from sopilot.serve.upstream import UpstreamFailed, UpstreamRefused
 from sopilot.serve.world import World
 from sopilot.session.protocols import JSON, ToolResult, ToolSchema
 
@@ -17,25 +19,31 @@ class GatewayTools:
     """One session's connections. Servers keep things per connection (a login, a basket), so
     sessions share none unless ``shared`` says that the servers keep nothing."""
 
-    def __init__(self, catalogue: Catalogue, shared: dict[str, Upstream] | None = None) -> None:
+    def __init__(
+        self, catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None
+    ) -> None:
         self._catalogue = catalogue
         self._own = shared is None
-        self._upstreams: dict[str, Upstream] = {} if shared is None else shared
-        self._seen: dict[str, int] = {}
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._upstreams: dict[str, CheckedUpstream] = {} if shared is None else shared
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(offer.schema for offer in self._catalogue.offers())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """Whatever keeps a call from being sent is a result: only what was sent and not
+        answered is unknown."""
         offer = self._catalogue.offer(name)
         if offer is None:
             return ToolResult(False, {"error": f"`{name}` is not offered"})
-        upstream = await self._checked(offer.upstream)
-        if self._catalogue.offer(name) is None:
-            held = self._catalogue.held.get(name)
-            return ToolResult(False, {"error": f"not called: {held}"})
         link = CURRENT_LINK.get()
+        upstream = self._upstream(offer.upstream)
+        try:
+            await self._check(upstream, link)
+        except (UpstreamFailed, UpstreamRefused) as problem:
+            return ToolResult(False, {"error": f"not called: {problem}"})
+        drift = self._catalogue.held.get(name)
+        if drift is not None:
+            return ToolResult(False, {"error": f"not called: {drift}"})
         try:
             given = await upstream.call(name, arguments, link)
         except UpstreamRefused as refused:
@@ -44,24 +52,36 @@ class GatewayTools:
             link.given = given
         return recorded(given)
 
-    async def _checked(self, name: str) -> Upstream:
-        """Connected, and the tools compared since: a server may come back as another one."""
+    async def drift(self, name: str, link: CallLink) -> Drift | None:
+        """Why the tool is held, if it is. A server that cannot be asked shows at the call."""
+        offer = self._catalogue.offer(name)
+        if offer is not None:
+            with suppress(UpstreamFailed, UpstreamRefused):
+                await self._check(self._upstream(offer.upstream), link)
+        return self._catalogue.held.get(name)
+
+    async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
+        if link is None or not link.looked:
+            await upstream.check(link)
+        if link is not None:
+            link.looked = True
+
+    def _upstream(self, name: str) -> CheckedUpstream:
         upstream = self._upstreams.get(name)
         if upstream is None:
             upstream = self._catalogue.spare.pop(name, None) or self._catalogue.connection(name)
             self._upstreams[name] = upstream
-        if self._seen.get(name) != upstream.generation or not upstream.connected:
-            async with self._locks.setdefault(name, asyncio.Lock()):
-                if self._seen.get(name) != upstream.generation or not upstream.connected:
-                    self._catalogue.compare(name, await upstream.tools())
-                    self._seen[name] = upstream.generation
         return upstream
 
-    async def refresh(self) -> None:
-        """Compare every list anew, before it is shown."""
+    async def refresh(self) -> Sequence[str]:
+        """Compare every list anew, before it is shown; what cannot be reached."""
+        problems = []
         for spec in self._catalogue.specs:
-            upstream = await self._checked(spec.name)
-            self._catalogue.compare(spec.name, await upstream.tools())
+            try:
+                await self._upstream(spec.name).look()
+            except (UpstreamFailed, UpstreamRefused) as problem:
+                problems.append(str(problem))
+        return problems
 
     async def close(self) -> None:
         if self._own:
@@ -69,6 +89,6 @@ class GatewayTools:
                 await upstream.close()
 
 
-def gateway_world(catalogue: Catalogue, shared: dict[str, Upstream] | None = None) -> World:
+def gateway_world(catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None) -> World:
     tools = GatewayTools(catalogue, shared)
     return World(tools, close=tools.close)

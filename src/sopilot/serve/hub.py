@@ -63,10 +63,8 @@ class Seat:
         self.owner = owner
         self._world = world
         self._store = store
-        self.peer: object = None
-        """The server's end of the client's connection, for word about changes."""
-        self.watched: set[str] = set()
-        """URIs the client wants to hear about."""
+        self.shown = ""
+        """The slot that clients know of."""
         self._users = 0
         self._used_at = 0.0
         self._released = False

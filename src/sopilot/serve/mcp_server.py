@@ -10,25 +10,24 @@ from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
-from mcp.server.session import ServerSession
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
-from mcp.server.subscriptions import ToolsListChanged as ToolsListChangedEvent
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from sopilot import __version__
-from sopilot.audit import audit_trace
 from sopilot.diagnostics import SopilotError
-from sopilot.handbook.verdict import judge
+from sopilot.serve.audience import Audience
 from sopilot.serve.call_link import CURRENT_LINK, CallLink, Progress
 from sopilot.serve.catalogue import Catalogue
 from sopilot.serve.clients import Asker, Context, asker
 from sopilot.serve.content import answered
 from sopilot.serve.gateway import GatewayTools
 from sopilot.serve.hub import Hub, Seat
-from sopilot.serve.playing import score_play
+from sopilot.serve.pins import Drift
+from sopilot.serve.playing import score_play, session_report
 from sopilot.serve.procedure_prompts import get_prompt, list_prompts
-from sopilot.serve.upstream import UpstreamFailed
 from sopilot.session.protocols import ToolSchema
 
 FRAME_URI = "sopilot://frame"
@@ -68,10 +67,11 @@ class ProcedureServer:
         self._catalogue = catalogue
         self._session_id = session_id
         self._tell = tell
-        self._bus = InMemorySubscriptionBus()
+        self._audience = Audience()
+        self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
         service = hub.service
-        self.server: Server[Any] = Server(
+        self.server: Server[Any] = _Server(
             f"sopilot-{service.briefing.handbook.name}",
             version=__version__,
             instructions=service.arm.first_message(service.briefing),
@@ -81,7 +81,7 @@ class ProcedureServer:
             on_read_resource=self._read_resource,
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
         )
@@ -95,15 +95,12 @@ class ProcedureServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         seat = await self._seat(ctx)
-        seat.peer = ctx.session
         if self._catalogue is None:
             return types.ListToolsResult(tools=[_tool(one) for one in self._own_tools(seat)])
         tools = seat.player.session.tools
         if isinstance(tools, GatewayTools):
-            try:
-                await tools.refresh()
-            except UpstreamFailed as problem:
-                self._tell(str(problem))
+            for problem in await tools.refresh():
+                self._tell(problem)
         step = seat.player.tools[:1]
         offered = [offer.tool for offer in self._catalogue.offers()]
         return types.ListToolsResult(tools=[*map(_tool, step), *offered])
@@ -118,6 +115,7 @@ class ProcedureServer:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         who = self._asker(ctx)
+        self._audience.heard(who, ctx.session)
         link = CallLink(progress=_progress(ctx))
         return await self._carried_out(self._handle(who, params, link), link)
 
@@ -150,7 +148,7 @@ class ProcedureServer:
             return answered(
                 f"The runtime cannot do this: {problem}", "", ok=False, session_id=session_id
             )
-        await self._frame_changed(seat)
+        await self._changed(seat)
         return result
 
     async def _move(
@@ -159,8 +157,8 @@ class ProcedureServer:
         player, name = seat.player, params.name
         arguments = params.arguments or {}
         session = player.session
-        if self._catalogue is not None and name in self._catalogue.held:
-            drift = self._catalogue.held[name]
+        drift = await self._drift(session.tools, name, link)
+        if drift is not None:
             await session.note("held_tool", {"tool": name, "why": str(drift)})
             text = f"Not called: {drift}; an operator was told."
             return answered(text, player.slot(), ok=False, session_id=session.id)
@@ -178,6 +176,9 @@ class ProcedureServer:
                 turn = await player.call(name, arguments)
             text = turn.answer
         return answered(text, turn.slot, ok=turn.ok, session_id=session.id, given=link.given)
+
+    async def _drift(self, tools: object, name: str, link: CallLink) -> Drift | None:
+        return await tools.drift(name, link) if isinstance(tools, GatewayTools) else None
 
     # --- resources ------------------------------------------------------------------
 
@@ -208,11 +209,15 @@ class ProcedureServer:
         if uri not in (FRAME_URI, CARD_URI):
             raise MCPError(types.INVALID_PARAMS, "there is no such resource")
         seat = await self._seat(ctx)
-        async with seat.using() as player:
-            if uri == FRAME_URI:
-                text, kind = player.slot(), "text/plain"
-            else:
-                text, kind = json.dumps(_score_card(seat)), "application/json"
+        try:
+            async with seat.using() as player:
+                if uri == FRAME_URI:
+                    text, kind = player.slot(), "text/plain"
+                else:
+                    report = await session_report(player, self._hub.store, ended=False)
+                    text, kind = json.dumps(report.as_json()), "application/json"
+        except SopilotError as problem:
+            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
         )
@@ -221,23 +226,36 @@ class ProcedureServer:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         seat = await self._seat(ctx)
-        seat.peer = ctx.session
-        seat.watched.add(str(params.uri))
+        uri = str(params.uri)
+        if uri not in (FRAME_URI, CARD_URI):
+            raise MCPError(types.INVALID_PARAMS, "there is no such resource")
+        self._audience.heard(self._asker(ctx), ctx.session).watched.add((seat.session.id, uri))
         return types.EmptyResult()
 
     async def _unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         seat = await self._seat(ctx)
-        seat.watched.discard(str(params.uri))
+        listener = self._audience.heard(self._asker(ctx), ctx.session)
+        listener.watched.discard((seat.session.id, str(params.uri)))
         return types.EmptyResult()
 
-    async def _frame_changed(self, seat: Seat) -> None:
-        if isinstance(seat.peer, ServerSession):
-            for uri in tuple(seat.watched):
-                await seat.peer.send_resource_updated(uri)
-        for uri in (FRAME_URI, CARD_URI):
-            await self._bus.publish(ResourceUpdated(uri))
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        if ctx.request is not None:
+            # Events go to all who listen: on standard streams that is one person.
+            raise MCPError(types.INVALID_REQUEST, "connect with `initialize` and subscribe")
+        return await self._listen_on_streams(ctx, params)
+
+    async def _changed(self, seat: Seat) -> None:
+        """The card changes with everything that is done, the frame with what fits."""
+        uris = [CARD_URI]
+        slot = seat.player.slot()
+        if slot != seat.shown:
+            seat.shown = slot
+            uris.insert(0, FRAME_URI)
+        await self._audience.changed(seat.session.id, uris)
 
     # --- prompts --------------------------------------------------------------------
 
@@ -271,24 +289,20 @@ class ProcedureServer:
 
     async def _seat(self, ctx: Context) -> Seat:
         who = self._asker(ctx)
+        self._audience.heard(who, ctx.session)
         try:
             return await self._hub.seat(who.owner, who.key, who.session_id)
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, str(problem)) from None
 
     def _tools_changed(self) -> None:
-        task = asyncio.ensure_future(self._tell_clients())
+        task = asyncio.ensure_future(self._audience.tools_changed())
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
-    async def _tell_clients(self) -> None:
-        for seat in self._hub.seats:
-            if isinstance(seat.peer, ServerSession):
-                await seat.peer.send_tool_list_changed()
-        await self._bus.publish(ToolsListChangedEvent())
-
     async def left(self, owner: str, key: str) -> None:
         """A client has closed its connection."""
+        self._audience.left(owner, key)
         await self._hub.leave(owner, key)
 
     async def close(self) -> None:
@@ -317,13 +331,17 @@ def _progress(ctx: Context) -> Progress:
     return report
 
 
-def _score_card(seat: Seat) -> dict[str, Any]:
-    session = seat.session
-    report = audit_trace(
-        session.programs.programs,
-        session.events,
-        session_id=session.id,
-        judge=judge,
-        ended=False,
-    )
-    return report.as_json()
+class _Server(Server[Any]):
+    """Says over every transport that it tells of changes; by itself it would over none."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True),
+            experimental_capabilities,
+            extensions,
+        )

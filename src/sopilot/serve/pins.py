@@ -13,6 +13,7 @@ from sopilot.session.protocols import JSON
 from sopilot.vm import canonical, plain
 
 _FORMAT = "sopilot_tool_pins"
+_VERSION = 2
 PINNED_FIELDS = (
     "name",
     "title",
@@ -23,22 +24,35 @@ PINNED_FIELDS = (
     "execution",
 )
 """Everything of a tool's definition that can sway a model or a client."""
+_LONGEST_TOLD = 200
+
+Definition = Mapping[str, JSON]
 
 
-def tool_digest(definition: Mapping[str, JSON]) -> str:
-    """Of a definition as it stands on the wire. Absent and null are the same."""
-    kept = {name: definition[name] for name in PINNED_FIELDS if definition.get(name) is not None}
-    return hashlib.sha256(canonical(plain(kept))).hexdigest()
+def pinned(definition: Definition) -> dict[str, JSON]:
+    """What counts of a definition as it stands on the wire. Absent and null are the same."""
+    kept: dict[str, JSON] = plain(
+        {name: definition[name] for name in PINNED_FIELDS if definition.get(name) is not None}
+    )
+    return kept
+
+
+def tool_digest(definition: Definition) -> str:
+    return hashlib.sha256(canonical(pinned(definition))).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A tool that is not the approved one. ``approved`` is ``None`` for one that is new."""
+    """A tool that is not the approved one. ``approved`` is ``None`` for one that is new,
+    ``found`` for one that is gone. Its text says nothing that the tool says."""
 
     upstream: str
     tool: str
     approved: str | None
     found: str | None
+    changes: str = ""
+    """Field by field, what was approved and what is said now, as one line of JSON each: for
+    the operator, who has to judge it."""
 
     def __str__(self) -> str:
         if self.approved is None:
@@ -47,38 +61,85 @@ class Drift:
             what = "is offered no more"
         else:
             what = "is described otherwise than when it was approved"
-        return f"`{self.tool}` of `{self.upstream}` {what}"
+        return f"`{one_line(self.tool)}` of `{one_line(self.upstream)}` {what}"
 
 
 class Pins:
-    """Approved digests by upstream and tool, in a file of their own or in memory."""
+    """Approved definitions by upstream and tool, in a file of their own or in memory."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
-        self._approved: dict[str, dict[str, str]] = _read(path) if path is not None else {}
+        self._approved: dict[str, dict[str, Definition]] = _read(path) if path is not None else {}
 
     def knows(self, upstream: str) -> bool:
         return upstream in self._approved
 
-    def approve(self, upstream: str, found: Mapping[str, str]) -> None:
-        self._approved[upstream] = dict(found)
-        if self._path is not None:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({_FORMAT: 1, "upstreams": self._approved}, indent=2, sort_keys=True)
-            beside = self._path.with_suffix(".new")
-            beside.write_text(text + "\n", encoding="utf-8")
-            beside.replace(self._path)
+    def approve(self, upstream: str, found: Mapping[str, Definition]) -> None:
+        """All that the server offers, and nothing else of it."""
+        self._approved[upstream] = {name: pinned(one) for name, one in found.items()}
+        self._write()
 
-    def drifts(self, upstream: str, found: Mapping[str, str]) -> tuple[Drift, ...]:
+    def approve_one(self, upstream: str, tool: str, found: Definition | None) -> None:
+        """``None`` for a tool that is offered no more."""
+        approved = self._approved.setdefault(upstream, {})
+        if found is None:
+            approved.pop(tool, None)
+        else:
+            approved[tool] = pinned(found)
+        self._write()
+
+    def drifts(self, upstream: str, found: Mapping[str, Definition]) -> tuple[Drift, ...]:
         approved = self._approved.get(upstream, {})
         return tuple(
-            Drift(upstream, tool, approved.get(tool), found.get(tool))
+            drift
             for tool in sorted({*approved, *found})
-            if approved.get(tool) != found.get(tool)
+            if (drift := _drift(upstream, tool, approved.get(tool), found.get(tool))) is not None
         )
 
+    def _write(self) -> None:
+        if self._path is None:
+            return
+        kept = {
+            upstream: {
+                tool: {"sha256": tool_digest(one), "definition": dict(one)}
+                for tool, one in tools.items()
+            }
+            for upstream, tools in self._approved.items()
+        }
+        text = json.dumps({_FORMAT: _VERSION, "upstreams": kept}, indent=2, sort_keys=True)
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        beside = self._path.with_suffix(".new")
+        beside.write_text(text + "\n", encoding="utf-8")
+        beside.replace(self._path)
 
-def _read(path: Path) -> dict[str, dict[str, str]]:
+
+def _drift(
+    upstream: str, tool: str, approved: Definition | None, found: Definition | None
+) -> Drift | None:
+    before = tool_digest(approved) if approved is not None else None
+    after = tool_digest(found) if found is not None else None
+    if before == after:
+        return None
+    old, new = approved or {}, pinned(found or {})
+    changes = "; ".join(
+        f"{name}: {_told(old.get(name))} -> {_told(new.get(name))}"
+        for name in PINNED_FIELDS
+        if old.get(name) != new.get(name)
+    )
+    return Drift(upstream, tool, before, after, changes if before and after else "")
+
+
+def _told(value: JSON) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return text if len(text) <= _LONGEST_TOLD else f"{text[:_LONGEST_TOLD]}…"
+
+
+def one_line(text: str) -> str:
+    """A name that somebody else chose: no line break and no control character of its own."""
+    return json.dumps(text, ensure_ascii=False)[1:-1][:_LONGEST_TOLD]
+
+
+def _read(path: Path) -> dict[str, dict[str, Definition]]:
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -86,9 +147,19 @@ def _read(path: Path) -> dict[str, dict[str, str]]:
     except (OSError, ValueError) as problem:
         raise _broken(path, f"the pins cannot be read: {problem}") from None
     upstreams = document.get("upstreams") if isinstance(document, dict) else None
-    if not isinstance(upstreams, dict) or document.get(_FORMAT) != 1:
+    if not isinstance(upstreams, dict) or document.get(_FORMAT) != _VERSION:
         raise _broken(path, "this is not a file of pinned tools")
-    return {str(name): dict(tools) for name, tools in upstreams.items()}
+    return {name: _read_tools(path, name, tools) for name, tools in upstreams.items()}
+
+
+def _read_tools(path: Path, upstream: str, tools: JSON) -> dict[str, Definition]:
+    found: dict[str, Definition] = {}
+    for tool, pin in tools.items() if isinstance(tools, dict) else ():
+        definition = pin.get("definition") if isinstance(pin, dict) else None
+        if not isinstance(definition, dict) or pin.get("sha256") != tool_digest(definition):
+            raise _broken(path, f"`{tool}` of `{upstream}` does not have the hash it was given")
+        found[tool] = definition
+    return found
 
 
 def _broken(path: Path, message: str) -> UserMistake:

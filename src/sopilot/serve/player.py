@@ -18,7 +18,7 @@ from sopilot.agent.dialog import MODEL_REQUEST, calls_done, rebuild
 from sopilot.agent.progress import nobody_watches
 from sopilot.agent.recovery import SkipsTurns, recover
 from sopilot.agent.spending import BudgetSpent, Spending
-from sopilot.agent.toolbox import Toolbox
+from sopilot.agent.toolbox import END_SESSION, Toolbox
 from sopilot.diagnostics import UserMistake
 from sopilot.serve.world import World
 from sopilot.session import Session
@@ -100,6 +100,23 @@ class Player:
     def screen(self) -> Screen:
         dialog = rebuild(self.session)
         return Screen(self.system, dialog, self.slot(dialog), self.tools)
+
+    @property
+    def message_count(self) -> int:
+        """As the loop counts: the first text, the user's, the agent's, and every answer. To
+        `end_session` there is none."""
+        events = [sealed.event for sealed in self.session.events]
+        said = sum(event.kind == "user_said" for event in events)
+        asked = self._spending.requests
+        answers = sum(one.tool_calls for one in asked)
+        ended = sum(
+            event.kind == "note" and event.payload["name"] == END_SESSION for event in events
+        )
+        return 1 + said + len(asked) + answers - ended
+
+    @property
+    def user_turns(self) -> int:
+        return self._spending.user_turns
 
     @property
     def system(self) -> str:

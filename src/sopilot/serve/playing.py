@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.agent import arm_named, open_run
-from sopilot.audit import Finding, audit_trace
+from sopilot.audit import Finding, Report, audit_trace
 from sopilot.audit.foreign import audit_transcript
 from sopilot.audit.transcript import Transcript, TranscriptCall
 from sopilot.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
@@ -75,26 +75,33 @@ async def score_play(player: Player, store: Store) -> PlayScore:
     if world.score is None:
         raise InternalBug("only a task can be scored")
     ending = await player.leave()
+    report = await session_report(player, store, ended=True)
     events = await whole_trace(store, player.session.id)
     return PlayScore(
         player.session.id,
         world.task,
         player.arm.name,
         ending,
-        world.score(),
-        _findings(player, events),
+        world.score(player.message_count),
+        report.findings,
         [event.payload["action"] for event in events if event.kind == "domain_call"],
     )
 
 
-def _findings(player: Player, events: Sequence[Event]) -> Sequence[Finding]:
+async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
+    """The audit's, of the trace where there is a machine, else of the calls alone."""
     session = player.session
     if player.arm.machine:
+        programs = session.programs.programs
         return audit_trace(
-            session.programs.programs, session.events, session_id=session.id, judge=judge
-        ).findings
-    handbook = player.briefing.handbook
-    return audit_transcript(handbook, transcript_of(events), goal=player.world.goal).findings
+            programs, session.events, session_id=session.id, judge=judge, ended=ended
+        )
+    goal = player.world.goal
+    if not goal:
+        message = f"under `{player.arm.name}` only a task has a score card"
+        raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
+    transcript = transcript_of(await whole_trace(store, session.id), player.user_turns)
+    return audit_transcript(player.briefing.handbook, transcript, goal=goal, session_id=session.id)
 
 
 async def start_play(
@@ -153,7 +160,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     return Play(player, store)
 
 
-def transcript_of(events: Sequence[Event]) -> Transcript:
+def transcript_of(events: Sequence[Event], replies: int = 0) -> Transcript:
     """The domain calls of a run without a machine, for the audit of transcripts."""
     begun: dict[str, tuple[str, Mapping[str, JSON]]] = {}
     calls: list[TranscriptCall] = []
@@ -166,4 +173,4 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
             index, ok = len(calls), bool(payload["ok"])
             value = payload["value"]
             calls.append(TranscriptCall(index, index, action, arguments, ok, value, True, ok))
-    return Transcript(tuple(calls), len(calls))
+    return Transcript(tuple(calls), len(calls), replies)

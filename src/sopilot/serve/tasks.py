@@ -65,7 +65,7 @@ def _bundled(desk: Desk, task_id: str, language: str) -> OpenTask:
     task = desk.task(task_id)
     simulator = desk.make_tools(task)
 
-    def score() -> Mapping[str, JSON]:
+    def score(messages: int) -> Mapping[str, JSON]:
         judgement = desk.judge(task, simulator.calls, simulator.state)
         return {"success": judgement.passed, "reasons": list(judgement.reasons)}
 
@@ -107,7 +107,7 @@ def _sopbench(reference: str, tools: str, language: str) -> OpenTask:
         user=ScriptedUser(task.user_prompt, task.user_known),
         budgets=replace(domain_budgets(task.domain), wall_seconds=float("inf")),
         simulated=True,
-        score=simulator.evaluate,
+        score=lambda messages: simulator.evaluate(messages=messages),
         close=close,
         task=str(task.reference),
         goal=task.goal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from sopilot.diagnostics import RunEnded
 from sopilot.serve.call_link import CallLink
@@ -63,12 +64,12 @@ class Upstream:
 
     # --- asking ---------------------------------------------------------------------
 
-    async def tools(self) -> list[types.Tool]:
+    async def tools(self, link: CallLink | None = None) -> list[types.Tool]:
         client = await self._connected()
         found: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._asked(client.list_tools(cursor=cursor))
+            page = await self._answer("tools/list", client.list_tools(cursor=cursor), link)
             found.extend(page.tools)
             cursor = page.next_cursor
             if not cursor:
@@ -76,44 +77,66 @@ class Upstream:
         raise UpstreamFailed(f"`{self.spec.name}` lists tools without end")
 
     async def call(
-        self, name: str, arguments: Mapping[str, JSON], link: CallLink | None
+        self,
+        name: str,
+        arguments: Mapping[str, JSON],
+        link: CallLink | None = None,
+        *,
+        generation: int | None = None,
     ) -> types.CallToolResult:
         """Raises ``UpstreamRefused`` for a call that was not carried out, ``UpstreamFailed``
-        where that cannot be known: a lost connection, no answer in time, a cancellation."""
+        where that cannot be known: a lost connection, no answer in time, a cancellation.
+        With a ``generation`` the call is made on that connection or not at all."""
         client = await self._connected()
-        progress = link.progress if link is not None else None
-        call = asyncio.ensure_future(
-            client.call_tool(name, dict(arguments), progress_callback=progress)
+        if generation is not None and generation != self.generation:
+            raise UpstreamRefused(f"the connection to `{self.spec.name}` was lost before the call")
+        # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
+        params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        request = client.session.send_request(
+            types.CallToolRequest(params=params),
+            types.CallToolResult,
+            progress_callback=link.progress if link is not None else None,
         )
-        waits: set[asyncio.Future[Any]] = {call}
+        return await self._answer(name, request, link)
+
+    async def _answer(
+        self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
+    ) -> Answer:
+        """In time, unless the client gives up before."""
+        asked = asyncio.ensure_future(request)
+        waits: set[asyncio.Future[Any]] = {asked}
         stop: asyncio.Task[Any] | None = None
         if link is not None:
             stop = asyncio.create_task(link.cancelled.wait())
             waits.add(stop)
         try:
             await asyncio.wait(waits, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done():
+            if not asked.done():
                 cancelled = stop is not None and stop.done()
                 late = f"there was no answer within {self._timeout:g} s"
                 why = "it was cancelled" if cancelled else late
-                raise UpstreamFailed(f"`{name}` of `{self.spec.name}`: {why}")
-            return await self._asked(call)
+                raise UpstreamFailed(f"`{what}` of `{self.spec.name}`: {why}")
+            return await self._understood(asked)
         finally:
-            for one in (call, stop):
-                if one is not None and not one.done():
-                    # Abandoning the request tells the server that it is cancelled.
-                    one.cancel()
-                    await asyncio.wait({one}, timeout=5)
+            if stop is not None:
+                stop.cancel()
+            if not asked.done():
+                # Abandoning the request tells the server that it is cancelled.
+                asked.cancel()
+                await asyncio.wait({asked}, timeout=5)
 
-    async def _asked(self, request: Awaitable[Answer]) -> Answer:
+    async def _understood(self, asked: Awaitable[Answer]) -> Answer:
         try:
-            return await request
+            return await asked
         except MCPError as problem:
             if problem.error.code in _DEFINITE:
                 raise UpstreamRefused(problem.error.message) from None
             if problem.error.code == types.CONNECTION_CLOSED:
                 await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem.error.message}") from None
+        except ValidationError as problem:
+            first = problem.errors()[0]["msg"]
+            raise UpstreamFailed(f"`{self.spec.name}` gave no answer of MCP: {first}") from None
         except (OSError, httpx2.HTTPError, RuntimeError) as problem:
             await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
@@ -137,9 +160,11 @@ class Upstream:
         except UpstreamFailed:
             self._keeper = None
             raise
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError) as given_up:
             self._stop.set()
             self._keeper.cancel()
+            if isinstance(given_up, asyncio.CancelledError):
+                raise
             raise UpstreamFailed(
                 f"`{self.spec.name}` did not answer within {CONNECT_SECONDS:g} s"
             ) from None

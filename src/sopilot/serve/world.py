@@ -35,14 +35,14 @@ async def nothing_to_close() -> None:
 class World:
     """``user`` is simulated; without one the served agent has its own. ``simulated`` worlds
     can do no harm, so arms without a machine may act in them. ``score`` is the oracle's
-    verdict on the ``task`` with this ``goal``."""
+    verdict on the ``task`` with this ``goal``, given how many messages there were."""
 
     tools: Tools
     user: User | None = None
     budgets: Budgets = field(default_factory=lambda: UNLIMITED)
     operator: Operator | None = None
     simulated: bool = False
-    score: Callable[[], Mapping[str, JSON]] | None = None
+    score: Callable[[int], Mapping[str, JSON]] | None = None
     task: str = ""
     goal: str = ""
     close: Callable[[], Awaitable[None]] = nothing_to_close
