@@ -84,6 +84,7 @@ class RawClient:
         self.session_id = ""
         self.misrouted = 0
         self.lost = 0
+        self.made = 0
 
     async def open(self) -> None:
         hello = {
@@ -133,12 +134,13 @@ async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
         async def work(one: RawClient) -> None:
             for number in range(1, each + 1):
                 await one.call(number)
+                one.made += 1
 
         done = [asyncio.create_task(work(one)) for one in everyone]
         while not all(task.done() for task in done):
             await asyncio.wait(done, timeout=30)
-            left = sum(not task.done() for task in done)
-            print(f"{time.perf_counter() - begun:.0f} s, {left} clients at work", flush=True)
+            made = sum(one.made for one in everyone)
+            print(f"{time.perf_counter() - begun:.0f} s, {made} requests", flush=True)
         for task in done:
             task.result()
         seconds = time.perf_counter() - begun
