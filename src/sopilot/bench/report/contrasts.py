@@ -63,8 +63,17 @@ def content_by_format(runs: RunSet, keep: Keep) -> Table:
 
 
 def paging(runs: RunSet, keep: Keep) -> Table:
-    arms = ("flat", "flat-protocol", "full-cursor", "pg", "chunk", "retrieval", "checklist")
-    contrasts = (("flat-protocol", "flat"), ("full-cursor", "flat"), ("pg", "full-cursor"))
+    arms = (
+        "flat", "flat-protocol", "full-cursor", "pg", "fused", "state-only", "chunk", "retrieval",
+        "checklist",
+    )  # fmt: skip
+    contrasts = (
+        ("flat-protocol", "flat"),
+        ("full-cursor", "flat"),
+        ("pg", "full-cursor"),
+        ("fused", "pg"),
+        ("fused", "flat"),
+    )
     return _contrast_table(runs, keep, "paging", "Bookkeeping and paging apart", arms, contrasts)
 
 

@@ -78,7 +78,7 @@ def _notes(runs: RunSet) -> list[str]:
         "A run without any call passes every refusal task: read execute and refusal apart.",
     ]
     if any(c.model == "reference" for c in runs.configurations):
-        notes.append(f"Reference executor: {ASSUMPTION}.")
+        notes.append(f"{ASSUMPTION[0].upper()}{ASSUMPTION[1:]}.")
     notes += [
         f"{c.label}: fingerprint {c.fingerprint[:16]}, user {c.user}, hash seed {c.hash_seed}, "
         f"compiler {c.compiler}"

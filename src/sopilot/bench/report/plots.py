@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#64b5cd")
-_WIDTH, _LEFT, _TOP, _ROW = 760, 230, 34, 18
+PALETTE = (
+    "#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#64b5cd",
+    "#da8bc3", "#8c8c8c", "#ccb974", "#1b3a6b", "#0b7a75", "#8f2d56",
+)  # fmt: skip
+"""As many as there are arms."""
+_WIDTH, _TOP, _ROW = 760, 34, 18
+_LETTER = 6.8
+"""About the width of one, for what must not run out of the picture."""
 _INK = "#333"
 
 
@@ -22,17 +28,18 @@ def grouped_bars(
     colours = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(names)}
     parts: list[str] = []
     y = _TOP
-    room = _WIDTH - _LEFT - 70
+    left = _room_for(groups)
+    room = _WIDTH - left - 70
     for group, bars in groups.items():
-        parts.append(_text(_LEFT - 8, y + _ROW * max(1, len(bars)) / 2 + 4, group, anchor="end"))
+        parts.append(_text(left - 8, y + _ROW * max(1, len(bars)) / 2 + 4, group, anchor="end"))
         for name, value in bars.items():
             length = max(0.0, value) / highest * room if highest else 0.0
             parts.append(
-                f'<rect x="{_LEFT}" y="{y:.0f}" width="{length:.1f}" height="{_ROW - 4}" '
+                f'<rect x="{left:.1f}" y="{y:.0f}" width="{length:.1f}" height="{_ROW - 4}" '
                 f'fill="{colours[name]}"><title>{escape(group)}, {escape(name)}: '
                 f"{value:.1f} {escape(unit)}</title></rect>"
             )
-            parts.append(_text(_LEFT + length + 5, y + _ROW - 7, f"{value:.1f}", size=11))
+            parts.append(_text(left + length + 5, y + _ROW - 7, f"{value:.1f}", size=11))
             y += _ROW
         y += 10
     return _svg(title, parts, y + 8, legend=colours)
@@ -41,12 +48,13 @@ def grouped_bars(
 def diverging_bars(title: str, rows: Sequence[tuple[str, int, int]], left: str, right: str) -> str:
     """Losses to the left, wins to the right of a line."""
     most = max([1, *(max(wins, losses) for _, wins, losses in rows)])
-    middle = _LEFT + (_WIDTH - _LEFT - 40) / 2
-    scale = (_WIDTH - _LEFT - 120) / 2 / most
+    left_edge = _room_for([label for label, _, _ in rows])
+    middle = left_edge + (_WIDTH - left_edge - 40) / 2
+    scale = (_WIDTH - left_edge - 120) / 2 / most
     parts: list[str] = []
     y = _TOP
     for label, wins, losses in rows:
-        parts.append(_text(_LEFT - 8, y + _ROW - 6, label, anchor="end"))
+        parts.append(_text(left_edge - 8, y + _ROW - 6, label, anchor="end"))
         parts.append(_bar(middle - losses * scale, y, losses * scale, PALETTE[3]))
         parts.append(_bar(middle, y, wins * scale, PALETTE[2]))
         parts.append(_text(middle - losses * scale - 5, y + _ROW - 6, str(losses), anchor="end"))
@@ -57,6 +65,11 @@ def diverging_bars(title: str, rows: Sequence[tuple[str, int, int]], left: str, 
     return _svg(title, parts, y + 8, legend=legend)
 
 
+def _room_for(labels: Iterable[str]) -> float:
+    """For labels at the left; a longer one than fits is cut by the edge, not by the bars."""
+    return min(_WIDTH / 2, 20 + _LETTER * max(map(len, labels), default=0))
+
+
 def _bar(x: float, y: float, width: float, colour: str) -> str:
     return (
         f'<rect x="{x:.1f}" y="{y:.0f}" width="{width:.1f}" height="{_ROW - 4}" fill="{colour}" />'
@@ -65,13 +78,16 @@ def _bar(x: float, y: float, width: float, colour: str) -> str:
 
 def _svg(title: str, parts: Sequence[str], height: float, *, legend: Mapping[str, str]) -> str:
     entries = []
-    x = float(_LEFT)
+    x = 0.0
     for name, colour in legend.items():
+        room = 30 + _LETTER * len(name)
+        if x and x + room > _WIDTH:
+            x, height = 0.0, height + _ROW
         entries.append(
             f'<rect x="{x:.0f}" y="{height:.0f}" width="11" height="11" fill="{colour}" />'
         )
         entries.append(_text(x + 16, height + 10, name, size=11))
-        x += 30 + 7 * len(name)
+        x += room
     whole = height + 24
     body = "\n".join([_text(0, 16, title, size=14, weight="600"), *parts, *entries])
     return (
