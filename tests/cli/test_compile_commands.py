@@ -146,3 +146,53 @@ def test_help_is_complete_and_cheap() -> None:
 def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> None:
     result = run(name, "a" * 5_000)
     assert isinstance(result.exception, UserMistake)
+
+
+GATED = """\
+handbook: gated-desk
+actions:
+  login: {input: {user: string, password: string}}
+  find: {input: {user: string}, requires: logged_in(user)}
+  look: {input: {user: string}}
+  close: {input: {user: string}}
+predicates:
+  logged_in(user):
+    says: The user {user} has logged in.
+    established_by: login(user, password)
+  known(user):
+    says: The user {user} is known.
+    verify: find(user)
+  seen(user):
+    says: The user {user} is here.
+    verify: look(user)
+procedures:
+  close:
+    requires:
+      in_order:
+        - known(user)
+        - logged_in(user)
+        - seen(user)
+"""
+
+
+def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
+    handbook.write_text(GATED, encoding="utf-8")
+    result = run("check", str(handbook))
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"{handbook}:21:11: warning[gate-too-late]: `known(user)` calls `find`, which requires "
+        "`logged_in(user)`, but that is opened only later",
+        "  help: put `logged_in(user)` in front of it",
+        "1 file checked: 0 errors, 1 warning",
+    ]
+    notes = run("explain", str(handbook)).stdout
+    assert "known(user) needs logged_in(user), which is opened only later" in notes
+
+
+def test_check_tells_of_a_gate_that_an_alternative_can_leave_shut(handbook: Path) -> None:
+    tree = "        - any: [logged_in(user), seen(user)]\n        - known(user)\n"
+    head = GATED.split("        - known(user)")[0]
+    handbook.write_text(head + tree, encoding="utf-8")
+    result = run("check", str(handbook))
+    assert f"{handbook}:22:11: warning[gate-may-stay-shut]: " in result.stdout
+    assert "help: require `logged_in(user)` by itself, in front of it" in result.stdout

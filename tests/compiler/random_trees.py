@@ -20,6 +20,7 @@ from sopilot.handbook import (
     Name,
     Predicate,
     Procedure,
+    Scalar,
     Term,
     Tree,
 )
@@ -42,7 +43,8 @@ def random_tree(rng: random.Random, leaves: int, predicates: int, depth: int = 0
 def random_leaf(rng: random.Random, predicates: int) -> Leaf:
     name = f"p{rng.randrange(predicates)}"
     roll = rng.random()
-    term: Term = Name(rng.choice(INPUTS)) if roll < 0.8 else Constant(rng.choice([1, "k"]))
+    values: list[Scalar] = [1, "k"]
+    term: Term = Name(rng.choice(INPUTS)) if roll < 0.8 else Constant(rng.choice(values))
     return Leaf(name, (("v", term),), rng.random() < 0.75)
 
 

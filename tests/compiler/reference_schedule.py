@@ -17,7 +17,7 @@ Judge = Callable[[tuple[str, Any]], bool]
 def truth(tree: RefTree, judge: Judge) -> bool:
     """Eq. 1."""
     if tree[0] == "leaf":
-        return judge((tree[1], tree[2])) == tree[3]
+        return judge((tree[1], tree[2])) is bool(tree[3])
     values = [truth(child, judge) for child in tree[1]]
     return all(values) if tree[0] in ("and", "chain") else any(values)
 
@@ -32,7 +32,7 @@ def walk(tree: RefTree, judge: Judge, seen: list[tuple[str, Any]], complete: boo
     if operator == "leaf":
         key = (tree[1], tree[2])
         seen.append(key)
-        return judge(key) == tree[3]
+        return judge(key) is bool(tree[3])
     if operator == "or":
         values = [walk(child, judge, seen, True) for child in tree[1]]
         return any(values)

@@ -117,7 +117,9 @@ def exhaust(leaves: int) -> int:
                 executor = Executor(program)
                 reference = as_reference(tree)
                 for verdicts in itertools.product((True, False), repeat=predicates):
-                    values = {(f"p{i}", (("v", "<x>"),)): value for i, value in enumerate(verdicts)}
+                    values: dict[Key, bool] = {
+                        (f"p{i}", (("v", "<x>"),)): value for i, value in enumerate(verdicts)
+                    }
                     compare(executor, reference, values)
                     cases += 1
     return cases

@@ -15,7 +15,7 @@ AUTHORING = (
     "handbook",
     "scenarios",
     "compiler",
-    *(f"cli/{name}.py" for name in ("check", "new", "test", "format", "sources", "scene")),
+    *(f"cli/{name}.py" for name in ("check", "compiled_warnings", "new", "test", "format", "sources", "scene")),
 )
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.explain import show_leaf
-from sopilot.cli.output import json_option, print_json, say
+from sopilot.cli.compiled_warnings import compiled_warnings
+from sopilot.cli.output import counted, json_option, print_json, say
 from sopilot.cli.sources import is_program_text, read_text
 from sopilot.cli.workflow_folder import PROGRAM, is_workflow_folder
-from sopilot.compiler import Compiled, compile_handbook
-from sopilot.diagnostics import Diagnostic, Place, Severity, UserMistake
+from sopilot.compiler import compile_handbook
+from sopilot.diagnostics import Diagnostic, Severity, UserMistake
 from sopilot.handbook import read_handbook
 from sopilot.program import program_from_yaml
 
@@ -47,9 +47,11 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
     else:
         for finding in findings:
             say(str(finding))
-        noun = "file" if checked == 1 else "files"
         warnings = len(findings) - len(errors)
-        say(f"{checked} {noun} checked: {len(errors)} errors, {warnings} warnings")
+        say(
+            f"{counted(checked, 'file')} checked: {counted(len(errors), 'error')}, "
+            f"{counted(warnings, 'warning')}"
+        )
     if errors:
         raise SystemExit(1)
 
@@ -65,7 +67,8 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
         handbook, findings = read_handbook(text, source)
         if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
             for name, compiled in compile_handbook(handbook).items():
-                findings = [*findings, *_warnings(name, compiled, source)]
+                found = compiled_warnings(name, compiled, text=text, source=source)
+                findings = [*findings, *found]
         return findings
     except UserMistake as mistake:
         return list(mistake.diagnostics)
@@ -78,29 +81,6 @@ def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
     path = Path(source.removesuffix(SCENARIOS) + ".yaml")
     handbook, _ = read_handbook(read_text(path), str(path))
     return read_scenarios(text, handbook, source)[1] if handbook is not None else []
-
-
-def _warnings(procedure: str, compiled: Compiled, source: str) -> list[Diagnostic]:
-    place = Place(source, path=f"procedures.{procedure}")
-    return [
-        Diagnostic(
-            "unchecked-requirement",
-            f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
-            "and which this procedure does not check",
-            place,
-            "add it to the procedure's `requires`",
-            Severity.WARNING,
-        )
-        for action, leaf in compiled.explanation.unchecked
-    ] + [
-        Diagnostic(
-            "missing-recipe",
-            f"no verifier of `{name}` is offered",
-            place,
-            "offer one of its actions, or write `verify: arguments`",
-        )
-        for name in compiled.missing_recipes
-    ]
 
 
 def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:

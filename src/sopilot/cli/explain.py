@@ -70,6 +70,11 @@ def explain(unit: Unit) -> dict[str, Any]:
         + [
             f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
             for action, leaf in why.unchecked
+        ]
+        + [
+            f"{show_leaf(one.check)} needs {show_leaf(one.gate)}, which "
+            + ("is opened only later" if one.later else "an `any` or `first` can leave shut")
+            for one in why.unopened
         ],
     }
 

@@ -18,6 +18,10 @@ def say(text: str = "") -> None:
     click.echo(text)
 
 
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def heading(text: str) -> None:
     click.echo(click.style(text, bold=True))
 

@@ -12,5 +12,13 @@ from sopilot.compiler.pipeline import (
     compile_handbook,
     compile_procedure,
 )
+from sopilot.compiler.unopened import Unopened
 
-__all__ = ["Compiled", "Compiler", "Explanation", "compile_handbook", "compile_procedure"]
+__all__ = [
+    "Compiled",
+    "Compiler",
+    "Explanation",
+    "Unopened",
+    "compile_handbook",
+    "compile_procedure",
+]

@@ -26,6 +26,7 @@ from sopilot.compiler.recipes import RankedRecipes, rank_recipes
 from sopilot.compiler.rules import rule_function
 from sopilot.compiler.schedule import Schedule
 from sopilot.compiler.simplify import simplify
+from sopilot.compiler.unopened import Unopened, unopened_gates
 from sopilot.compiler.wording import Wording
 from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.handbook import (
@@ -84,6 +85,8 @@ class Explanation:
     tree: Tree
     unchecked: tuple[tuple[str, Leaf], ...] = ()
     """Verifier actions with a requirement that is not put in front and that nothing here checks."""
+    unopened: tuple[Unopened, ...] = ()
+    """Checks that may come to their turn while a gate they need is shut."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,6 +181,7 @@ class Compiler:
     def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
         tree = simplify(obligations(handbook, procedure))
         guards = self._closure.close(tree)
+        in_front = all(guard.hoisted for guard in guards)
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             tree = simplify(hoist(tree, guards))
@@ -236,6 +240,7 @@ class Compiler:
             groups=tuple(factoring.groups),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
+            unopened=() if in_front else unopened_gates(tree, self._closure),
         )
         return Skeleton(functions, unworded, explanation)
 
