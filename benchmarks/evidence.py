@@ -29,6 +29,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "duels": ["duels.py", "--json", "{file}"],
     "sopbench-reference": ["sweep.py"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
+    "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
+    "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }
 
 
