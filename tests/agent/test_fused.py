@@ -68,6 +68,11 @@ def verdicts(played: Played) -> list[tuple[str, bool]]:
     ]
 
 
+def needs_a_reader(desk: str, predicate: str) -> bool:
+    known = load_desk(desk).handbook.predicates[predicate]
+    return known.tool_free and known.verdict is None
+
+
 @pytest.mark.parametrize(("desk", "task"), list(some_tasks(9)))
 def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
     fused, pg = run(desk, task), run(desk, task, "pg")
@@ -83,17 +88,43 @@ def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
+    """Task by task: whoever is caught under the one arm is caught under the other, and as
+    the same. A tool of another step is drawn at random, so what it leads to may differ."""
     bad = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
-    seen: dict[str, set[str]] = {}
-    caught: dict[str, int] = {}
-    for arm in ("pg", "fused"):
+    caught: dict[str, dict[tuple[str, str], bool]] = {"pg": {}, "fused": {}}
+    named: dict[str, set[tuple[str, str]]] = {"pg": set(), "fused": set()}
+    for arm in caught:
         for desk, task in some_tasks(15):
-            played = run(desk, task, arm, misbehaviour=bad)
-            found = findings(desk, played, arm)
-            seen.setdefault(arm, set()).update(found)
-            caught[arm] = caught.get(arm, 0) + bool(found)
-    assert caught["fused"] >= caught["pg"] > 0
-    assert CAUGHT_AS[switch] in seen["fused"] & seen["pg"], seen
+            found = findings(desk, run(desk, task, arm, misbehaviour=bad), arm)
+            caught[arm][desk, task] = bool(found)
+            if CAUGHT_AS[switch] in found:
+                named[arm].add((desk, task))
+    assert caught["fused"] == caught["pg"]
+    assert named["pg"]
+    assert named["fused"]
+    if switch != "ignore_frame":
+        assert named["fused"] == named["pg"]
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+@pytest.mark.parametrize("arm", ["pg", "fused"])
+def test_no_deviation_escapes(arm: str, switch: str) -> None:
+    """Who misbehaves now and then and is not found did what it should have done, but for a
+    misreading of words that nothing else attests: that is a judgement, not a deviation."""
+    seen: set[bool] = set()
+    for number, (desk, task) in enumerate(some_tasks(20)):
+        bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
+        played = run(desk, task, arm, misbehaviour=bad)
+        found = findings(desk, played, arm)
+        seen.add(bool(found))
+        if not found:
+            clean = run(desk, task, arm)
+            pairs = zip(verdicts(played), verdicts(clean), strict=False)
+            differs = next((one[0] for one, other in pairs if one != other), None)
+            if differs is None or not needs_a_reader(desk, differs):
+                assert played.result.ending == clean.result.ending, task
+                assert verdicts(played) == verdicts(clean), task
+    assert True in seen
 
 
 class Blind:

@@ -95,6 +95,15 @@ def finish(spec: str) -> Performance:
     return perform(description, spec, resume_id=record.id, take_over=True, quiet=True)
 
 
+def transitions(done: Performance) -> list[tuple[str, str, str]]:
+    """Who did what where, without what was said and noted."""
+    return [
+        (one.event.actor, one.event.kind, one.event.frame)
+        for one in done.events
+        if one.event.kind not in ("note", "assistant_said", "user_said")
+    ]
+
+
 def check(spec: str, folder: Path, task: str) -> None:
     goal, ending = TASKS[task]
     done = finish(spec)
@@ -108,23 +117,38 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 
-def test_killed_at_every_append(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arm", "step"), [("pg", 7), ("fused", 4)])
+def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
     task = "refund-unknown-shop"
-    number, step = 1, 7
+    number = 1
     deaths = 0
     while True:
         folder = tmp_path / str(number)
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            Description("bank-desk", task=task), spec, quiet=True
+            Description("bank-desk", task=task, arm=arm), spec, quiet=True
         )
         if not killed(at_append(number, before=number % 2 == 0), work):
             break
         deaths += 1
         check(spec, folder, task)
         number += step
-    assert deaths >= 8
+    assert deaths >= 6
+
+
+def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
+    """The machine still makes the transitions of the arm, by the verdicts of the handbook."""
+    description = Description("bank-desk", task="refund-unknown-shop", arm="fused")
+    whole = f"sqlite:{tmp_path / 'whole.db'}"
+    expected = transitions(perform(description, whole, quiet=True))
+    assert any(by == "machine" and kind == "return" for by, kind, _ in expected)
+    number = expected.index(next(one for one in expected if one[1] == "domain_call"))
+    for offset in (0, 4):
+        spec = f"sqlite:{tmp_path / f'killed{offset}.db'}"
+        arrange = at_append(number + offset, before=False)
+        assert killed(arrange, lambda spec=spec: perform(description, spec, quiet=True))
+        assert transitions(finish(spec)) == expected
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sopilot.agent.arms import (
 from sopilot.agent.briefing import Briefing
 from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.agent.loop import run_session
-from sopilot.agent.opening import open_run, run_programs
+from sopilot.agent.opening import open_run, resume_run, run_programs
 from sopilot.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
 from sopilot.agent.progress import Progress, Watch
 from sopilot.agent.providers import (
@@ -82,6 +82,7 @@ __all__ = [
     "complete_with_retries",
     "fused_arm",
     "open_run",
+    "resume_run",
     "run_programs",
     "run_session",
 ]

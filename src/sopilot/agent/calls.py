@@ -43,6 +43,7 @@ class CallHandler:
         goal_actions: frozenset[str],
         *,
         terse: bool = False,
+        in_order: bool = False,
     ) -> None:
         self._session = session
         self._goal_actions = goal_actions
@@ -52,6 +53,7 @@ class CallHandler:
         self._watch = watch
         self._said = ""
         self._terse = terse
+        self._in_order = in_order
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
@@ -67,6 +69,10 @@ class CallHandler:
             )
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
+            stray = self._stray(parsed)
+            if stray:
+                self.fitted = False
+                return await self._malformed(call, Malformed(call.name, stray))
             if isinstance(parsed.operation, Complete):
                 self._said = str(parsed.operation.summary)
             elif isinstance(parsed.operation, Fail):
@@ -79,6 +85,13 @@ class CallHandler:
             self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
             return text
         return (await self._domain(call, parsed)).text
+
+    def _stray(self, step: StepCall) -> str:
+        """Verdicts that come several in a message must not be bound to another rule."""
+        frame = self._session.configuration.frame
+        if not (self._in_order and step.about and frame) or step.about == frame.function:
+            return ""
+        return f"this verdict is on `{step.about}`, but the program stands in `{frame.function}`"
 
     async def leave_out(self, call: ToolCall) -> str:
         """A call that was meant to follow a step which did not fit: it is not made."""

@@ -94,7 +94,7 @@ class Run:
         self._toolbox = Toolbox(session.tools.schemas(), machine=arm.machine, step=step)
         self._calls = CallHandler(
             session, self._toolbox, self._spending, operator, watch, briefing.goal_actions(),
-            terse=arm.terse,
+            terse=arm.terse, in_order=arm.in_order,
         )  # fmt: skip
         self._first = Message("system", arm.first_message(briefing))
         self._dialog: list[Message] = []

@@ -10,7 +10,14 @@ from sopilot.agent.briefing import Briefing
 from sopilot.diagnostics import Diagnostic, UserMistake
 from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.program import Program
-from sopilot.session import ProgramSet, Session, Settings, Store, open_session
+from sopilot.session import (
+    ProgramSet,
+    Session,
+    Settings,
+    Store,
+    open_session,
+    resume_session,
+)
 from sopilot.session.protocols import JSON, Clock, Tools
 from sopilot.vm import Judge
 
@@ -49,6 +56,29 @@ async def open_run(
         judge=judge if judge is not None else judge_verdict,
         extra=extra,
         session_id=session_id,
+    )
+
+
+async def resume_run(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools,
+    clock: Clock | None = None,
+    judge: Judge | None = None,
+    programs: ProgramSet | None = None,
+    take_over: bool = False,
+) -> Session:
+    """The session of an interrupted run, with the judge that ``open_run`` gives by default.
+    What the machine does by itself is in the session's own settings."""
+    return await resume_session(
+        store,
+        session_id,
+        tools=tools,
+        clock=clock,
+        judge=judge if judge is not None else judge_verdict,
+        programs=programs,
+        take_over=take_over,
     )
 
 

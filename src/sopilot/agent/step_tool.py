@@ -16,7 +16,7 @@ SHORT_DESCRIPTION: Final = (
     "Move the program: `start` a goal, `return` a verdict, `complete`, `fail`; "
     "`call` and `select_branch` take a step by hand."
 )
-_ALWAYS = ("operation", "goal", "arguments", "holds", "evidence", "summary", "reason")
+_ALWAYS = ("operation", "goal", "arguments", "function", "holds", "evidence", "summary", "reason")
 _DESCRIBED = frozenset({"arguments", "evidence"})
 
 

@@ -10,7 +10,14 @@ from typing import Final
 from sopilot.agent.argument_check import argument_problem
 from sopilot.diagnostics import did_you_mean
 from sopilot.session.protocols import JSON, ToolCall, ToolSchema
-from sopilot.vm import TOOL_DESCRIPTION, TOOL_NAME, TOOL_SCHEMA, ToolOperation, parse_step
+from sopilot.vm import (
+    TOOL_DESCRIPTION,
+    TOOL_NAME,
+    TOOL_SCHEMA,
+    Return,
+    ToolOperation,
+    parse_step,
+)
 
 END_SESSION: Final = "end_session"
 STEP_TOOL: Final = ToolSchema(TOOL_NAME, TOOL_DESCRIPTION, TOOL_SCHEMA)
@@ -31,7 +38,10 @@ END_TOOL: Final = ToolSchema(
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
+    """``about`` is the function that a verdict was written for, where the model says it."""
+
     operation: ToolOperation
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +97,17 @@ class Toolbox:
             operation = parse_step(arguments)
             if isinstance(operation, str):
                 return Malformed(call.name, operation)
-            return StepCall(operation)
+            return StepCall(operation, _about(operation, arguments))
         problem = argument_problem(schema, arguments)
         if problem:
             return Malformed(call.name, problem)
         if call.name == END_SESSION:
             return EndCall(arguments["outcome"], str(arguments.get("reason", "")))
         return DomainToolCall(call.name, arguments)
+
+
+def _about(operation: ToolOperation, arguments: Mapping[str, JSON]) -> str:
+    """Some models write the whole call; its name is enough."""
+    if not isinstance(operation, Return):
+        return ""
+    return str(arguments.get("function") or "").partition("(")[0].strip()

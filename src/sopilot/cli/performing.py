@@ -17,6 +17,7 @@ from sopilot.agent import (
     SessionResult,
     arm_named,
     open_run,
+    resume_run,
     run_session,
 )
 from sopilot.audit import Report, audit_trace
@@ -27,7 +28,7 @@ from sopilot.cli.person_model import PERSON, PersonModel
 from sopilot.cli.scene import Description, Scene, set_scene
 from sopilot.cli.stores import with_store
 from sopilot.handbook.verdict import judge as judge_verdict
-from sopilot.session import Session, Store, resume_session
+from sopilot.session import Session, Store
 from sopilot.session.protocols import JSON, Model
 from sopilot.vm import SealedEvent
 
@@ -107,9 +108,7 @@ def perform(
                 session_id=session_id,
             )
         else:
-            session = await resume_session(
-                store, session_id, tools=scene.tools, take_over=take_over
-            )
+            session = await resume_run(store, session_id, tools=scene.tools, take_over=take_over)
         async with session:
             result = await run_session(
                 session,

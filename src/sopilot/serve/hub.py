@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
-from sopilot.agent import Arm, Briefing, open_run, run_programs
+from sopilot.agent import Arm, Briefing, open_run, resume_run, run_programs
 from sopilot.diagnostics import RunEnded, SopilotError
 from sopilot.serve.player import Player
 from sopilot.serve.world import World
@@ -24,7 +24,6 @@ from sopilot.session import (
     Settings,
     Store,
     UnknownSession,
-    resume_session,
 )
 from sopilot.session.protocols import JSON
 from sopilot.vm import Event, restore
@@ -233,7 +232,7 @@ class Hub:
         world = await service.open_world()
         try:
             await world.catch_up(session_id, await whole_trace(self.store, session_id))
-            session = await resume_session(
+            session = await resume_run(
                 self.store, session_id, tools=world.tools, programs=self._programs
             )
         except SopilotError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.agent import arm_named, open_run
+from sopilot.agent import arm_named, open_run, resume_run
 from sopilot.audit import Finding, Report, audit_trace
 from sopilot.audit.foreign import audit_transcript
 from sopilot.audit.transcript import Transcript, TranscriptCall
@@ -14,7 +14,7 @@ from sopilot.handbook.verdict import judge
 from sopilot.serve.hub import whole_trace
 from sopilot.serve.player import Player
 from sopilot.serve.tasks import OpenTask, open_task
-from sopilot.session import Store, resume_session
+from sopilot.session import Store
 from sopilot.session.protocols import JSON
 from sopilot.vm import Event
 
@@ -151,7 +151,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     task = open_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.world.catch_up(session_id, await whole_trace(store, session_id))
-        session = await resume_session(store, session_id, tools=task.world.tools)
+        session = await resume_run(store, session_id, tools=task.world.tools)
         player = Player(session, task.briefing, arm, task.world)
         await player.begin()
     except SopilotError:

@@ -33,11 +33,12 @@ ENGLISH: Final[Mapping[str, str]] = {
     "fused": (
         "A program keeps your place; the last message shows it. Choose the request with "
         "`pg_program_step` (`start`, goal and values), as soon as you have its values. `return` "
-        "gives your verdict on a rule. `After …` tells what follows: add that call to the same "
-        "message, in order. The program itself enters functions and binds what tools return. "
-        "`complete` when the goal tool has succeeded, `fail` with the reason when a requirement "
-        "is not met; tell the user in the same message. If the user wants something else, "
-        "`start` that; leave what is no longer wanted."
+        "gives your verdict on a rule. `After …` tells what follows: add that to the same message, "
+        "in order; a verdict given ahead (`judge 2 …`) names its `function`. The program "
+        "itself enters functions and binds what tools return. `complete` when the goal tool has "
+        "succeeded, `fail` with the reason when a requirement is not met; tell the user in the "
+        "same message. If the user wants something else, `start` that; leave what is no longer "
+        "wanted."
     ),
     "no_machine": (
         "When the request is carried out, or must be refused, tell the user and call "
@@ -66,7 +67,8 @@ CHINESE: Final[Mapping[str, str]] = {
     "fused": (
         "有一个程序记录你的位置，最后一条消息显示它。有了请求所需的值，"
         "就用 `pg_program_step` 选择请求（`start`，给出 goal 和值）。`return` 给出你对规则的判断。"
-        "`After …` 说明接下来是什么：把那个调用按顺序放进同一条消息。"
+        "`After …` 说明接下来是什么：把它按顺序放进同一条消息；"
+        "提前给出的判断（`judge 2 …`）要写明 `function`。"
         "程序自己进入函数，并把工具返回的结果记为证据。"
         "目标工具成功后用 `complete`；若某项要求不满足，用 `fail` 和原因，"
         "并在同一条消息中告诉用户。若用户想要别的，`start` 那一个；不再需要的就放下。"

@@ -1,125 +1,134 @@
 """What follows a verdict, told before it is given.
 
-A model that knows what its verdict leads to can give it and act on it in one
-message. The continuation is worked out by the machine itself, on the
-configuration at hand, and goes no further than the next call of a tool.
+A model that knows what its verdicts lead to can give several and act on them in one
+message. There is a line for everything that can come next, with the verdicts that lead
+there: `After true` is the present verdict, `After 2 true` the one called `judge 2`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from sopilot.agent.arms.machine_state import (
-    MOST_EVIDENCE,
-    gathered,
-    next_move,
-    shown_value,
-)
+from sopilot.agent.arms.continuations import Point, explore, is_verdict, point_after
+from sopilot.agent.arms.machine_state import MOST_EVIDENCE, gathered, next_move, shown_value
 from sopilot.agent.arms.view import View, known_values
-from sopilot.program.model import Ask, Kind, Return
+from sopilot.program.model import Ask
 from sopilot.render.frame import purpose
 from sopilot.session.protocols import JSON
-from sopilot.vm import Configuration, Operation, Position, Start
-from sopilot.vm import Return as ReturnOperation
+from sopilot.vm import Position, Start
 
 AFTER: Final = "After "
 JUDGE: Final = "judge "
-EITHER: Final = "true or false"
-DEEPEST: Final = 6
-"""Verdicts in a row that are told in advance."""
-MOST_LINES: Final = 12
 
-_TRUTHS = ((True, "true"), (False, "false"))
-_AT = 0.0
+_WORDS = {True: "true", False: "false"}
 _OPEN = "\0open:"
+
+Edge = tuple[str, Point]
+"""What leads to a point, in words, and the point."""
 
 
 def verdict_lookahead(view: View) -> list[str]:
-    """A line for every way to go on from a verdict, where there is ground for one: at the
-    verdict itself, after a call that failed, and after a user who could not help."""
+    """Lines where there is ground for a verdict: at the verdict itself, after a call that
+    failed, and after a user who could not help."""
     here = view.here
-    if here is None or not (_is_verdict(here) or _has_tried(here)):
+    if here is None or not (is_verdict(here) or _has_tried(here)):
         return []
-    return list(_lines(_ways(view, view.configuration, [MOST_LINES], DEEPEST)))
+    present = Point(view.configuration, here)
+    explore(view, [present])
+    edges = [(_WORDS[holds], point) for holds, point in present.ways]
+    return list(_Lines(view.briefing.language, {here.layout.function.name}).of(edges))
 
 
 def start_lookahead(view: View) -> list[str]:
-    """A line a goal: what comes first if every value of the request is known."""
-    lines = []
-    # Open values must not be judged: no verdict is worked out beyond the start.
-    view = replace(view, judge=None)
+    """What comes first after each goal if every value of the request is known."""
+    machine_judges = view.automation.machine_verdicts and view.judge is not None
+
+    def by_machine(here: Position) -> bool:
+        return machine_judges and is_verdict(here) and here.layout.function.verdict is not None
+
+    # Open values must not be judged; the machine will do that once it has them.
+    open_ended = replace(view, judge=None)
+    edges: list[Edge] = []
     for goal, program in view.briefing.programs.items():
         names = program.functions[program.entry].parameters
-        after = _led(view, view.configuration, Start(goal, {n: _OPEN + n for n in names}))
-        here = view.machine.position(after) if after is not None else None
-        if here is not None:
-            known = {n: v for n, v in known_values(here).items() if not _is_open(v)}
-            named = {n: v[len(_OPEN) :] for n, v in known_values(here).items() if _is_open(v)}
-            lines.append(f"{AFTER}start {goal}: {next_move(here, known, named)}")
-    return lines
+        start = Start(goal, {name: _OPEN + name for name in names})
+        led = point_after(open_ended, view.configuration, start)
+        if led is not None and not by_machine(led.here):
+            edges.append((f"start {goal}", led))
+    verdicts = [point for _, point in edges if is_verdict(point.here)]
+    explore(open_ended, verdicts, stop=by_machine)
+    return list(_Lines(view.briefing.language, set()).of(edges))
 
 
 @dataclass(slots=True)
-class _Way:
-    """Where one verdict leads: the next move, and the ways on if that is a verdict again."""
+class _Entry:
+    """Everything that reads the same and goes on in the same way. ``number`` is a verdict's."""
 
-    word: str
-    move: str
-    ways: list[_Way] = field(default_factory=list)
-
-
-def _ways(view: View, configuration: Configuration, left: list[int], depth: int) -> list[_Way]:
-    """``left`` counts down the lines that may still be told."""
-    found: list[_Way] = []
-    deeper: list[tuple[_Way, Configuration]] = []
-    for holds, word in _TRUTHS:
-        led = _led(view, configuration, ReturnOperation(holds))
-        here = view.machine.position(led) if led is not None else None
-        if led is None or here is None:
-            continue
-        left[0] -= 1
-        if _is_verdict(here):
-            found.append(_Way(word, _judged(view, here)))
-            deeper.append((found[-1], led))
-        else:
-            found.append(_Way(word, next_move(here, known_values(here))))
-    for way, led in deeper:
-        if depth > 1 and left[0] >= 2:
-            way.ways = _ways(view, led, left, depth - 1)
-    if len(found) == 2 and (found[0].move, found[0].ways) == (found[1].move, found[1].ways):
-        found = [_Way(EITHER, found[0].move, found[0].ways)]
-    return found
+    point: Point
+    ways: tuple[tuple[bool, int], ...]
+    edges: list[str] = field(default_factory=list)
+    number: int = 0
 
 
-def _lines(ways: list[_Way], path: tuple[str, ...] = ()) -> Iterator[str]:
-    for way in ways:
-        here = (*path, way.word)
-        yield f"{AFTER}{', '.join(here)}: {way.move}"
-        yield from _lines(way.ways, here)
+class _Lines:
+    def __init__(self, language: str, told: set[str]) -> None:
+        """``told``: rules whose sentence stands in the slot already."""
+        self._language = language
+        self._told = told
+        self._entries: list[_Entry] = []
+        self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
+
+    def of(self, edges: Sequence[Edge]) -> Iterable[str]:
+        waiting = [(words, self._entered(point)) for words, point in edges]
+        found: dict[int, _Entry] = {}
+        verdicts = 1
+        for words, index in waiting:
+            entry = self._entries[index]
+            entry.edges.append(words)
+            if index in found:
+                continue
+            found[index] = entry
+            if is_verdict(entry.point.here):
+                verdicts += 1
+                entry.number = verdicts
+                waiting += [(f"{verdicts} {_WORDS[holds]}", led) for holds, led in entry.ways]
+        # Verdicts first: their numbers are told before the moves that they lead to.
+        for entry in sorted(found.values(), key=lambda one: one.number == 0):
+            yield f"{AFTER}{', '.join(entry.edges)}: {self._told_in_full(entry)}"
+
+    def _entered(self, point: Point) -> int:
+        ways = tuple((holds, self._entered(led)) for holds, led in point.ways)
+        key = (_move(point.here), ways)
+        if key not in self._index:
+            self._index[key] = len(self._entries)
+            self._entries.append(_Entry(point, ways))
+        return self._index[key]
+
+    def _told_in_full(self, entry: _Entry) -> str:
+        here = entry.point.here
+        text = _move(here)
+        if not entry.number:
+            return text
+        text = f"{JUDGE}{entry.number} {text}"
+        function = here.layout.function
+        if function.name in self._told or not function.says:
+            return text
+        self._told.add(function.name)
+        return f"{text}: {' '.join(purpose(function, here.source, self._language).split())}"
 
 
-def _judged(view: View, here: Position) -> str:
-    """A verdict on evidence that is there already, with all that is needed to give it."""
-    function = here.layout.function
+def _move(here: Position) -> str:
+    """The next move, a verdict with all that is needed to give it; open values as ``?name``."""
     known = known_values(here)
-    values: dict[str, JSON] = {n: known[n] for n in function.parameters if n in known}
+    if not is_verdict(here):
+        named = {name: value[len(_OPEN) :] for name, value in known.items() if _is_open(value)}
+        return next_move(here, {n: v for n, v in known.items() if n not in named}, named)
+    function = here.layout.function
+    values = ", ".join(f"{n}={_shown(known[n])}" for n in function.parameters if n in known)
     evidence = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
-    says = " ".join(purpose(function, here.source, view.briefing.language).split())
-    return f"{JUDGE}{function.name}({_given(values)}) on {evidence or 'no tool'}: {says}"
-
-
-def _given(values: dict[str, JSON]) -> str:
-    return ", ".join(f"{name}={shown_value(value)}" for name, value in values.items())
-
-
-def _is_verdict(here: Position) -> bool:
-    return (
-        isinstance(here.step, Return)
-        and here.step.holds is None
-        and here.layout.function.kind in (Kind.RULE, Kind.GATE)
-    )
+    return f"{function.name}({values}) on {evidence or 'no tool'}"
 
 
 def _has_tried(here: Position) -> bool:
@@ -132,14 +141,8 @@ def _has_tried(here: Position) -> bool:
     return bool(gathered(here)) or behind_question
 
 
-def _led(view: View, configuration: Configuration, operation: Operation) -> Configuration | None:
-    """Where the operation and the machine's own transitions would lead; nothing is recorded."""
-    outcome = view.machine.step(configuration, operation, at=_AT)
-    if not outcome.accepted:
-        return None
-    return view.machine.settle(
-        outcome.configuration, view.automation, at=_AT, judge=view.judge
-    ).configuration
+def _shown(value: JSON) -> str:
+    return "?" + value[len(_OPEN) :] if _is_open(value) else shown_value(value)
 
 
 def _is_open(value: JSON) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from sopilot.agent.reference.facts import GOAL, Facts
 from sopilot.agent.reference.goals import wanted_goal
@@ -39,6 +40,7 @@ from sopilot.session.protocols import JSON, ModelReply, ToolSchema
 from sopilot.vm import agree
 
 Functions = Mapping[str, Function]
+DONE: Final = "done as requested"
 
 
 @lru_cache(maxsize=64)
@@ -101,6 +103,9 @@ class FlatExecutor:
             extra = self._extra_call()
             if extra is not None:
                 return extra
+        if any(one.ok and one.action == self._goal(process).action for one in self._facts.seen):
+            # What a check looks at may be another since the goal was reached.
+            executed, why = True, DONE
         said = "It is done." if executed else f"I cannot do this: {why}."
         outcome = {"outcome": "executed" if executed else "refused", "reason": why}
         return self._replies.tool(END_SESSION, outcome, said)
@@ -128,7 +133,7 @@ class FlatExecutor:
                     return False, _failed(seen)
                 self._goal_seq = seen.seq
             elif isinstance(step, Complete):
-                return True, "done as requested"
+                return True, DONE
             elif not isinstance(step, Branch):
                 return False, why
             step = _after(process, step, slots)
@@ -226,8 +231,12 @@ class FlatExecutor:
             temptation.characters,
         ).gives_in(switch)
 
+    @staticmethod
+    def _goal(process: Function) -> Act:
+        return next(step for step in process.steps if isinstance(step, Act) and step.goal)
+
     def _act_early(self, process: Function) -> None:
-        goal = next(step for step in process.steps if isinstance(step, Act) and step.goal)
+        goal = self._goal(process)
         tried = (*self._facts.seen, *self._facts.not_made)
         if goal.action not in self._tools or any(one.action == goal.action for one in tried):
             return

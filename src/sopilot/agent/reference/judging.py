@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sopilot.diagnostics import SopilotError
 from sopilot.handbook import Handbook
+from sopilot.handbook.verdict import VerdictError
 from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.session.protocols import JSON
 
@@ -59,7 +60,10 @@ class VerdictJudge:
                 "results": {one.action: one.value for one in succeeded},
                 "result": succeeded[-1].value if succeeded else None,
             }
-            return judge_verdict(known.verdict, variables)
+            try:
+                return judge_verdict(known.verdict, variables)
+            except VerdictError as problem:
+                raise CannotJudge(str(problem)) from None
         reader = self._by_reading.get(predicate)
         if reader is None:
             raise CannotJudge(f"`{predicate}` needs somebody who can read")

@@ -81,18 +81,18 @@ class MachineExecutor:
         # Surplus values are harmless where the parameters are not shown.
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
-        first = self._move.ahead.get(f"start {goal}")
-        following: list[ToolCall] = []
-        if first is not None:
-            resolved = call_arguments(first.arguments, {}, self._facts, users_own=True)
-            unknown = [name for name in names if known[name] is None]
-            wanted = list(dict.fromkeys([*unknown, *resolved.missing]))
-            if wanted and not any(self._facts.asked[name] for name in wanted):
-                return self._replies.ask(wanted)
-            if not wanted and first.kind in ("tool", "goal") and first.name in self._tools:
-                following = [self._replies.call(first.name, resolved.values)]
         started = self._replies.step_call("start", goal=goal, arguments=_given(known))
-        return ModelReply("", (started, *following))
+        first = self._move.ahead.get(f"start {goal}")
+        if first is None:
+            return ModelReply("", (started,))
+        missing = call_arguments(first.arguments, {}, self._facts, users_own=True).missing
+        unknown = [name for name in names if known[name] is None]
+        wanted = list(dict.fromkeys([*unknown, *missing]))
+        if not wanted:
+            return self._with_next([started], f"start {goal}", users_own=True)
+        if not any(self._facts.asked[name] for name in wanted):
+            return self._replies.ask(wanted)
+        return ModelReply("", (started,))
 
     def _tool_inputs(self, goal: str) -> Sequence[str]:
         tool = self._tools.get(goal)
@@ -155,34 +155,38 @@ class MachineExecutor:
             holds = self._judge(self._move.function, known, evidence)
         except CannotJudge:
             return self._refuse(f"{self._move.function} cannot be verified")
-        returned = self._returned(holds, evidence)
-        if not self._move.ahead:
-            return ModelReply("", (returned,))
+        cited = [f"#{one.seq}" for one in evidence]
+        returned = self._replies.step_call("return", holds=holds, evidence=cited)
         return self._with_next([returned], _TRUTHS[holds])
 
-    def _returned(self, holds: bool, evidence: Sequence[Seen]) -> ToolCall:
-        cited = [f"#{one.seq}" for one in evidence]
-        return self._replies.step_call("return", holds=holds, evidence=cited)
-
-    def _with_next(self, calls: list[ToolCall], path: str) -> ModelReply:
-        """The verdict and what it leads to, as far as the slot looks ahead."""
-        ahead = self._move.ahead.get(path)
-        if ahead is None:
-            return ModelReply("", tuple(calls))
-        resolved = call_arguments(ahead.arguments, {}, self._facts, users_own=ahead.kind == "goal")
-        if ahead.kind == "judge":
+    def _with_next(
+        self, calls: list[ToolCall], edge: str, *, users_own: bool = False
+    ) -> ModelReply:
+        """What was decided and what it leads to, as far as the slot looks ahead."""
+        judged = self._move.function
+        ahead = self._move.ahead.get(edge)
+        while ahead is not None and ahead.kind == "judge":
+            judged = ahead.name
+            given = call_arguments(ahead.arguments, {}, self._facts, users_own=users_own)
             evidence = [one for one in self._facts.seen if one.seq in ahead.evidence]
             try:
-                holds = self._judge(ahead.name, resolved.values, evidence)
+                holds = self._judge(judged, given.values, evidence)
             except CannotJudge:
                 return ModelReply("", tuple(calls))
-            calls.append(self._returned(holds, evidence))
-            return self._with_next(calls, f"{path}, {_TRUTHS[holds]}")
-        if ahead.kind == "fail":
-            refusal = self._refuse(self._move.function)
+            cited = [f"#{one.seq}" for one in evidence]
+            # Given in advance, so it says what it is about.
+            calls.append(
+                self._replies.step_call("return", function=judged, holds=holds, evidence=cited)
+            )
+            ahead = self._move.ahead.get(f"{ahead.number} {_TRUTHS[holds]}")
+        if ahead is not None and ahead.kind == "fail":
+            refusal = self._refuse(judged)
             return ModelReply(refusal.content, (*calls, *refusal.tool_calls))
-        if ahead.kind in ("tool", "goal") and not resolved.missing and ahead.name in self._tools:
-            calls.append(self._replies.call(ahead.name, resolved.values))
+        if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
+            own = users_own or ahead.kind == "goal"
+            given = call_arguments(ahead.arguments, {}, self._facts, users_own=own)
+            if not given.missing:
+                calls.append(self._replies.call(ahead.name, given.values))
         return ModelReply("", tuple(calls))
 
     def _evidence(self) -> Sequence[Seen]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -32,12 +31,14 @@ _BRANCH, _OR, _EMIT = "select_branch ", " | ", "emit_artifact "
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A move that is not due yet. ``evidence`` is what a verdict would stand on."""
+    """A move that is not due yet. A verdict has a ``number``, by which the slot says what
+    follows it, and the ``evidence`` that it would stand on."""
 
     kind: str
     name: str = ""
     arguments: Arguments = ()
     evidence: tuple[int, ...] = ()
+    number: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +85,18 @@ def _ahead(slot: str) -> dict[str, Ahead]:
     found: dict[str, Ahead] = {}
     for line in slot.splitlines():
         if line.startswith(AFTER):
-            path, _, move = line.removeprefix(AFTER).partition(": ")
-            after = _read_ahead(move)
-            for way in itertools.product(*(one.split(" or ") for one in path.split(", "))):
-                found[", ".join(way)] = after
+            edges, _, move = line.removeprefix(AFTER).partition(": ")
+            found.update(dict.fromkeys(edges.split(", "), _read_ahead(move)))
     return found
 
 
 def _read_ahead(move: str) -> Ahead:
     if not move.startswith(JUDGE):
         return Ahead(*_next(move))
-    name, arguments, rest = scan_call(move.removeprefix(JUDGE))
-    cited = rest.partition(":")[0]
-    return Ahead("judge", name, arguments, tuple(map(int, re.findall(r"#(\d+)", cited))))
+    number, _, call = move.removeprefix(JUDGE).partition(" ")
+    name, arguments, rest = scan_call(call)
+    cited = tuple(map(int, re.findall(r"#(\d+)", rest.partition(":")[0])))
+    return Ahead("judge", name, arguments, cited, number)
 
 
 def _goals(slot: str) -> dict[str, tuple[str, ...]]:
