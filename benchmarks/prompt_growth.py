@@ -1,17 +1,23 @@
 """How large a prompt gets: dialogs of 10, 100 and 1,000 turns, call depths from 1 to 50.
 
-    python benchmarks/prompt_growth.py [--turns 10 100 1000]
+    python benchmarks/prompt_growth.py [--turns 10 100 1000] [--json FILE]
 
 Every turn a user says something, and every second one a tool is called, while a process
-waits. Prints the largest request of `pg`, which sends the whole dialog, and of `fused`,
-which folds it. Exit 1 when the prompt of `fused` grows with either.
+waits. Prints the largest request of `pg` and of `fused` without its fold, which send the
+whole dialog, and of `fused`, which folds it; and its slot by call depth. Exit 1 when the
+prompt of `fused` grows with either.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 from metered import MeteredModel
 from sopilot.adapters.memory_store import MemoryStore
@@ -40,6 +46,8 @@ from vocabulary import smollm2
 DEPTHS = (1, 2, 5, 10, 20, 50)
 ROOM = 1.5
 """How much larger the longest dialog's prompt may be than that of 100 turns."""
+ROOM_IN_DEPTH = 1.1
+"""How much larger the deepest slot may be than the smallest: names get a digit more."""
 
 
 class Chatter:
@@ -131,23 +139,51 @@ def slot_at_depth(depth: int) -> int:
     return smollm2().count(arm.slot(view))
 
 
+def measure(turns: Sequence[int]) -> dict[str, Any]:
+    arms = {
+        "pg": ARMS["pg"],
+        "fused without fold": fused_arm(replace(ALL_ON, fold=False), "unfolded"),
+        "fused": fused_arm(ALL_ON),
+    }
+    largest = {
+        name: {str(n): asyncio.run(largest_prompt(arm, n)) for n in turns}
+        for name, arm in arms.items()
+    }
+    slots = {str(depth): slot_at_depth(depth) for depth in DEPTHS}
+    folded = list(largest["fused"].values())
+    return {
+        "what": "tokens of the largest request of a dialog, without tool schemas",
+        "tokenizer": smollm2().name,
+        "largest_request_by_turns": largest,
+        "slot_of_fused_by_depth": slots,
+        "met": {
+            "turns": len(folded) < 3 or folded[-1] <= ROOM * folded[-2],
+            "depth": max(slots.values()) <= ROOM_IN_DEPTH * min(slots.values()),
+        },
+    }
+
+
+def say(figures: dict[str, Any]) -> None:
+    largest = figures["largest_request_by_turns"]
+    print("largest request in tokens, without tool schemas")
+    print("  turns  " + "  ".join(f"{name:>18}" for name in largest))
+    for turns in largest["pg"]:
+        row = "  ".join(f"{sizes[turns]:>18,}" for sizes in largest.values())
+        print(f"{turns:>7}  {row}")
+    print(f"slot of fused in tokens by call depth: {figures['slot_of_fused_by_depth']}")
+    print(f"met: {figures['met']}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--turns", type=int, nargs="+", default=[10, 100, 1_000])
+    parser.add_argument("--json", type=Path, help="also write the figures there")
     arguments = parser.parse_args()
-    print("largest request in tokens, without tool schemas")
-    print(f"{'turns':>7} {'pg':>10} {'fused':>10}")
-    curve = []
-    for turns in arguments.turns:
-        pg = asyncio.run(largest_prompt(ARMS["pg"], turns))
-        fused = asyncio.run(largest_prompt(fused_arm(ALL_ON), turns))
-        curve.append(fused)
-        print(f"{turns:>7} {pg:>10,} {fused:>10,}")
-    slots = [slot_at_depth(depth) for depth in DEPTHS]
-    print("slot of fused in tokens by call depth: ", dict(zip(DEPTHS, slots, strict=True)))
-    bounded = len(curve) < 3 or curve[-1] <= ROOM * curve[-2]
-    if not bounded or max(slots) > 1.1 * min(slots):
-        print("the prompt grows")
+    figures = measure(arguments.turns)
+    say(figures)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+    if not all(figures["met"].values()):
         sys.exit(1)
 
 

@@ -1,10 +1,11 @@
 """What paging costs: prompt tokens and model calls of `fused` against `flat` and `pg`.
 
-    python benchmarks/token_cost.py [--domain bank|all] [--limit N] [--tools official]
+    python benchmarks/token_cost.py [--domain bank|all] [--limit N] [--tools official] [--json FILE]
 
 Runs every task with the reference executor under each arm, compares outcomes, findings and
-rule verdicts, and measures each switch of `fused` alone. Without --limit the table goes
-into evidence/token-cost.json. Exit 1 when a bound is missed.
+rule verdicts, and measures each switch of `fused` alone. The figures depend on nothing but
+code and checkout: runs are exact, and upstream's hash seed is fixed. Exit 1 when a bound is
+missed. `python benchmarks/evidence.py token-cost` keeps the table.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import argparse
 import asyncio
 import json
 import statistics
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,12 +28,15 @@ from sopilot.bench.reference import DOMAINS, TaskReference, task_references
 from sopilot.bench.upstream import ToolList
 from vocabulary import smollm2
 
-EVIDENCE = Path(__file__).parent.parent / "evidence" / "token-cost.json"
+HASH_SEED = 0
+"""Upstream invents some numbers with ``hash()``; they stand in results, so in prompts."""
 MOST_TOKENS, MOST_CALLS = 1.0, 1.15
 PAPER = {
-    "what": "Bank, DeepSeek-V4-Flash, medians of the paper's appendix",
+    "what": "DeepSeek-V4-Flash, medians of the paper's appendix",
+    "domain": "bank",
     "prompt_tokens": {"flat": 59_051, "pg": 160_658},
     "calls": {"flat": 6, "pg": 14},
+    "pg_to_flat": {"tokens": round(160_658 / 59_051, 2), "calls": round(14 / 6, 2)},
 }
 COMPARED = ("flat", "pg", "fused")
 
@@ -157,6 +160,8 @@ def say_row(row: dict[str, Any]) -> None:
         )
     for name in ("fused_to_flat", "pg_to_flat"):
         print(f"{row['domain']:<14} {name}: {row[name]}")
+    if row["domain"] == PAPER["domain"]:
+        print(f"{row['domain']:<14} the paper's pg to flat: {PAPER['pg_to_flat']}")
     for what, found in row["differences_from_pg"].items():
         if found:
             print(f"{row['domain']:<14} other {what} than pg: {found}")
@@ -164,7 +169,8 @@ def say_row(row: dict[str, Any]) -> None:
 
 async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     tools: ToolList = "full-state" if arguments.tools == "full-state" else "official"
-    bench = Bench(shared_upstream(), tools)
+    upstream = shared_upstream(HASH_SEED)
+    bench = Bench(upstream, tools)
     domains = DOMAINS if arguments.domain == "all" else (arguments.domain,)
     rows = []
     for domain in domains:
@@ -186,11 +192,10 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             )
     return {
         "what": "prompt tokens as sent and model calls a task, reference executor",
-        "command": "python benchmarks/token_cost.py --domain all",
-        "commit": _commit(),
         "tokenizer": smollm2().name,
         "tools": tools,
-        "upstream_commit": shared_upstream().checkout.commit,
+        "upstream_commit": upstream.checkout.commit,
+        "hash_seed": HASH_SEED,
         "bounds": {"tokens": MOST_TOKENS, "calls": MOST_CALLS},
         "met": {row["domain"]: met(row) for row in rows},
         "paper": PAPER,
@@ -200,25 +205,18 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _commit() -> str:
-    asked = subprocess.run(
-        ["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False
-    )
-    return asked.stdout.strip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--domain", default="bank", choices=[*DOMAINS, "all"])
     parser.add_argument("--limit", type=int)
     parser.add_argument("--tools", default="official", choices=["official", "full-state"])
     parser.add_argument("--no-ablation", action="store_true")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
     arguments = parser.parse_args()
     written = asyncio.run(measure(arguments))
     print(f"met: {written['met']}")
-    if arguments.domain == "all" and arguments.limit is None:
-        EVIDENCE.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
-        print(f"written to {EVIDENCE.name}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(written, indent=2, ensure_ascii=False) + "\n", "utf-8")
     if not all(written["met"].values()):
         sys.exit(1)
 
