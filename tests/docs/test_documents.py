@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -14,7 +15,7 @@ from sopilot.cli.check import check_text
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-KNOWN = {"console", "python", "yaml", "text"}
+KNOWN = {"console", "json", "python", "yaml", "text"}
 MOST_LEFT_OUT = 6
 """Blocks that no test runs, over all documents. Each says why."""
 
@@ -36,6 +37,8 @@ def test_what_a_document_shows_is_what_happens(
             assert code == 0, f"{where}: {output}"
         elif block.language == "yaml":
             _take_yaml(block, where)
+        elif block.language == "json":
+            _take_json(block, where)
 
 
 def _run_commands(shell: DocumentShell, block: Block, where: str) -> None:
@@ -61,6 +64,15 @@ def _take_yaml(block: Block, where: str) -> None:
     if re.search(r"^procedures:", text, re.M):
         problems = "\n".join(map(str, check_text(text, block.about or where)))
         assert bool(problems) is (block.comment == "wrong file"), f"{where}: {problems}"
+
+
+def _take_json(block: Block, where: str) -> None:
+    """One value, or a value a line in a file of lines."""
+    assert block.comment == "file", f"{where}: a piece of JSON that nothing reads"
+    lines = block.about.endswith(".jsonl")
+    for text in block.text.splitlines() if lines else [block.text]:
+        json.loads(text)
+    Path(block.about).write_text(block.text, encoding="utf-8")
 
 
 def test_few_blocks_are_left_out_and_each_says_why() -> None:

@@ -36,7 +36,7 @@ def test_a_check_of_the_reference_executor(home: Path) -> None:
 def test_json_is_one_object_and_a_second_call_spends_nothing_more() -> None:
     first = json.loads(gate("--handbook", "it-desk", "--cases", "2", "--json").stdout)
     assert (first["page"], first["planned"], first["complete"]) == (False, 2, True)
-    assert set(first["arms"]) == {"flat", "pg", "full-cursor"}
+    assert set(first["arms"]) == {"flat", "pg", "fused", "full-cursor"}
     assert first["arms"]["pg"]["pass"] == 2
     assert first["natural"]["delta"] == 0.0
     assert first["probe"]["localisation"] is None
@@ -98,5 +98,5 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
     assert "arm flat: the last check of `reference` says do not page (1 of 1 cases)" in (
         checked.stderr
     )
-    assert "audit" not in json.loads(checked.stdout)  # no machine, no bookkeeping to audit
+    assert json.loads(checked.stdout)["audit"]["clean"]
     assert "the last check" not in run("--arm", "pg").stderr

@@ -59,7 +59,7 @@ def audit_trace(
     """
     codes = {goal: read_program(goal, program) for goal, program in programs.items()}
     entries = list(events)
-    broken, unbroken = _judge_chain(entries if chain is None else chain, session_id, head)
+    broken, unbroken = judge_chain(entries if chain is None else chain, session_id, head)
     plain = [entry.event if isinstance(entry, SealedEvent) else entry for entry in entries]
     later = {
         seq: {goal: read_program(goal, program) for goal, program in some.items()}
@@ -239,7 +239,7 @@ def _judge_end(run: Run, events: Sequence[Event]) -> None:
             )
 
 
-def _judge_chain(
+def judge_chain(
     entries: Sequence[Event | SealedEvent], session_id: str | None, head: Head | None
 ) -> tuple[Finding | None, bool | None]:
     """The finding for a broken chain, and whether the chain is whole (``None``: not sealed)."""

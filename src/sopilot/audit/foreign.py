@@ -253,7 +253,7 @@ class _Review:
         if self.reached is not None or self.attempted:
             return
         tree = self.handbook.procedures[self.goal].requires
-        end = len(self.transcript.calls)
+        end = self.transcript.calls[-1].index + 1 if self.transcript.calls else 0
         values = self._gathered()
         known = self._known_truth(end, values) if self.oracle is None else None
         causes: list[Mapping[str, JSON]] = []

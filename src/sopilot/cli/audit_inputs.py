@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sopilot.agent import ARMS
 from sopilot.audit import Report, audit_trace
 from sopilot.audit.foreign import audit_transcript
 from sopilot.audit.timeline import Row, rows_of_trace, rows_of_transcript
@@ -16,6 +17,7 @@ from sopilot.audit.transcript import (
     read_messages,
     success_first_outcome,
 )
+from sopilot.audit.untracked import audit_untracked
 from sopilot.cli.sources import compile_source, read_text
 from sopilot.cli.stores import with_store
 from sopilot.diagnostics import Diagnostic, Place, UserMistake
@@ -46,11 +48,13 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class TraceInput:
-    """``handbook`` stands in for programs that did not come along."""
+    """``handbook`` stands in for programs that did not come along, and judges a session that
+    had no machine; ``goal`` is what its user came for."""
 
     trace: TraceFile
     handbook: str | None
     ended: bool
+    goal: str | None = None
 
     def verify(self) -> list[Problem]:
         return verify_trace(self.trace)
@@ -58,6 +62,9 @@ class TraceInput:
     def audit(self) -> list[Audited]:
         trace = self.trace
         whole: list[Event] = whole_events(trace.events, trace.payloads)
+        arm = ARMS.get(str(trace.about.get("arm")))
+        if arm is not None and not arm.machine:
+            return [self._untracked(whole)]
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
         report = audit_trace(
             self._programs(trace.programs),
@@ -71,6 +78,21 @@ class TraceInput:
         )
         goals = ", ".join(trace.programs) or "session"
         return [Audited(f"Audit of {goals}", report, rows_of_trace(whole))]
+
+    def _untracked(self, whole: list[Event]) -> Audited:
+        if self.handbook is None:
+            raise UserMistake("this session had no machine: name what judges it with --handbook")
+        units = compile_source(self.handbook, goal=self.goal)
+        goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
+        report = audit_untracked(
+            units[0].handbook,
+            whole,
+            goal=goal,
+            chain=self.trace.events,
+            session_id=self.trace.session_id,
+            judge=judge,
+        )
+        return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts
@@ -116,10 +138,10 @@ def read_input(
 ) -> TraceInput | ForeignInput:
     path = Path(what)
     if not path.exists():
-        return _session(what, handbook, store_spec)
+        return _session(what, handbook, goal, store_spec)
     text = read_text(path)
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
-        return TraceInput(read_trace(text), handbook, True)
+        return TraceInput(read_trace(text), handbook, True, goal)
     try:
         content = json.loads(text)
     except ValueError:
@@ -131,13 +153,18 @@ def read_input(
     return _transcripts(what, content, handbook, goal)
 
 
-def _session(session_id: str, handbook: str | None, store_spec: str | None) -> TraceInput:
-    async def use(store: Store) -> tuple[TraceFile, bool]:
+def _session(
+    session_id: str, handbook: str | None, goal: str | None, store_spec: str | None
+) -> TraceInput:
+    async def use(store: Store) -> TraceInput:
         record = await store.record(session_id)
-        return await export_trace(store, session_id, payloads=True), not record.owner
+        trace = await export_trace(store, session_id, payloads=True)
+        made = record.metadata.get("extra") or {}
+        return TraceInput(
+            trace, handbook or made.get("source"), not record.owner, goal or made.get("goal")
+        )
 
-    trace, ended = with_store(store_spec, use)
-    return TraceInput(trace, handbook, ended)
+    return with_store(store_spec, use)
 
 
 def _transcripts(

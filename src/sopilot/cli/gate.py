@@ -48,7 +48,7 @@ from sopilot.program.codec import program_hash
 from sopilot.scenarios import load_scenarios
 from sopilot.session.protocols import JSON, Model
 
-READ_BY_REFERENCE = frozenset({"flat", "pg", "full-cursor"})
+READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 
 
 @click.command(

@@ -22,6 +22,7 @@ from sopilot.agent import (
 )
 from sopilot.audit import Report, audit_trace
 from sopilot.audit.text_report import render_text
+from sopilot.audit.untracked import audit_untracked
 from sopilot.bundled import Judgement
 from sopilot.cli.output import heading, print_json, say
 from sopilot.cli.person_model import PERSON, PersonModel
@@ -45,11 +46,11 @@ _MARKS = {
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """``judgement`` is the desk's own opinion, for tasks; ``report`` the audit's, where there is
-    a machine; ``expected`` the ending that a workflow folder's task names."""
+    """``judgement`` is the desk's own opinion, for tasks; ``report`` the audit's; ``expected``
+    the ending that a workflow folder's task names."""
 
     result: SessionResult
-    report: Report | None
+    report: Report
     judgement: Judgement | None
     expected: str | None = None
     events: Sequence[SealedEvent] = ()
@@ -61,13 +62,11 @@ class Performance:
     @property
     def exit_code(self) -> int:
         good = self.result.ending in (Ending.EXECUTED, Ending.REFUSED, Ending.WAITING)
-        clean = self.report is None or self.report.clean
-        return 0 if good and clean and self.as_expected else 1
+        return 0 if good and self.report.clean and self.as_expected else 1
 
     def as_json(self) -> dict[str, JSON]:
         document = self.result.as_json()
-        if self.report is not None:
-            document["audit"] = self.report.as_json()
+        document["audit"] = self.report.as_json()
         if self.expected is not None:
             document["task"] = {"passed": self.as_expected, "expected": self.expected}
         if self.judgement is not None:
@@ -122,7 +121,7 @@ def perform(
                 watch=watcher,
             )
             await _close(model)
-            return _judged(session, scene, result, machine=arm.machine)
+            return _judged(session, description, scene, result, machine=arm.machine)
 
     try:
         return with_store(store_spec, run)
@@ -144,9 +143,25 @@ async def _close(model: Model) -> None:
         await model.close()
 
 
-def _judged(session: Session, scene: Scene, result: SessionResult, *, machine: bool) -> Performance:
-    report = None
-    if machine:
+def _judged(
+    session: Session,
+    description: Description,
+    scene: Scene,
+    result: SessionResult,
+    *,
+    machine: bool,
+) -> Performance:
+    if not machine:
+        report = audit_untracked(
+            scene.briefing.handbook,
+            [sealed.event for sealed in session.events],
+            goal=description.goal or (scene.task.goal if scene.task is not None else None),
+            chain=session.events,
+            session_id=session.id,
+            judge=judge_verdict,
+            head=session.head,
+        )
+    else:
         report = audit_trace(
             session.programs.programs,
             session.events,
@@ -226,9 +241,8 @@ def show(performance: Performance, *, as_json: bool, store_spec: str | None = No
     if performance.expected is not None:
         word = "as the task expects" if performance.as_expected else "not what the task expects"
         say(f"  {result.ending}, {word}")
-    if performance.report is not None:
-        say()
-        heading("audit")
-        say(render_text(performance.report))
+    say()
+    heading("audit")
+    say(render_text(performance.report))
     say()
     say(f"trace: sopilot trace export {result.session_id}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sopilot.agent import ARMS, Budgets, Reference
 from sopilot.gate.case import Case
 from sopilot.gate.cursor import Cursor, cursors_of
-from sopilot.gate.rule import FLAT, PAGED
+from sopilot.gate.rule import FLAT, FUSED, PAGED
 from sopilot.gate.running import ProgramSets, run_case
 from sopilot.session import Store
 from sopilot.vm import Machine
@@ -78,7 +78,7 @@ async def rehearse(
         model = Reference(case.reader)
         sizes: dict[str, Estimate] = {}
         passed = True
-        for arm in (FLAT, PAGED):
+        for arm in (FLAT, PAGED, *(one for one in arms if one == FUSED)):
             record, result, session = await run_case(
                 case, arm, model, store=store_for(), budgets=_BUDGETS,
                 programs=programs.of(case.briefing, ARMS[arm]),
