@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from counter_desk import COUNTER, CountingTools, HandClock, go_on, walk
 from postgres_here import PostgresHere
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.adapters.sqlite_schema import SCHEMA_VERSION
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.diagnostics import SopilotError, UserMistake
 from sopilot.session import (
@@ -178,62 +180,94 @@ def test_a_file_of_a_later_release(tmp_path: Path) -> None:
         await store.close()
         later = sqlite3.connect(path)
         later.execute("ALTER TABLE sessions ADD COLUMN colour TEXT")
-        later.execute("PRAGMA user_version = 2")
+        later.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
         later.commit()
         store = SQLiteStore(path)
         again = await resume_session(store, session.id, tools=CountingTools(), take_over=True)
         await walk(again, "rename")
         await store.close()
-        later.execute("UPDATE meta SET value = 2 WHERE name = 'readable_from'")
+        later.execute("UPDATE meta SET value = value + 1 WHERE name = 'readable_from'")
         later.commit()
         later.close()
-        with pytest.raises(StoreTooNew, match="this store has schema 2"):
+        with pytest.raises(StoreTooNew, match=f"this store has schema {SCHEMA_VERSION + 1}"):
             await SQLiteStore(path).sessions()
 
     asyncio.run(case())
 
 
-def test_damaged_files_give_what_was_written_or_a_refusal(tmp_path: Path) -> None:
-    """Cut and flipped bytes, as a failing disk leaves them."""
-    source = random.Random(27)
-    origin = tmp_path / "s.db"
+class Damaged:
+    """A store with one session, read again from damaged copies of its file."""
 
-    async def write() -> tuple[str, list[object]]:
-        store = SQLiteStore(origin)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._origin = folder / "s.db"
+        asyncio.run(self._write())
+        self.raw = self._origin.read_bytes()
+        self.read = 0
+        self.refused = 0
+
+    async def _write(self) -> None:
+        store = SQLiteStore(self._origin)
         session = await opened(store)
         await walk(session, "transfer")
-        events: list[object] = list(session.events)
+        self._id, self._whole = session.id, list(session.events)
         await store.close()
-        return session.id, events
 
-    session_id, whole = asyncio.run(write())
-    raw = origin.read_bytes()
-    refused = 0
+    def page(self, table: str) -> range:
+        with sqlite3.connect(self._origin) as db:
+            [(root,)] = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,))
+            [(size,)] = db.execute("PRAGMA page_size")
+        db.close()
+        return range((root - 1) * size, root * size)
 
-    async def read(path: Path) -> None:
-        nonlocal refused
-        store = SQLiteStore(path)
+    def flipped(self, places: Sequence[int], source: random.Random) -> bytes:
+        broken = bytearray(self.raw)
+        for place in places:
+            broken[place] ^= 1 << source.randrange(8)
+        return bytes(broken)
+
+    def check(self, broken: bytes) -> None:
+        """What was written, or a refusal of ours: nothing else comes out."""
+        path = self._folder / f"broken{self.read}.db"
+        path.write_bytes(broken)
+        self.read += 1
+        asyncio.run(self._resume(path))
+
+    async def _resume(self, path: Path) -> None:
+        store = SQLiteStore(path, synchronous="NORMAL")
         try:
             session = await resume_session(
-                store, session_id, clock=HandClock(5000.0), programs=COUNTER
+                store, self._id, clock=HandClock(5000.0), programs=COUNTER
             )
-            assert list(session.events) == whole
+            assert list(session.events) == self._whole
         except (SopilotError, TraceError):
-            refused += 1
+            self.refused += 1
         finally:
             await store.close()
 
-    for number in range(60):
-        broken = bytearray(raw)
-        if number % 2:
-            broken = broken[: source.randrange(len(raw))]
-        else:
-            for _ in range(source.choice((1, 8, 64))):
-                broken[source.randrange(len(raw))] ^= 1 << source.randrange(8)
-        path = tmp_path / f"broken{number}.db"
-        path.write_bytes(bytes(broken))
-        asyncio.run(read(path))
-    assert refused >= 30
+
+def test_damaged_files_give_what_was_written_or_a_refusal(tmp_path: Path) -> None:
+    """Cut and flipped bytes, as a failing disk leaves them."""
+    source = random.Random(27)
+    damaged = Damaged(tmp_path)
+    size = len(damaged.raw)
+    for _ in range(30):
+        damaged.check(damaged.raw[: source.randrange(size)])
+        places = source.sample(range(size), source.choice((1, 8, 64)))
+        damaged.check(damaged.flipped(places, source))
+    assert damaged.refused >= 30
+
+
+@pytest.mark.parametrize("table", ["heads", "sqlite_schema"])
+def test_a_flipped_bit_where_it_hurts_most(table: str, tmp_path: Path) -> None:
+    """The row that says who may write, and the schema, whose names SQLite quotes."""
+    source = random.Random(27)
+    damaged = Damaged(tmp_path)
+    page = range(4096) if table == "sqlite_schema" else damaged.page(table)
+    used = [place for place in page if damaged.raw[place]]
+    for place in source.sample(used, min(len(used), 250)):
+        damaged.check(damaged.flipped([place], source))
+    assert 0 < damaged.refused < damaged.read
 
 
 def test_a_server_that_is_gone_and_comes_back(postgres: PostgresHere) -> None:

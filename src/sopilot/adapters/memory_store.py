@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sopilot.session import (
     Batch,
@@ -23,11 +23,31 @@ from sopilot.vm import JSON, Head, SealedEvent, genesis, plain
 
 @dataclass(slots=True)
 class _Kept:
-    record: SessionRecord
-    token: int
+    id: str
+    created_at: float
+    updated_at: float
+    metadata: Mapping[str, JSON]
+    head: Head
+    owner: str
+    lease_expires_at: float
+    token: int = 1
+    summary: Mapping[str, JSON] = field(default_factory=dict)
     events: list[SealedEvent] = field(default_factory=list)
     payloads: dict[str, JSON] = field(default_factory=dict)
     signatures: list[SignedHead] = field(default_factory=list)
+
+    @property
+    def record(self) -> SessionRecord:
+        return SessionRecord(
+            self.id,
+            self.created_at,
+            self.updated_at,
+            self.metadata,
+            self.summary,
+            self.head,
+            self.owner,
+            self.lease_expires_at,
+        )
 
 
 class MemoryStore:
@@ -43,18 +63,16 @@ class MemoryStore:
         if session.id in self._sessions:
             raise SessionExists(session.id)
         expires = now + lease_seconds
-        record = SessionRecord(
+        self._programs.update(session.programs)
+        self._sessions[session.id] = _Kept(
             session.id,
             now,
             now,
             plain(session.metadata),
-            {},
             Head(session.id, -1, genesis(session.id)),
             owner,
             expires,
         )
-        self._programs.update(session.programs)
-        self._sessions[session.id] = _Kept(record, 1)
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -67,44 +85,40 @@ class MemoryStore:
         take_over: bool = False,
     ) -> Lease:
         kept = self._kept(session_id)
-        record = kept.record
-        if record.owner and record.lease_expires_at > now and not take_over:
-            raise LeaseHeld(session_id, record.owner, record.lease_expires_at, now)
+        if kept.owner and kept.lease_expires_at > now and not take_over:
+            raise LeaseHeld(session_id, kept.owner, kept.lease_expires_at, now)
         kept.token += 1
-        expires = now + lease_seconds
-        kept.record = replace(record, owner=owner, lease_expires_at=expires)
-        return Lease(session_id, owner, kept.token, expires)
+        kept.owner = owner
+        kept.lease_expires_at = now + lease_seconds
+        return Lease(session_id, owner, kept.token, kept.lease_expires_at)
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
         kept = self._owned(lease)
-        expires = now + lease_seconds
-        kept.record = replace(kept.record, lease_expires_at=expires)
-        return replace(lease, expires_at=expires)
+        kept.lease_expires_at = now + lease_seconds
+        return lease._replace(expires_at=kept.lease_expires_at)
 
     async def release(self, lease: Lease) -> None:
         kept = self._kept(lease.session_id)
         if kept.token == lease.token:
             kept.token += 1
-            kept.record = replace(kept.record, owner="", lease_expires_at=0.0)
+            kept.owner = ""
+            kept.lease_expires_at = 0.0
 
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         kept = self._owned(lease)
-        if kept.record.head != batch.expected:
-            raise Conflict(lease.session_id, batch.expected.seq, kept.record.head.seq)
-        expires = now + lease_seconds
+        if kept.head != batch.expected:
+            raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
         kept.events.extend(batch.events)
-        kept.payloads.update(plain(batch.payloads))
+        if batch.payloads:
+            kept.payloads.update(plain(batch.payloads))
         self._programs.update(batch.programs)
-        kept.record = replace(
-            kept.record,
-            updated_at=now,
-            summary=dict(batch.summary),
-            head=batch.head,
-            lease_expires_at=expires,
-        )
-        return replace(lease, expires_at=expires)
+        kept.summary = dict(batch.summary)
+        kept.head = batch.head
+        kept.updated_at = now
+        kept.lease_expires_at = now + lease_seconds
+        return Lease(lease.session_id, lease.owner, lease.token, kept.lease_expires_at)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         return self._kept(session_id).events[after + 1 :]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
@@ -114,7 +113,7 @@ class PostgresStore:
             )
             if cursor.rowcount != 1:
                 raise LeaseLost(lease.session_id)
-        return replace(lease, expires_at=expires)
+        return lease._replace(expires_at=expires)
 
     async def release(self, lease: Lease) -> None:
         async with self._server.transaction() as db:
@@ -161,7 +160,7 @@ class PostgresStore:
                     (number, ref, _text(value)),
                 )
             await self._add_programs(db, batch.programs)
-        return replace(lease, expires_at=expires)
+        return lease._replace(expires_at=expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         async with self._server.transaction() as db:

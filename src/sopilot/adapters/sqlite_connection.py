@@ -21,6 +21,7 @@ if sys.platform != "win32":
 _FIRST_WAIT = 0.001
 _LONGEST_WAIT = 0.05
 _BLOCKING_WAIT_MS = 50
+_BEGIN = "BEGIN IMMEDIATE"
 
 
 class SQLiteFile:
@@ -35,7 +36,7 @@ class SQLiteFile:
         self.path = path
         self._synchronous = synchronous
         self._busy_seconds = busy_seconds
-        self._connection: sqlite3.Connection | None = None
+        self.opened: sqlite3.Connection | None = None
         self._lock_file: int | None = None
         self._locked = False
 
@@ -51,12 +52,12 @@ class SQLiteFile:
             yield connection
 
     async def connection(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = await self._open()
-        return self._connection
+        if self.opened is None:
+            self.opened = await self._open()
+        return self.opened
 
     async def close(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self.opened = self.opened, None
         if connection is not None:
             # The last connection checkpoints as it closes.
             async with self._turn():
@@ -73,8 +74,8 @@ class SQLiteFile:
         except OSError as problem:
             raise StoreUnavailable(f"{self.path}: {problem.strerror}") from problem
         async with self._turn():
-            if self._connection is not None:
-                return self._connection
+            if self.opened is not None:
+                return self.opened
             with translated(self.path):
                 # The file holds what users said and tools answered: it is its owner's alone.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -99,7 +100,7 @@ class SQLiteFile:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         require_readable(connection, str(self.path))
         if written_schema(connection) < SCHEMA_VERSION:
-            connection.execute("BEGIN IMMEDIATE")
+            connection.execute(_BEGIN)
             try:
                 migrate(connection)
                 connection.execute("COMMIT")
@@ -110,10 +111,11 @@ class SQLiteFile:
         connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
 
     async def begin(self, connection: sqlite3.Connection) -> None:
+        """Waits while another program writes."""
         waits: _Waits | None = None
         while True:
             try:
-                connection.execute("BEGIN IMMEDIATE")
+                connection.execute(_BEGIN)
                 return
             except sqlite3.OperationalError as problem:
                 waits = waits or _Waits(self._busy_seconds)
@@ -129,17 +131,15 @@ class SQLiteFile:
             self.end_turn()
 
     async def take_turn(self) -> None:
-        if self._try_lock():
-            return
         waits = _Waits(self._busy_seconds)
-        while not self._try_lock():
+        while not self.try_turn():
             if not await waits.again():
                 raise StoreUnavailable(
                     f"{self.path} is locked: another writer kept it for "
                     f"{self._busy_seconds:g} s; nothing was written"
                 )
 
-    def _try_lock(self) -> bool:
+    def try_turn(self) -> bool:
         if self._locked:
             return False
         if sys.platform != "win32" and self._lock_file is not None:
@@ -165,15 +165,20 @@ class WriteTransaction:
         self._file = file
 
     async def __aenter__(self) -> sqlite3.Connection:
-        connection = self._connection = await self._file.connection()
-        await self._file.take_turn()
+        file = self._file
+        connection = self._connection = file.opened or await file.connection()
+        if not file.try_turn():
+            await file.take_turn()
         begun = False
         try:
-            await self._file.begin(connection)
+            try:
+                connection.execute(_BEGIN)
+            except sqlite3.OperationalError:
+                await file.begin(connection)
             begun = True
         finally:
             if not begun:
-                self._file.end_turn()
+                file.end_turn()
         return connection
 
     async def __aexit__(
@@ -195,7 +200,7 @@ class WriteTransaction:
                         connection.execute("ROLLBACK")
             finally:
                 self._file.end_turn()
-        if isinstance(problem, sqlite3.Error):
+        if isinstance(problem, sqlite3.Error | UnicodeDecodeError):
             raise unavailable(self._file.path, problem) from problem
 
 
@@ -220,13 +225,16 @@ def translated(path: Path) -> Iterator[None]:
     """What SQLite raises, in the store's words."""
     try:
         yield
-    except sqlite3.Error as problem:
+    except (sqlite3.Error, UnicodeDecodeError) as problem:
         raise unavailable(path, problem) from problem
     except OSError as problem:
         raise StoreUnavailable(f"{path}: {problem.strerror}") from problem
 
 
-def unavailable(path: Path, problem: sqlite3.Error) -> StoreUnavailable:
+def unavailable(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
+    if isinstance(problem, UnicodeDecodeError):
+        # A damaged name in the schema, quoted by SQLite's own message about it.
+        return StoreCorrupt(f"{path} is damaged: it holds text that is none; restore a copy of it")
     code = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreCorrupt(f"{path} is damaged or not a store ({problem}); restore a copy of it")

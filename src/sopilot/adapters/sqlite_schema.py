@@ -7,12 +7,15 @@ import sqlite3
 from sopilot.diagnostics import Diagnostic, Place
 from sopilot.session import StoreTooNew
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """What this release writes. A later one adds a migration below and raises it."""
 
-READABLE_FROM = 1
+READABLE_FROM = 2
 """The oldest release schema that can still work on a file written by this one: a later
 release that only adds tables or columns keeps the number, so that this one goes on."""
+
+EVENTS_PER_SESSION = 1 << 32
+"""The ``place`` of an event is the number of its session times this, plus its own."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -50,6 +53,35 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             line TEXT NOT NULL,
             PRIMARY KEY (session, seq, key)
         ) WITHOUT ROWID""",
+    ),
+    # An append rewrites the pages it touches. So what changes with every append stands apart
+    # from the metadata, which may be long, and events are keyed by one integer: pages of such a
+    # table are split at half the price, and lines up to a page long stay in one.
+    (
+        """CREATE TABLE heads (
+            session INTEGER PRIMARY KEY REFERENCES sessions (number),
+            seq INTEGER NOT NULL,
+            hash TEXT NOT NULL,
+            updated_at REAL NOT NULL,
+            owner TEXT NOT NULL,
+            token INTEGER NOT NULL,
+            lease_expires_at REAL NOT NULL,
+            summary TEXT NOT NULL
+        )""",
+        """INSERT INTO heads SELECT number, head_seq, head_hash, updated_at, owner, token,
+            lease_expires_at, summary FROM sessions""",
+        "ALTER TABLE sessions DROP COLUMN head_seq",
+        "ALTER TABLE sessions DROP COLUMN head_hash",
+        "ALTER TABLE sessions DROP COLUMN updated_at",
+        "ALTER TABLE sessions DROP COLUMN owner",
+        "ALTER TABLE sessions DROP COLUMN token",
+        "ALTER TABLE sessions DROP COLUMN lease_expires_at",
+        "ALTER TABLE sessions DROP COLUMN summary",
+        "ALTER TABLE events RENAME TO events_by_pair",
+        "CREATE TABLE events (place INTEGER PRIMARY KEY, line TEXT NOT NULL)",
+        f"""INSERT INTO events SELECT session * {EVENTS_PER_SESSION} + seq, line
+            FROM events_by_pair ORDER BY session, seq""",
+        "DROP TABLE events_by_pair",
     ),
 )
 """Entry n brings a file from schema n to n + 1."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
+from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
 from sopilot.session import (
     Batch,
     Conflict,
@@ -28,13 +29,14 @@ from sopilot.vm import (
     Head,
     SealedEvent,
     TraceError,
-    canonical,
     decode_line,
     genesis,
 )
+from sopilot.vm.values import spell
 
-_RECORD = """SELECT id, created_at, updated_at, metadata, summary, head_seq, head_hash, owner,
-    lease_expires_at FROM sessions"""
+_RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
+    lease_expires_at FROM sessions JOIN heads ON session = number"""
+_ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 
 class SQLiteStore:
@@ -49,6 +51,8 @@ class SQLiteStore:
         busy_seconds: float = 5.0,
     ) -> None:
         self._file = SQLiteFile(Path(path), synchronous=synchronous, busy_seconds=busy_seconds)
+        self._numbers: dict[str, int] = {}
+        """Of sessions that this store appends to: a number never changes."""
 
     @property
     def path(self) -> Path:
@@ -62,13 +66,17 @@ class SQLiteStore:
         async with self._file.writing() as db:
             _add_programs(db, session.programs)
             try:
-                db.execute(
-                    "INSERT INTO sessions (id, created_at, updated_at, metadata, summary, head_seq,"
-                    " head_hash, owner, token, lease_expires_at) VALUES (?,?,?,?,'{}',-1,?,?,1,?)",
-                    (session.id, now, now, _text(session.metadata), start, owner, expires),
-                )
+                number = db.execute(
+                    "INSERT INTO sessions (id, created_at, metadata) VALUES (?, ?, ?)",
+                    (session.id, now, spell(session.metadata)),
+                ).lastrowid
             except sqlite3.IntegrityError:
                 raise SessionExists(session.id) from None
+            db.execute(
+                "INSERT INTO heads (session, seq, hash, updated_at, owner, token,"
+                " lease_expires_at, summary) VALUES (?, -1, ?, ?, ?, 1, ?, '{}')",
+                (number, start, now, owner, expires),
+            )
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -83,15 +91,17 @@ class SQLiteStore:
         expires = now + lease_seconds
         async with self._file.writing() as db:
             row = db.execute(
-                "SELECT owner, token, lease_expires_at FROM sessions WHERE id = ?", (session_id,)
+                f"SELECT owner, token, lease_expires_at FROM heads WHERE {_ITS}", (session_id,)
             ).fetchone()
             if row is None:
                 raise UnknownSession(session_id)
             held_by, token, until = row
+            if not isinstance(token, int) or not isinstance(until, float):
+                raise StoreCorrupt(f"the lease of session {session_id} is damaged")
             if held_by and until > now and not take_over:
                 raise LeaseHeld(session_id, held_by, until, now)
             db.execute(
-                "UPDATE sessions SET owner = ?, token = ?, lease_expires_at = ? WHERE id = ?",
+                f"UPDATE heads SET owner = ?, token = ?, lease_expires_at = ? WHERE {_ITS}",
                 (owner, token + 1, expires, session_id),
             )
         return Lease(session_id, owner, token + 1, expires)
@@ -100,7 +110,7 @@ class SQLiteStore:
         expires = now + lease_seconds
         async with self._file.writing() as db:
             changed = db.execute(
-                "UPDATE sessions SET lease_expires_at = ? WHERE id = ? AND token = ?",
+                f"UPDATE heads SET lease_expires_at = ? WHERE {_ITS} AND token = ?",
                 (expires, lease.session_id, lease.token),
             ).rowcount
             if not changed:
@@ -108,10 +118,11 @@ class SQLiteStore:
         return Lease(lease.session_id, lease.owner, lease.token, expires)
 
     async def release(self, lease: Lease) -> None:
+        self._numbers.pop(lease.session_id, None)
         async with self._file.writing() as db:
             db.execute(
-                "UPDATE sessions SET owner = '', token = token + 1, lease_expires_at = 0"
-                " WHERE id = ? AND token = ?",
+                "UPDATE heads SET owner = '', token = token + 1, lease_expires_at = 0"
+                f" WHERE {_ITS} AND token = ?",
                 (lease.session_id, lease.token),
             )
 
@@ -121,30 +132,32 @@ class SQLiteStore:
         expires = now + lease_seconds
         head = batch.head
         async with self._file.writing() as db:
-            row = db.execute(
-                "UPDATE sessions SET head_seq = ?, head_hash = ?, updated_at = ?, summary = ?,"
-                " lease_expires_at = ? WHERE id = ? AND token = ? AND head_hash = ?"
-                " RETURNING number",
+            number = self._numbers.get(lease.session_id)
+            if number is None:
+                number = self._numbers[lease.session_id] = _number(db, lease.session_id)
+            written = db.execute(
+                "UPDATE heads SET seq = ?, hash = ?, updated_at = ?, lease_expires_at = ?,"
+                " summary = ? WHERE session = ? AND token = ? AND hash = ?",
                 (
                     head.seq,
                     head.hash,
                     now,
-                    _text(batch.summary),
                     expires,
-                    lease.session_id,
+                    spell(batch.summary),
+                    number,
                     lease.token,
                     batch.expected.hash,
                 ),
-            ).fetchone()
-            if row is None:
+            ).rowcount
+            if written != 1:
                 raise _refusal(db, lease, batch)
-            number = row[0]
+            first = number * EVENTS_PER_SESSION
             for sealed, line in zip(batch.events, batch.encoded(), strict=True):
-                db.execute("INSERT INTO events VALUES (?, ?, ?)", (number, sealed.event.seq, line))
+                db.execute("INSERT INTO events VALUES (?, ?)", (first + sealed.event.seq, line))
             if batch.payloads:
                 db.executemany(
                     "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)",
-                    ((number, ref, _text(value)) for ref, value in batch.payloads.items()),
+                    ((number, ref, spell(value)) for ref, value in batch.payloads.items()),
                 )
             if batch.programs:
                 _add_programs(db, batch.programs)
@@ -152,12 +165,13 @@ class SQLiteStore:
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         async with self._file.reading() as db:
+            first = _number(db, session_id) * EVENTS_PER_SESSION
             rows = db.execute(
-                "SELECT line FROM events WHERE session = ? AND seq > ? ORDER BY seq",
-                (_number(db, session_id), after),
+                "SELECT line FROM events WHERE place > ? AND place < ? ORDER BY place",
+                (first + after, first + EVENTS_PER_SESSION),
             ).fetchall()
         try:
-            return [decode_line(line) for (line,) in rows]
+            return [decode_line(_whole(line)) for (line,) in rows]
         except TraceError as problem:
             raise StoreCorrupt(f"an event of session {session_id} is damaged: {problem}") from None
 
@@ -204,7 +218,7 @@ class SQLiteStore:
             number = _number(db, signed.head.session_id)
             db.execute(
                 "INSERT OR REPLACE INTO signatures VALUES (?, ?, ?, ?)",
-                (number, signed.head.seq, signed.key, _text(signed.as_json())),
+                (number, signed.head.seq, signed.key, spell(signed.as_json())),
             )
 
     async def signatures(self, session_id: str) -> list[SignedHead]:
@@ -219,6 +233,7 @@ class SQLiteStore:
             raise StoreCorrupt(f"a signature of session {session_id} is damaged") from problem
 
     async def close(self) -> None:
+        self._numbers.clear()
         await self._file.close()
 
 
@@ -230,9 +245,7 @@ def _number(db: sqlite3.Connection, session_id: str) -> int:
 
 
 def _refusal(db: sqlite3.Connection, lease: Lease, batch: Batch) -> LeaseLost | Conflict:
-    row = db.execute(
-        "SELECT token, head_seq FROM sessions WHERE id = ?", (lease.session_id,)
-    ).fetchone()
+    row = db.execute(f"SELECT token, seq FROM heads WHERE {_ITS}", (lease.session_id,)).fetchone()
     if row is None:
         raise UnknownSession(lease.session_id)
     if row[0] != lease.token:
@@ -258,8 +271,11 @@ def _record(row: Sequence[JSON]) -> SessionRecord:
     )
 
 
-def _text(value: JSON) -> str:
-    return canonical(value).decode("utf-8", "surrogatepass")
+def _whole(line: object) -> str:
+    """A damaged page can hold a row without its text, whatever the schema says."""
+    if not isinstance(line, str):
+        raise TraceError("its line is missing")
+    return line
 
 
 def _value(text: str) -> JSON:

@@ -19,6 +19,8 @@ AWAITS_OUTCOME = "outcome"
 AWAITS_DECISION = "decision"
 """A call like one that waits already."""
 
+_OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note"})
+
 
 @dataclass(slots=True)
 class CallLedger:
@@ -33,21 +35,23 @@ class CallLedger:
     held: dict[str, HeldCall] = field(default_factory=dict)
 
     def fold(self, event: Event) -> None:
-        payload = event.payload
-        if event.kind == "domain_call":
+        kind, payload = event.kind, event.payload
+        if kind not in _OF_CALLS:
+            return
+        if kind == "domain_call":
             call_id = str(payload["call_id"])
             self.seen.add(call_id)
             self.made.add(call_id)
             held = self.held.get(call_id)
             if held is not None:
                 self.held[call_id] = replace(held, state=HeldState.USED)
-        elif event.kind == "domain_result":
+        elif kind == "domain_result":
             call_id = str(payload["call_id"])
             self.answered[call_id] = event.seq
             self.unknown.pop(call_id, None)
-        elif event.kind == "decision":
+        elif kind == "decision":
             self._decide(event)
-        elif event.kind == "note":
+        else:
             self._note(event)
 
     def _decide(self, event: Event) -> None:
@@ -80,8 +84,12 @@ class CallLedger:
 
     def forecast(self, events: Sequence[Event]) -> CallLedger:
         """What is held and unknown after these events, which are not written yet."""
-        if not (self.held or self.unknown or any(one.kind == "note" for one in events)):
-            return self  # only a note can hold a call or make its outcome unknown
+        if not (self.held or self.unknown):
+            for event in events:
+                if event.kind == "note":  # nothing else holds a call or loses its outcome
+                    break
+            else:
+                return self
         ahead = CallLedger(unknown=dict(self.unknown), held=dict(self.held))
         for event in events:
             ahead.fold(event)

@@ -117,8 +117,12 @@ class Session:
     # --- what it does -------------------------------------------------------------
 
     async def operate(self, operation: Operation) -> Outcome:
-        async with self.writing():
+        # `writing` by hand: every step comes through here.
+        await self.begin_writing()
+        try:
             return await self.step(operation)
+        finally:
+            self.end_writing()
 
     async def user_said(self, text: str) -> Outcome:
         return await self.operate(UserSaid(text))
@@ -320,7 +324,8 @@ class Session:
             previous = one.hash
             sealed.append(one)
             lines.append(line)
-        summary = summarise(configuration, self.ledger.forecast(events))
+        ledger = self.ledger
+        summary = summarise(configuration, ledger.forecast(events))
         batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines)
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
@@ -331,9 +336,9 @@ class Session:
         self._stale = False
         self.configuration = configuration
         self.head = batch.head
-        self._events.extend(sealed)
+        self._events += sealed
         for event in events:
-            self.ledger.fold(event)
+            ledger.fold(event)
 
     def _seal(
         self, event: Event, previous: str, payloads: dict[str, JSON]

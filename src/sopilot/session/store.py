@@ -7,15 +7,16 @@ a lease may be taken over; who may write is decided by the fencing token.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 from sopilot.session.signed_head import SignedHead
 from sopilot.vm import JSON, Head, SealedEvent, encode_line
 
+_NOTHING: Mapping[str, JSON] = {}
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+
+class Lease(NamedTuple):
     """One owner at a time. ``token`` grows with every change of owner."""
 
     session_id: str
@@ -33,8 +34,7 @@ class NewSession:
     programs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(NamedTuple):
     """What one append writes, whole or not at all.
 
     ``payloads`` are the values that references in the events stand for.
@@ -45,9 +45,9 @@ class Batch:
 
     expected: Head
     events: Sequence[SealedEvent]
-    payloads: Mapping[str, JSON] = field(default_factory=dict)
-    summary: Mapping[str, JSON] = field(default_factory=dict)
-    programs: Mapping[str, str] = field(default_factory=dict)
+    payloads: Mapping[str, JSON] = _NOTHING
+    summary: Mapping[str, JSON] = _NOTHING
+    programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
 
     def encoded(self) -> Sequence[str]:

@@ -10,12 +10,14 @@ from sopilot.vm import JSON, Configuration
 def summarise(configuration: Configuration, ledger: CallLedger) -> dict[str, JSON]:
     """``status``: new, running, waiting (for approval), unknown (outcome), completed, failed."""
     process = configuration.process
-    frame = configuration.frame
+    frame = process.frame if process is not None else None
     latest = process
     if latest is None and configuration.processes:
         latest = list(configuration.processes.values())[-1]
     status = str(latest.status) if latest is not None else "new"
-    waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]
+    waiting = []
+    if ledger.held:
+        waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]
     if ledger.unknown:
         status = "unknown"
     elif waiting and process is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sopilot.vm.errors import TraceError
 from sopilot.vm.events import Event
@@ -17,16 +17,14 @@ FORMAT = 1
 _quoted = json.encoder.encode_basestring
 
 
-@dataclass(frozen=True, slots=True)
-class SealedEvent:
+class SealedEvent(NamedTuple):
     event: Event
     previous: str
     hash: str
     format: int = FORMAT
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """A whole trace in three values: who signs this signs everything before it."""
 
     session_id: str
