@@ -62,6 +62,11 @@ class HookedDesk:
             ModelRequest([*kept, Message("system", slot)], tools)
         )
 
+    def split(self, text: str) -> tuple[str, str]:
+        """Instructions and slot, where a framework has one text for both."""
+        at = text.index(self.hook.instructions) + len(self.hook.instructions)
+        return text[:at], text[at:].lstrip("\n")
+
     @property
     def over(self) -> bool:
         configuration = self.hook.session.configuration
@@ -74,38 +79,70 @@ class HookedDesk:
 
 Talk = Callable[[HookedDesk, str], Awaitable[str]]
 """Gives the framework's agent one message of the user; what the agent says at the end."""
+BlockingTalk = Callable[[HookedDesk, str], str]
+
+
+async def _opened(case: tuple[str, str, str]) -> HookedDesk:
+    desk = load_desk(case[0])
+    task = desk.task(case[1])
+    hook = await ProcedureHook.open(
+        MemoryStore(),
+        desk_briefing(desk.name),
+        arm_named("pg"),
+        is_ok=no_error,
+        operator=RoleApprovers(task.approvers),
+    )
+    user = ScriptedUser(
+        task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
+    )
+    return HookedDesk(desk, task, desk.make_tools(task), hook, user)
 
 
 def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]) -> HookedDesk:
     """The whole task, then what must hold of it whatever the framework."""
-    desk = load_desk(case[0])
-    task = desk.task(case[1])
 
     async def run() -> HookedDesk:
-        hook = await ProcedureHook.open(
-            MemoryStore(),
-            desk_briefing(desk.name),
-            arm_named("pg"),
-            is_ok=no_error,
-            operator=RoleApprovers(task.approvers),
-        )
-        user = ScriptedUser(
-            task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
-        )
-        hooked = HookedDesk(desk, task, desk.make_tools(task), hook, user)
+        hooked = await _opened(case)
         talk = make_talk(hooked)
-        message: str | None = user.opening()
+        message: str | None = hooked.user.opening()
         while message is not None and not hooked.over:
-            said = await talk(hooked, message)
-            message = await user.reply(said)
-        await hook.close()
+            message = await hooked.user.reply(await talk(hooked, message))
+        await hooked.hook.close()
         return hooked
 
     hooked = asyncio.run(run())
+    _check(hooked, case[2])
+    return hooked
+
+
+def run_task_blocking(
+    case: tuple[str, str, str], make_talk: Callable[[HookedDesk], BlockingTalk]
+) -> HookedDesk:
+    """The same for agents that are not asynchronous: no event loop runs around them. Some
+    libraries go on with the thread's own loop, and would make one that nobody closes."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        hooked = loop.run_until_complete(_opened(case))
+        talk = make_talk(hooked)
+        message: str | None = hooked.user.opening()
+        while message is not None and not hooked.over:
+            said = talk(hooked, message)
+            message = loop.run_until_complete(hooked.user.reply(said))
+        loop.run_until_complete(hooked.hook.close())
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+    _check(hooked, case[2])
+    return hooked
+
+
+def _check(hooked: HookedDesk, outcome: str) -> None:
+    desk, task = hooked.desk, hooked.task
     session = hooked.hook.session
     report = audit_trace(session.programs.programs, session.events, session_id=session.id)
     assert [finding.code for finding in report.findings] == []
-    assert report.score_card.outcome == case[2]
+    assert report.score_card.outcome == outcome
     judgement = desk.judge(task, hooked.world.calls, hooked.world.state)
     assert judgement.reasons == ()
     held = [
@@ -118,8 +155,18 @@ def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]
         request.messages[-1].content and request.messages[0].content.endswith(hook_text(hooked))
         for request in hooked.requests
     )
-    return hooked
 
 
 def hook_text(hooked: HookedDesk) -> str:
     return hooked.hook.instructions
+
+
+async def bare_hook() -> ProcedureHook:
+    """A hook at a desk where nothing has happened yet."""
+    return await ProcedureHook.open(MemoryStore(), desk_briefing("bank-desk"), arm_named("pg"))
+
+
+def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:
+    last = hook.session.events[-1].event
+    assert last.kind == "domain_result"
+    return last.payload["ok"], last.payload["value"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,9 +19,24 @@ from agents import (
     RunConfig,
     Runner,
     Usage,
+    function_tool,
 )
-from hooked_desk import EXECUTED, REFUSED, HookedDesk, Talk, run_task
+from agents.run import CallModelData, ModelInputData
+from agents.tool_context import ToolContext
+from hooked_desk import (
+    EXECUTED,
+    REFUSED,
+    BlockingTalk,
+    HookedDesk,
+    Talk,
+    bare_hook,
+    last_result,
+    run_task,
+    run_task_blocking,
+)
 from openai.types.responses import (
+    Response,
+    ResponseCompletedEvent,
     ResponseFunctionToolCall,
     ResponseOutputMessage,
     ResponseOutputText,
@@ -69,8 +85,24 @@ class ReferenceModel(Model):
         )
         return ModelResponse(output=output, usage=Usage(), response_id=None)
 
-    def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        raise AssertionError("not streamed here")
+    async def stream_response(
+        self, system_instructions: str | None, input: Any, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        answer = await self.get_response(system_instructions, input)
+        yield ResponseCompletedEvent(
+            type="response.completed",
+            sequence_number=0,
+            response=Response(
+                id=f"r{self._answers}",
+                created_at=0,
+                model="reference",
+                object="response",
+                output=answer.output,
+                parallel_tool_calls=False,
+                tool_choice="auto",
+                tools=[],
+            ),
+        )
 
 
 def _add(messages: list[Message], item: Any) -> None:
@@ -106,11 +138,14 @@ def _tool(hooked: HookedDesk, schema: ToolSchema) -> FunctionTool:
     )
 
 
-def make_talk(hooked: HookedDesk) -> Talk:
+def _agent(hooked: HookedDesk) -> tuple[Agent[Any], RunConfig]:
     tools = [_tool(hooked, schema) for schema in hooked.schemas]
     agent = Agent(name="desk", model=ReferenceModel(hooked), tools=hooked_tools(hooked.hook, tools))
-    config = hooked_config(hooked.hook, RunConfig(tracing_disabled=True))
-    history: list[Any] = []
+    return agent, hooked_config(hooked.hook, RunConfig(tracing_disabled=True))
+
+
+def make_talk(hooked: HookedDesk) -> Talk:
+    (agent, config), history = _agent(hooked), list[Any]()
 
     async def talk(_: HookedDesk, text: str) -> str:
         given = [*history, {"role": "user", "content": text}]
@@ -121,6 +156,92 @@ def make_talk(hooked: HookedDesk) -> Talk:
     return talk
 
 
+def make_streamed_talk(hooked: HookedDesk) -> Talk:
+    (agent, config), history = _agent(hooked), list[Any]()
+
+    async def talk(_: HookedDesk, text: str) -> str:
+        given = [*history, {"role": "user", "content": text}]
+        result = Runner.run_streamed(agent, given, run_config=config, max_turns=200)
+        assert [event async for event in result.stream_events()]
+        history[:] = result.to_input_list()
+        return str(result.final_output)
+
+    return talk
+
+
+def make_blocking_talk(hooked: HookedDesk) -> BlockingTalk:
+    (agent, config), history = _agent(hooked), list[Any]()
+
+    def talk(_: HookedDesk, text: str) -> str:
+        given = [*history, {"role": "user", "content": text}]
+        result = Runner.run_sync(agent, given, run_config=config, max_turns=200)
+        history[:] = result.to_input_list()
+        return str(result.final_output)
+
+    return talk
+
+
 @pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
 def test_a_task(case: tuple[str, str, str]) -> None:
     run_task(case, make_talk)
+
+
+def test_a_stream() -> None:
+    run_task(REFUSED, make_streamed_talk)
+
+
+# `run_sync` says good-bye to generators of a loop that it uses again for the next message.
+@pytest.mark.filterwarnings("ignore:asynchronous generator:ResourceWarning")
+@pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
+def test_an_agent_that_is_not_asynchronous(case: tuple[str, str, str]) -> None:
+    run_task_blocking(case, make_blocking_talk)
+
+
+@pytest.mark.parametrize("action", ["read_ledger", "close_account"])
+def test_a_tool_that_raises_is_no_result(action: str) -> None:
+    """The library hides what a tool raises behind a text that looks like a result."""
+
+    def boom() -> str:
+        raise KeyError("secret")
+
+    async def run() -> str:
+        hook = await bare_hook()
+        own = function_tool(boom, name_override=action, description_override="Breaks.")
+        # Past the guard: what is on trial here is what comes after it.
+        hook.session.programs.guarded.pop(action, None)  # type: ignore[attr-defined]
+        hooked = next(one for one in hooked_tools(hook, [own]) if one.name == action)
+        assert isinstance(hooked, FunctionTool)
+        context = ToolContext(
+            context=None, tool_name=action, tool_call_id="c1", tool_arguments="{}"
+        )
+        said = await hooked.on_invoke_tool(context, "{}")
+        ok, value = last_result(hook)
+        assert not ok
+        assert "KeyError" in value["error"]
+        await hook.close()
+        return str(said)
+
+    said = asyncio.run(run())
+    assert " failed: " in said
+    assert "secret" not in said, "what the library keeps from a model stays kept from it"
+
+
+def test_a_filter_of_ones_own_still_runs() -> None:
+    async def run() -> None:
+        hook = await bare_hook()
+
+        async def shorten(data: CallModelData[Any]) -> ModelInputData:
+            return ModelInputData(input=data.model_data.input[-1:], instructions="Be kind.")
+
+        config = hooked_config(hook, RunConfig(call_model_input_filter=shorten))
+        show = config.call_model_input_filter
+        assert show is not None
+        given: Any = [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]
+        agent: Agent[Any] = Agent(name="desk")
+        shown: Any = show(CallModelData(ModelInputData(given, None), agent, None))
+        shown = await shown
+        assert [item["content"] for item in shown.input] == ["b", hook.slot()]
+        assert shown.instructions == f"Be kind.\n\n{hook.instructions}"
+        await hook.close()
+
+    asyncio.run(run())

@@ -109,10 +109,8 @@ class Player:
         said = sum(event.kind == "user_said" for event in events)
         asked = self._spending.requests
         answers = sum(one.tool_calls for one in asked)
-        ended = sum(
-            event.kind == "note" and event.payload["name"] == END_SESSION for event in events
-        )
-        return 1 + said + len(asked) + answers - ended
+        ended = [e for e in events if e.kind == "note" and e.payload["name"] == END_SESSION]
+        return 1 + said + len(asked) + answers - len(ended)
 
     @property
     def user_turns(self) -> int:

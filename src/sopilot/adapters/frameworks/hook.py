@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from sopilot.adapters.frameworks.json_values import as_json
+from sopilot.adapters.frameworks.loop_thread import LoopThread
 from sopilot.agent import Arm, Briefing, Operator, View, open_run
 from sopilot.agent.dialog import calls_done, rebuild
 from sopilot.agent.toolbox import STEP_TOOL
 from sopilot.diagnostics import RunEnded, UserMistake
 from sopilot.session import CallAnswer, CallStatus, HeldCall, HeldState, Session, Settings, Store
 from sopilot.session.protocols import JSON, ToolResult, ToolSchema
-from sopilot.vm import TOOL_NAME, answer_text, parse_step, plain
+from sopilot.vm import TOOL_NAME, answer_text, parse_step
 
 Execute = Callable[[], Awaitable[object]]
 JudgeResult = Callable[[str, JSON], bool]
+Answer = TypeVar("Answer")
 _EXECUTE: ContextVar[Execute | None] = ContextVar("sopilot_execute", default=None)
 
 
@@ -27,6 +30,13 @@ class ToolBroke(RunEnded):
     def __init__(self, name: str, problem: BaseException) -> None:
         super().__init__(f"`{name}` broke off: {type(problem).__name__}: {problem}")
         self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What a tool gave that the framework itself knows to be a failure."""
+
+    value: object
 
 
 def always_ok(name: str, value: JSON) -> bool:
@@ -54,6 +64,7 @@ class ProcedureHook:
         self._arm = arm
         self._operator = operator
         self._tools = AgentsOwnTools(is_ok)
+        self._thread: LoopThread | None = None
         session.tools = self._tools
 
     @classmethod
@@ -69,7 +80,8 @@ class ProcedureHook:
         settings: Settings | None = None,
         extra: Mapping[str, JSON] | None = None,
     ) -> ProcedureHook:
-        """On a new session. For one that was interrupted, pass it to the constructor."""
+        """On a new session. For one that was interrupted, pass it to the constructor. An
+        agent that is not asynchronous opens its hook with ``asyncio.run``."""
         tools = AgentsOwnTools(is_ok)
         session = await open_run(
             store, briefing, arm, tools=tools, model=model, settings=settings, extra=extra
@@ -115,6 +127,15 @@ class ProcedureHook:
     ) -> CallAnswer:
         """A domain call on record: ``execute`` does it, if nothing holds it. The answer's text
         is for the model. What ``execute`` raises is on record, then raised."""
+        answer, problem = await self.attempt(name, arguments, call_id, execute)
+        if problem is not None:
+            raise problem
+        return answer
+
+    async def attempt(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str, execute: Execute
+    ) -> tuple[CallAnswer, BaseException | None]:
+        """As ``tool_call``, with what ``execute`` raised beside the answer."""
         token = _EXECUTE.set(execute)
         try:
             async with self.session.keep_alive():
@@ -123,10 +144,13 @@ class ProcedureHook:
                     answer = await self._decided(answer.held, self._operator)
         finally:
             _EXECUTE.reset(token)
-        broken = self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
-        if broken is not None:
-            raise broken
-        return answer
+        return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
+
+    def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """For agents that are not asynchronous: one of the hook's coroutines, to its end."""
+        if self._thread is None:
+            self._thread = LoopThread()
+        return self._thread.run(work)
 
     async def _decided(self, held: HeldCall, operator: Operator) -> CallAnswer:
         for vote in await operator.decide(held) if held.state is HeldState.WAITING else ():
@@ -143,6 +167,9 @@ class ProcedureHook:
         return await self.session.run_held(held.call_id)
 
     async def close(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
         await self.session.release()
 
 
@@ -170,25 +197,15 @@ class AgentsOwnTools:
             # A guarded call may have done its work before it raised: the session must know.
             self.broken[key] = problem
             raise ToolBroke(name, problem)
-        value = as_json(task.result())
+        given = task.result()
+        if isinstance(given, Failed):
+            return ToolResult(False, as_json(given.value))
+        value = as_json(given)
         return ToolResult(self._is_ok(name, value), value)
 
 
 async def _as_coroutine(execute: Execute) -> object:
     return await execute()
-
-
-def as_json(value: Any) -> JSON:
-    """A framework's value as the trace keeps it; text that is an object or a list is read."""
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        value = dump(mode="json")
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return plain(json.loads(value))
-        except (ValueError, RecursionError):
-            return value
-    return plain(value)
 
 
 def was_made(answer: CallAnswer) -> bool:

@@ -6,17 +6,29 @@ await Runner.run(agent, request, run_config=hooked_config(hook))
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from agents import FunctionTool, RunConfig, Tool
+from agents import (
+    FunctionTool,
+    RunConfig,
+    Tool,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+)
 from agents.run import CallModelData, ModelInputData
+from agents.tool import (
+    maybe_invoke_function_tool_failure_error_function,
+    set_function_tool_failure_error_function,
+)
 from agents.tool_context import ToolContext
 
 from sopilot.adapters.frameworks.hook import ProcedureHook
-from sopilot.diagnostics import UserMistake
 
 
 def hooked_tools(hook: ProcedureHook, tools: Sequence[FunctionTool]) -> list[Tool]:
@@ -25,13 +37,16 @@ def hooked_tools(hook: ProcedureHook, tools: Sequence[FunctionTool]) -> list[Too
 
 
 def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunConfig:
-    """``config`` with the program's place before every model call."""
+    """``config`` with the program's place before every model call, after what its own input
+    filter does."""
     own = config or RunConfig()
-    if own.call_model_input_filter is not None:
-        raise UserMistake("the run has an input filter already; call it from your own")
+    own_filter = own.call_model_input_filter
 
-    def show(data: CallModelData[Any]) -> ModelInputData:
+    async def show(data: CallModelData[Any]) -> ModelInputData:
         shown = data.model_data
+        if own_filter is not None:
+            filtered = own_filter(data)
+            shown = await filtered if inspect.isawaitable(filtered) else filtered
         first = hook.instructions
         if shown.instructions:
             first = f"{shown.instructions}\n\n{first}"
@@ -57,9 +72,11 @@ def _step_tool(hook: ProcedureHook) -> FunctionTool:
 
 
 def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
-    invoke_own = tool.on_invoke_tool
+    # The library turns what a tool raises into text, which would pass for a result: this copy
+    # raises, and the text is made afterwards.
+    bare = set_function_tool_failure_error_function(copy(tool), None)
 
-    async def invoke(context: ToolContext[Any], arguments: str) -> str:
+    async def invoke(context: ToolContext[Any], arguments: str) -> Any:
         try:
             given = json.loads(arguments) if arguments.strip() else {}
         except ValueError:
@@ -68,11 +85,32 @@ def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
             details = {"tool": tool.name, "problem": "the arguments are not a JSON object"}
             await hook.session.note("malformed_call", details)
             return "Not done: the arguments are not a JSON object."
+        made: list[Any] = []
 
         async def execute() -> object:
-            return await invoke_own(context, arguments)
+            made.append(await bare.on_invoke_tool(context, arguments))
+            return made[0]
 
-        answer = await hook.tool_call(tool.name, given, context.tool_call_id, execute)
-        return answer.text
+        answer, problem = await hook.attempt(tool.name, given, context.tool_call_id, execute)
+        if problem is None:
+            return _with_pictures(answer.text, made)
+        said = await maybe_invoke_function_tool_failure_error_function(
+            function_tool=tool, context=context, error=problem
+        )
+        if said is None:
+            raise problem
+        # Of a call whose outcome is unknown, the session's own words are the ones that matter.
+        return answer.text if answer.seq is None else f"#{answer.seq} failed: {json.dumps(said)}"
 
     return replace(tool, on_invoke_tool=invoke)
+
+
+def _with_pictures(text: str, made: Sequence[Any]) -> Any:
+    """The library reads pictures and files in a result by their types."""
+    given = made[0] if made else None
+    kept = [
+        one
+        for one in (given if isinstance(given, list | tuple) else [given])
+        if isinstance(one, ToolOutputImage | ToolOutputFileContent)
+    ]
+    return [ToolOutputText(text=text), *kept] if kept else text

@@ -6,12 +6,12 @@ await agent.run(request)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import ToolCallPart
+from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
@@ -56,11 +56,20 @@ class SopilotCapability(AbstractCapability[Any]):
         if call.tool_name == self.hook.step_tool.name:
             return await handler(args)
 
-        async def execute() -> object:
-            result: object = await handler(args)
-            return result
+        made: list[Any] = []
 
-        answer = await self.hook.tool_call(call.tool_name, args, call.tool_call_id, execute)
+        async def execute() -> object:
+            made.append(await handler(args))
+            first = made[0]
+            return first.return_value if isinstance(first, ToolReturn) else first
+
+        # As the model wrote them: validated ones may be objects of the agent's own.
+        written = call.args_as_dict()
+        answer = await self.hook.tool_call(call.tool_name, written, call.tool_call_id, execute)
+        if made and isinstance(made[0], ToolReturn):
+            return replace(made[0], return_value=answer.text)
+        if made and isinstance(made[0], BinaryContent):
+            return ToolReturn(answer.text, content=[made[0]])
         return answer.text
 
 
