@@ -1,6 +1,6 @@
 """Many sessions at once in one process, each waiting for a slow model.
 
-    python benchmarks/concurrency.py [--sessions 500] [--latency 1.0] [--json]
+    python benchmarks/concurrency.py [--sessions 500] [--latency 1.0] [--json FILE]
 
 Prints how long they take against the ideal of one session alone (its requests
 times the latency), and the peak memory. Exit code 1 beyond 1.2 times or 2 GiB.
@@ -15,6 +15,7 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.agent import (
@@ -97,17 +98,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sessions", type=int, default=500)
     parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", type=Path, help="also write the figures there")
     options = parser.parse_args()
     figures = measure(options.sessions, options.latency)
+    print(
+        f"{figures['sessions']} sessions of {figures['requests_each']} requests at "
+        f"{figures['latency']} s: {figures['seconds']} s, {figures['times_ideal']} times the "
+        f"ideal, {figures['peak_bytes'] / 2**20:.0f} MiB, {figures['wrong']} wrong"
+    )
     if options.json:
-        print(json.dumps(figures))
-    else:
-        print(
-            f"{figures['sessions']} sessions of {figures['requests_each']} requests at "
-            f"{figures['latency']} s: {figures['seconds']} s, {figures['times_ideal']} times the "
-            f"ideal, {figures['peak_bytes'] / 2**20:.0f} MiB, {figures['wrong']} wrong"
-        )
+        options.json.write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
     good = figures["times_ideal"] <= MOST_TIMES and figures["peak_bytes"] < MOST_BYTES
     sys.exit(0 if good and not figures["wrong"] else 1)
 
