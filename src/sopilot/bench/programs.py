@@ -33,7 +33,7 @@ class ProgramShelf:
     def program(self, task: SopbenchTask) -> Shelved:
         key = str(task.reference)
         if key not in self._shelf:
-            handbook_sha256 = task_hash(task)
+            handbook_sha256 = task_hash(task, upstream=self._upstream)
             program = self._compiler(task.domain).compile(
                 task.handbook, task.handbook.procedures[task.goal], source_hash=handbook_sha256
             )

@@ -76,9 +76,17 @@ def _search(
 def _key(upstream: Upstream) -> str:
     """The checkout's commit and the search's own code: either one changed, search again."""
     own = b"".join(Path(str(each.__file__)).read_bytes() for each in (reach, action_graph))
-    commit = upstream.checkout.commit or "unknown"
+    commit = upstream.checkout.commit or _content(upstream.checkout.path)
     seed = upstream.hash_seed
     return f"{commit[:12]}-{hashlib.sha256(own).hexdigest()[:12]}-{seed}"
+
+
+def _content(home: Path) -> str:
+    """For a checkout whose commit nobody knows."""
+    digest = hashlib.sha256()
+    for path in sorted([*home.glob("env/**/*.py"), *home.glob("data/*.json")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _load(path: Path | None) -> dict[str, Reach]:

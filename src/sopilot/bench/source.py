@@ -114,10 +114,11 @@ def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handb
     return _shared_handbook(upstream or shared_upstream(), domain)
 
 
-def task_hash(task: SopbenchTask) -> str:
+def task_hash(task: SopbenchTask, *, upstream: Upstream | None = None) -> str:
     """Names the content of a task's handbook: the domain's shared part, then its own."""
     own = replace(task.handbook, actions={}, predicates={})
-    text = f"{_domain_hash(task.domain)}:{handbook_hash(own)}"
+    shared = _domain_hash(upstream or shared_upstream(), task.domain)
+    text = f"{shared}:{handbook_hash(own)}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -131,8 +132,8 @@ def offered_actions(handbook: Handbook, tools: ToolList) -> frozenset[str]:
 
 
 @functools.cache
-def _domain_hash(domain: str) -> str:
-    return handbook_hash(sopbench_handbook(domain))
+def _domain_hash(upstream: Upstream, domain: str) -> str:
+    return handbook_hash(sopbench_handbook(domain, upstream=upstream))
 
 
 @functools.cache

@@ -11,6 +11,8 @@ from sopilot.bench.baselines import recompute, subset_size
 from sopilot.bench.screen import SCREENED_GOALS, SCREENS, zero_pass
 from sopilot.cli.output import json_option, print_json, say, table
 
+_NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
+
 
 @click.command()
 @click.option("--domain", type=click.Choice([*DOMAINS, "all"]), default="bank", show_default=True)
@@ -43,6 +45,10 @@ def baselines(domain: str, screen_name: str, as_json: bool) -> None:
                 "configurations": [row.as_json() for row in rows],
             }
         )
+        return
+
+    if not rows:
+        say(_NO_RECORDINGS)
         return
 
     def percent(value: float | None) -> str:
@@ -83,6 +89,9 @@ def screen(domain: str, as_json: bool) -> None:
                 "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
             }
         )
+        return
+    if not records:
+        say(_NO_RECORDINGS)
         return
     rows = [
         (

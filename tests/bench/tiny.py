@@ -1,0 +1,34 @@
+"""The checkout in miniature: the harness runs on it wherever SOPBench is not at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from sopilot.bench import Upstream, find_checkout
+
+HOME = Path(__file__).parent / "tiny_checkout"
+GOAL = "lend_tool"
+
+
+def tiny_upstream() -> Upstream:
+    return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
+
+
+def bench(cache: Path, *words: str, expect: int = 0) -> dict[str, Any]:
+    """`sopilot bench … --json` on it, in a process of its own, as a person would."""
+    environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
+    done = subprocess.run(
+        [sys.executable, "-m", "sopilot.cli.main", "bench", *words, "--json"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == expect, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

@@ -1,0 +1,2 @@
+def exit_conversation() -> None:
+    """Ends the conversation."""
