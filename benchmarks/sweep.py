@@ -2,7 +2,9 @@
 
     python benchmarks/sweep.py [FOLDER] [--runner inspect|plain]
 
-Runs (or continues) every sweep in FOLDER and writes evidence/sopbench-reference.json.
+Runs every sweep in a fresh folder, or continues those in FOLDER, and writes
+evidence/sopbench-reference.json. Exits 1 unless the reference executor passes everything that
+can be passed, every failure has its proof, and the audit finds nothing in its runs.
 """
 
 from __future__ import annotations
@@ -10,11 +12,14 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from sopilot.bench import shared_upstream
 from sopilot.bench.reach_survey import reach_cache, survey
+from sopilot.bench.shard import Runner
 from sopilot.bench.summary import summarise
 from sopilot.bench.sweep import make_configuration, run_sweep, select_tasks
 
@@ -39,16 +44,22 @@ KEPT = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=Path("bench-runs"))
+    parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--runner", choices=["inspect", "plain"])
     arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="sopilot-sweeps-") as scratch:
+        if not run_all(arguments.folder or Path(scratch), arguments.runner):
+            sys.exit(1)
+
+
+def run_all(base: Path, runner: Runner | None) -> bool:
     upstream = shared_upstream()
     references = select_tasks("all", upstream)
     rows: list[dict[str, Any]] = []
     for arm, model, tools in SWEEPS:
         configuration = make_configuration(upstream, arm=arm, model=model, tools=tools)
-        folder = arguments.folder / f"{model}-{arm}-{tools}"
-        sweep = run_sweep(folder, configuration, references, runner=arguments.runner)
+        folder = base / f"{model}-{arm}-{tools}"
+        sweep = run_sweep(folder, configuration, references, runner=runner)
         reach = survey(references, tools, upstream, cache=reach_cache())
         summary = summarise(sweep, reach)
         if sweep.ran:
@@ -63,7 +74,9 @@ def main() -> None:
         )
         print(f"{model} {arm} {tools}: {summary['pass']}/{summary['n']} in {summary['seconds']} s")
     met = all(
-        row["pass"] >= LEAST[row["tools"]] and not row["failures_without_proof"]
+        row["pass"] >= LEAST[row["tools"]]
+        and not row["failures_without_proof"]
+        and not row["findings"]
         for row in rows
         if row["model"] == "reference"
     )
@@ -77,6 +90,7 @@ def main() -> None:
     }
     EVIDENCE.write_text(json.dumps(written, indent=2) + "\n", "utf-8")
     print(f"met: {met}; written to {EVIDENCE.name}")
+    return met
 
 
 if __name__ == "__main__":
