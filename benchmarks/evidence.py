@@ -27,6 +27,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "crash-storm": ["crash_storm.py", "--json", "{file}"],
     "tamper": ["tamper.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
+    "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
     "sopbench-reference": ["sweep.py"],
