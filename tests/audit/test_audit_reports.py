@@ -54,7 +54,7 @@ def test_the_terminal_report_names_what_matters() -> None:
         "",
         "refused: pay at #9",
         "    said: too little",
-        "    not met: The balance of user is at least amount. (evidence: #7)",
+        "    not met: The balance of ann is at least 5. (evidence: #7)",
         "    the user could: Pay in what is missing.",
         "",
         "checks 2, evidence coverage 100 %, reused 0, rejected operations 0",

@@ -126,7 +126,7 @@ def test_a_refusal_carries_cause_evidence_and_remedy() -> None:
     (cause,) = refusal.causes
     result = next(e for e in desk.events if e.payload.get("value") == {"balance": 1})
     assert cause["predicate"] == "funds"
-    assert cause["sentence"] == "The balance of user is at least amount."
+    assert cause["sentence"] == "The balance of ann is at least 5."
     assert cause["evidence"] == [result.seq]
     assert cause["remedy"] == "Pay in what is missing."
 

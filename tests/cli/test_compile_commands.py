@@ -196,3 +196,17 @@ def test_check_tells_of_a_gate_that_an_alternative_can_leave_shut(handbook: Path
     result = run("check", str(handbook))
     assert f"{handbook}:22:11: warning[gate-may-stay-shut]: " in result.stdout
     assert "help: require `logged_in(user)` by itself, in front of it" in result.stdout
+
+
+def test_programs_are_shown_and_told_apart_from_handbooks(handbook: Path, tmp_path: Path) -> None:
+    assert run("compile", str(handbook), "-o", str(tmp_path / "out")).exit_code == 0
+    program = str(tmp_path / "out" / "close.yaml")
+    for form in ("flat", "prose", "frame", "listing", "first-frame"):
+        of_program = run("show", program, "--as", form)
+        assert of_program.exit_code == 0
+        assert of_program.stdout == run("show", str(handbook), "--as", form).stdout
+    for arguments in (("explain",), ("run",), ("test",), ("show", "--as", "official")):
+        done = run(arguments[0], program, *arguments[1:])
+        assert isinstance(done.exception, UserMistake)
+        assert "error[program-not-handbook]" in str(done.exception)
+        assert "name the handbook's file" in str(done.exception)

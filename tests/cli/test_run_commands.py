@@ -82,7 +82,7 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
 def test_arms(arm: str) -> None:
     document = as_json("run", "it-desk", "--task", "reset-own", "--arm", arm)
     assert document["task"] == {"passed": True, "reasons": []}
-    assert ("audit" in document) == (arm == "state-only")
+    assert document["audit"]["clean"]
 
 
 def test_sessions_are_listed_and_resumable() -> None:
@@ -152,3 +152,87 @@ def test_a_handbook_without_tools(tmp_path: Path) -> None:
     assert isinstance(done.exception, UserMistake)
     assert "comes without tools" in str(done.exception)
     assert "--results" in str(done.exception)
+
+
+SCENARIOS = """
+handbook: tea-room
+tools:
+  read_stock: {cups: 3}
+scenarios:
+  there is tea:
+    goal: pour
+    knows: {tea: assam}
+    expect: executed
+  there is none:
+    goal: pour
+    knows: {tea: assam}
+    tools: {read_stock: {cups: 0}}
+    expect: {refused: in_stock}
+"""
+
+
+@pytest.fixture
+def tea_room(tmp_path: Path) -> str:
+    (tmp_path / "tea.yaml").write_text(HANDBOOK, encoding="utf-8")
+    (tmp_path / "tea.scenarios.yaml").write_text(SCENARIOS, encoding="utf-8")
+    return str(tmp_path / "tea.yaml")
+
+
+def mistake(*arguments: str) -> str:
+    done = call(*arguments)
+    assert isinstance(done.exception, UserMistake), done.output
+    return str(done.exception)
+
+
+def test_a_handbook_of_ones_own_plays_its_scenarios(tea_room: str) -> None:
+    done = call("run", tea_room)
+    assert done.exit_code == 0, done.output
+    assert "the tools answer as in the scenario `there is tea`" in done.stderr
+    assert "executed, as the task expects" in done.stdout
+    assert "completed, no findings, chain verified" in done.stdout
+    document = as_json("run", tea_room, "--task", "there is none")
+    assert document["ending"] == "refused"
+    assert document["task"] == {"passed": True, "expected": "refused"}
+    again = as_json("resume", document["session"])
+    assert again["ending"] == "refused"
+
+
+def test_mistakes_with_scenarios_and_results(tea_room: str, tmp_path: Path) -> None:
+    scenarios = str(tmp_path / "tea.scenarios.yaml")
+    assert "did you mean `there is none`?" in mistake("run", tea_room, "--task", "there is non")
+    told = mistake("run", tea_room, "--results", scenarios)
+    assert "--results: error[scenarios-as-results]" in told
+    assert "`sopilot test` runs them all" in told
+    assert "help: name `" + tea_room in mistake("run", scenarios)
+    results = tmp_path / "results.yaml"
+    results.write_text("read_stok: {cups: 1}", encoding="utf-8")
+    told = mistake("run", tea_room, "--results", str(results))
+    assert "--results: error[unknown-action]: there is no action `read_stok`" in told
+    assert "did you mean `read_stock`?" in told
+    results.write_text("read_stock: {cups: 1}", encoding="utf-8")
+    done = call("run", tea_room, "--results", str(results), "--knows", "tea=assam")
+    assert "no result is written down for `pour`: a call of it fails" in done.stderr
+    (tmp_path / "tea.scenarios.yaml").unlink()
+    told = mistake("run", tea_room)
+    assert "--results" in told
+    assert "`sopilot test`" in told
+
+
+def test_a_role_that_nobody_asks_for(tea_room: str) -> None:
+    told = mistake("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "supervisr")
+    assert "--approve: error[unknown-role]" in told
+    assert "did you mean `supervisor`?" in told
+    assert "no action asks for an approval" in mistake("run", tea_room, "--approve", "boss")
+
+
+def test_waiting_for_an_approval_is_called_waiting() -> None:
+    done = call("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "auditor")
+    assert done.exit_code == 0, done.output
+    assert "waiting: `wire_abroad` waits for approval: 1 of 2" in done.stdout
+    assert ": waiting, no findings, chain verified" in done.stdout
+    session = done.stdout.rsplit("trace export ", 1)[1].strip()
+    assert f"session {session}: waiting, no findings" in call("audit", session).stdout
+
+
+def test_chat_without_a_word() -> None:
+    assert "before anybody asked for anything" in mistake("chat", "bank-desk")

@@ -11,11 +11,12 @@ from sopilot.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
+COMMANDS = "check compiled_warnings new test format sources scene show written_world"
 AUTHORING = (
     "handbook",
     "scenarios",
     "compiler",
-    *(f"cli/{name}.py" for name in ("check", "compiled_warnings", "new", "test", "format", "sources", "scene")),
+    *(f"cli/{name}.py" for name in COMMANDS.split()),
 )
 
 

@@ -12,6 +12,7 @@ from sopilot.agent.toolbox import DomainToolCall, EndCall, Malformed, StepCall, 
 from sopilot.diagnostics import RunEnded
 from sopilot.render import quote_value
 from sopilot.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
+from sopilot.session.call_answer import waiting_text
 from sopilot.session.protocols import JSON, ToolCall
 from sopilot.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
 
@@ -150,7 +151,8 @@ class CallHandler:
             return await self._session.run_held(held.call_id)
         if held.state is HeldState.REJECTED:
             return await self._session.run_held(held.call_id)
-        raise Waiting(answer.problem)
+        # As the votes left it, not as it was when the call was held.
+        raise Waiting(waiting_text(held) if held.state is HeldState.WAITING else answer.problem)
 
     # --- the end --------------------------------------------------------------------
 

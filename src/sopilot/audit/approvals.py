@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sopilot.audit.run import Run
+from sopilot.audit.run import CLOSING, Run
 from sopilot.audit.state import PendingCall, ProcessView, say_the_same
 from sopilot.program.model import Guarded
 from sopilot.vm.events import Event
@@ -37,7 +37,7 @@ def judge_guard(
 def _judge_approval(run: Run, event: Event, call: PendingCall, guarded: Guarded) -> None:
     call_id = str(event.payload.get("call_id"))
     decisions = run.decisions.get(call_id, [])
-    closed = [one for one in decisions if one.payload.get("decision") in ("reject", "expire")]
+    closed = [one for one in decisions if one.payload.get("decision") in CLOSING]
     standing = _standing(run, event, call_id, guarded, decisions)
     if closed:
         word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"

@@ -71,7 +71,8 @@ def audit_trace(
     if broken is not None:
         run.findings.insert(0, broken)
     findings = tuple(sorted(run.findings, key=lambda finding: finding.seq))
-    return Report(findings, score(run, findings, unbroken, session_id), tuple(run.refusals))
+    card = score(run, findings, unbroken, session_id, ended=ended)
+    return Report(findings, card, tuple(run.refusals))
 
 
 def read_events(
@@ -196,7 +197,7 @@ def _rejected(run: Run, event: Event) -> None:
             event,
             "a branch against the bound results was tried and did not fit",
             process=process,
-            sentence=frame.code.function.says if frame is not None else "",
+            sentence=run.sentence_of(process, frame) if frame is not None else "",
             severity=Severity.WARNING,
         )
 

@@ -148,7 +148,7 @@ def _verdict(run: Run, event: Event, frame: FrameView) -> bool:
             event,
             f"`{frame.code.function.name}` returned {_word(bool(claimed))}, its bound results "
             f"make it {_word(computed)}",
-            sentence=frame.code.function.says,
+            sentence=run.sentence_of(run.here()[0], frame),
         )
         run.here()[0].lost = True
     return computed
@@ -161,7 +161,7 @@ def _unmet(
     return UnmetCheck(
         function.predicate or function.name,
         function.name,
-        step.says or run.sentence_of(process, frame, wanted=step.wanted),
+        run.sentence_of(process, frame, wanted=step.wanted) or step.says,
         function.remedy,
         binding.holds,
         binding.evidence,
@@ -235,7 +235,7 @@ def select_branch(run: Run, event: Event) -> None:
                 f"the branch at `{step.label}` went against the bound results, which lead to "
                 f"`{right}`",
                 process=process,
-                sentence=frame.code.function.says,
+                sentence=run.sentence_of(process, frame),
             )
             process.lost = True
             return

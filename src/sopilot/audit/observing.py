@@ -32,6 +32,7 @@ def domain_call(run: Run, event: Event) -> None:
     )
     judge_call(run, event, call)
     _repeated(run, event, call)
+    run.held.pop(call_id, None)
     run.pending[call_id] = call
     expect(event.payload, "opened", call.opened)
 

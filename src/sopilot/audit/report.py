@@ -11,7 +11,8 @@ from sopilot.audit.run import Refusal, Run
 from sopilot.diagnostics import Severity
 from sopilot.vm.values import JSON
 
-COMPLETED, REFUSED, FAILED, ABANDONED = "completed", "refused", "failed", "abandoned"
+COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
+WAITING, ABANDONED = "waiting", "abandoned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,9 @@ class ScoreCard:
     chain of hashes is whole, ``None`` where there is none to check.
 
     ``outcome`` is that of the process started last: ``completed``; ``refused`` for a
-    failure with a false requirement; ``failed`` for one without; ``abandoned`` for one
-    that did not end, or that the user gave up for another.
+    failure with a false requirement; ``failed`` for one without; ``waiting`` for one that
+    goes on once people have decided or the user has answered; ``abandoned`` for one that
+    did not end otherwise, or that the user gave up for another.
     """
 
     session_id: str | None
@@ -122,8 +124,14 @@ class BatchCard:
 
 
 def score(
-    run: Run, findings: tuple[Finding, ...], chain: bool | None, session_id: str | None
+    run: Run,
+    findings: tuple[Finding, ...],
+    chain: bool | None,
+    session_id: str | None,
+    *,
+    ended: bool = True,
 ) -> ScoreCard:
+    unfinished = WAITING if run.waits_for_people or not ended else ABANDONED
     outcomes = {}
     for process in run.processes.values():
         if process.status == "completed":
@@ -131,12 +139,12 @@ def score(
         elif process.status == "failed":
             outcomes[process.id] = REFUSED if process.refused else FAILED
         else:
-            outcomes[process.id] = ABANDONED
+            outcomes[process.id] = unfinished if process.id == run.active else ABANDONED
     needing = [check for check in run.checks if check.needs_evidence]
     return card(
         findings,
         session_id=session_id,
-        outcome=list(outcomes.values())[-1] if outcomes else ABANDONED,
+        outcome=list(outcomes.values())[-1] if outcomes else unfinished,
         calls=run.calls,
         calls_after_goal=run.calls_after_goal,
         checks=len(run.checks),

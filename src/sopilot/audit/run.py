@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from sopilot.audit.code import ProgramCode
 from sopilot.audit.finding import Finding
+from sopilot.audit.sentence import filled_sentence
 from sopilot.audit.state import FrameView, PendingCall, ProcessView, Result, is_withheld
 from sopilot.diagnostics import Severity
-from sopilot.handbook.wording import fill
 from sopilot.vm.events import Event
 from sopilot.vm.values import JSON
 
@@ -19,6 +19,10 @@ Judge = Callable[[str, Mapping[str, JSON]], bool | None]
 
 class Contradiction(Exception):
     """The event could not have happened where the program stands. Never leaves the room."""
+
+
+CLOSING = ("reject", "expire")
+"""Decisions after which a held call waits no longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,14 @@ class Run:
     def goal_actions(self) -> frozenset[str]:
         return frozenset().union(*(code.goal_actions for code in self.programs.values()))
 
+    @property
+    def waits_for_people(self) -> bool:
+        """A call asks for an approval, or its outcome is unknown until somebody settles it."""
+        return bool(self.unknown) or any(
+            not any(one.payload.get("decision") in CLOSING for one in self.decisions.get(held, ()))
+            for held in self.held
+        )
+
     def place(self) -> str:
         return self.top.place if self.top is not None else ""
 
@@ -135,11 +147,8 @@ class Run:
 
     def sentence_of(self, process: ProcessView, frame: FrameView, *, wanted: bool = True) -> str:
         """The function's own sentence under the frame's values."""
-        function = frame.code.function
-        values = {**process.program.program.constants, **frame.values}
-        if wanted or not function.says:
-            return fill(function.says, values)
-        return fill(function.says_not or f"It must not be the case that: {function.says}", values)
+        constants = process.program.program.constants
+        return filled_sentence(frame.code.function, constants, frame.values, wanted=wanted)
 
 
 def mapping(payload: Mapping[str, JSON], key: str) -> dict[str, JSON]:

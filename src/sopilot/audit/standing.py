@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sopilot.audit.acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.audit.code import Code, ProgramCode
+from sopilot.audit.sentence import filled_sentence
 from sopilot.audit.state import MISSING, FrameView, ProcessView
-from sopilot.handbook.wording import fill
 from sopilot.program.model import (
     Act,
     Arguments,
@@ -138,10 +138,7 @@ def _add(
 ) -> None:
     function = callee.function
     subject = parameters_along(chain, values)
-    said = step.says
-    if all(name in subject for name in function.parameters):
-        template = function.says if step.wanted else function.says_not
-        said = fill(template, {**constants, **subject}) or said
+    said = filled_sentence(function, constants, subject, wanted=step.wanted) or step.says
     one = OpenCheck(step.function, function.predicate or function.name, said, subject)
     found.setdefault(one.key, one)
 

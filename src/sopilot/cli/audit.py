@@ -19,7 +19,11 @@ from sopilot.diagnostics import Diagnostic, Place, UserMistake
 
 @click.command()
 @click.argument("what", metavar="WHAT")
-@click.option("--handbook", metavar="SOURCE", help="What a transcript, or a trace without a machine, is judged by.")
+@click.option(
+    "--handbook",
+    metavar="SOURCE",
+    help="What a transcript, or a trace without a machine, is judged by.",
+)
 @click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
 @click.option(

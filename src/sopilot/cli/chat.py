@@ -8,7 +8,7 @@ from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.cli.folder_runs import run_folder
 from sopilot.cli.output import say
 from sopilot.cli.performing import perform, show
-from sopilot.cli.run import read_results
+from sopilot.cli.run import read_results, tell_world
 from sopilot.cli.scene import Description
 from sopilot.cli.stores import STORE
 
@@ -21,7 +21,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 )
 @click.argument("source")
 @click.option("--goal", help="Only this procedure.")
-@click.option("--task", help="The world of this task of a bundled desk.")
+@click.option("--task", help="The world of this task of a desk, or of this scenario.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
 @click.option("--arm", default="pg", show_default=True, metavar="ARM")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
@@ -56,6 +56,7 @@ def command(
         budgets=_PATIENCE,
         out=run_folder(source, task, None),
     )
+    tell_world(description)
     performance = perform(description, store_spec, frames=frames)
     show(performance, as_json=False)
     raise SystemExit(performance.exit_code)

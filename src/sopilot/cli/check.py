@@ -9,14 +9,12 @@ import click
 
 from sopilot.cli.compiled_warnings import compiled_warnings
 from sopilot.cli.output import counted, json_option, print_json, say
-from sopilot.cli.sources import is_program_text, read_text
+from sopilot.cli.sources import SCENARIOS, is_program_text, read_text
 from sopilot.cli.workflow_folder import PROGRAM, is_workflow_folder
 from sopilot.compiler import compile_handbook
 from sopilot.diagnostics import Diagnostic, Severity, UserMistake
 from sopilot.handbook import read_handbook
 from sopilot.program import program_from_yaml
-
-SCENARIOS = ".scenarios.yaml"
 
 
 @click.command()

@@ -8,6 +8,8 @@ import sys
 
 import click
 
+from sopilot.diagnostics import UserMistake
+
 PROMPT = "you> "
 
 
@@ -22,7 +24,7 @@ class HumanUser:
             click.echo(PROMPT, nl=False)
             line = sys.stdin.readline()
             if not line:
-                raise click.Abort
+                raise UserMistake("the input ended before anybody asked for anything")
             self._request = line.strip()
         return self._request
 

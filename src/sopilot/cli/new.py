@@ -59,7 +59,8 @@ def command(name: str, folder: Path, force: bool) -> None:
     for path in texts:
         say(f"wrote {path}")
     handbook = next(iter(texts))
-    say(f"next: edit {handbook}, then `sopilot check {handbook}` and `sopilot test {handbook}`")
+    say(f"next: edit {handbook}, then `sopilot check {handbook}`, `sopilot test {handbook}`")
+    say(f"and `sopilot run {handbook}`, which plays its first scenario to the audit")
 
 
 def _check_name(name: str) -> None:

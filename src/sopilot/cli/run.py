@@ -11,26 +11,32 @@ import yaml
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.agent import ARMS, DEEP_BUDGETS
+from sopilot.bundled import bundled_names
 from sopilot.cli.checked_arm import DEFAULT, checked_arm
 from sopilot.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
 from sopilot.cli.output import json_option, say
 from sopilot.cli.performing import perform, show
 from sopilot.cli.scene import Description
-from sopilot.cli.sources import read_text
+from sopilot.cli.sources import load_source, read_text
 from sopilot.cli.stores import STORE
 from sopilot.cli.workflow_folder import load_folder
+from sopilot.cli.written_world import check_results, missing_results, scenario_for
 from sopilot.diagnostics import UserMistake
 
 
 @click.command(
     help="Run one session of SOURCE: a bundled desk (bank-desk, clinic-desk, it-desk), a "
-    "handbook file with --results, or a workflow folder (program.yaml, tools.py, tasks.yaml), "
-    "whose Python is run.\n\n"
+    "handbook file with a scenario file beside it or with --results, or a workflow folder "
+    "(program.yaml, tools.py, tasks.yaml), whose Python is run.\n\n"
     f"MODEL is {MODEL_HELP} `person`: you make the moves.\n\nARM is one of: {', '.join(ARMS)}."
 )
 @click.argument("source")
 @click.option("--goal", help="The procedure; a bundled desk takes its first task for it.")
-@click.option("--task", help="A task of a desk or folder; `all` runs every task of a folder.")
+@click.option(
+    "--task",
+    help="A task of a desk or folder, or a scenario; `all` runs every task of a folder. "
+    "Default: the first.",
+)
 @click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
 @click.option(
@@ -86,11 +92,31 @@ def command(
     if task == ALL_TASKS and description.out is not None:
         runs = run_all(description, store_spec)
         raise SystemExit(show_all(load_folder(source), runs, as_json=as_json))
+    if not as_json:
+        tell_world(description)
     performance = perform(description, store_spec, quiet=as_json, frames=frames)
     show(performance, as_json=as_json)
     if description.out is not None and not as_json:
         say(f"files: {description.out}")
     raise SystemExit(performance.exit_code)
+
+
+def tell_world(description: Description) -> None:
+    """Who answers for the tools of one's own handbook, on stderr."""
+    source = description.source
+    if source in bundled_names() or ":" in source or Path(source).is_dir():
+        return
+    handbook = load_source(source)
+    if description.results is not None:
+        check_results(description.results, handbook)
+        silent = missing_results(handbook, description.results)
+        if silent:
+            named = ", ".join(f"`{name}`" for name in silent)
+            click.echo(f"no result is written down for {named}: a call of it fails", err=True)
+        return
+    goals = [description.goal] if description.goal else list(handbook.procedures)
+    scenario = scenario_for(description, handbook, goals)
+    click.echo(f"the tools answer as in the scenario `{scenario.name}`", err=True)
 
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:

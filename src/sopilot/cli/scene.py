@@ -6,16 +6,16 @@ A scene is described by plain values that are kept with the session, so that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 from sopilot.agent import (
     Briefing,
     Budgets,
+    Judge,
     Operator,
     RoleApprovers,
-    ScriptedTools,
     ScriptedUser,
     VerdictJudge,
 )
@@ -27,7 +27,9 @@ from sopilot.cli.human_user import HumanUser
 from sopilot.cli.sources import compile_source
 from sopilot.cli.stores import data_folder
 from sopilot.cli.workflow_folder import is_workflow_folder, load_folder
-from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.cli.written_world import written_world
+from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.program import Program
 from sopilot.session.protocols import JSON, Tools, User
 
 
@@ -66,7 +68,7 @@ class Scene:
     briefing: Briefing
     tools: Tools
     user: User
-    judge: VerdictJudge
+    judge: Judge
     budgets: Budgets
     operator: Operator | None
     simulated: bool
@@ -83,6 +85,7 @@ def set_scene(description: Description, session_id: str, store_spec: str | None)
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
     handbook = units[0].handbook
     programs = {unit.procedure.name: unit.program for unit in units}
+    _known_roles(description, programs.values())
     briefing = Briefing(handbook, programs, description.language)
     budgets = Budgets(**dict(description.budgets))
     if description.source not in bundled_names():
@@ -139,6 +142,7 @@ def _user(description: Description, task: Task) -> User:
 def _in_folder(description: Description) -> Scene:
     """A program written by hand, with tools and tasks of its own: nothing here is simulated."""
     folder = load_folder(description.source)
+    _known_roles(description, [folder.program])
     task = folder.task(description.task)
     out = Path(description.out or ".").resolve()
     tools = folder.make_tools(task, out)
@@ -164,32 +168,25 @@ def _in_folder(description: Description) -> Scene:
 
 
 def _written_down(description: Description, briefing: Briefing, budgets: Budgets) -> Scene:
-    """A handbook of one's own: results and the user's knowledge are given on the command line."""
-    if description.results is None:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "no-tools",
-                    f"`{description.source}` comes without tools",
-                    help="write what they return into a YAML file (action: result) "
-                    "and name it with --results",
-                )
-            ]
-        )
-    goals = list(briefing.programs)
-    user: User = HumanUser(description.request)
-    if not description.person:
-        goal = description.goal or (goals[0] if len(goals) == 1 else None)
-        if goal is None:
-            raise UserMistake(f"name the goal with --goal: {', '.join(goals)}")
-        request = description.request or f"I would like to {goal.replace('_', ' ')}."
-        user = ScriptedUser(request, description.knows, goal=goal)
+    """A handbook of one's own: what its tools answer and what the user knows is written down."""
+    world = written_world(description, briefing.handbook, list(briefing.programs))
     return Scene(
         briefing=briefing,
-        tools=ScriptedTools(briefing.handbook.actions, description.results),
-        user=user,
-        judge=VerdictJudge(briefing.handbook),
+        tools=world.tools,
+        user=world.user,
+        judge=world.judge,
         budgets=budgets,
-        operator=RoleApprovers(description.approvers) if description.approvers else None,
+        operator=RoleApprovers(world.approvers) if world.approvers else None,
         simulated=True,
+        expected=world.expected,
     )
+
+
+def _known_roles(description: Description, programs: Iterable[Program]) -> None:
+    """A role that no action asks for would approve nothing, and the run would wait."""
+    roles = {role for program in programs for guarded in program.guarded for role in guarded.roles}
+    for role in description.approvers:
+        if role not in roles:
+            cure = did_you_mean(role, roles) if roles else "no action asks for an approval"
+            message = f"no approval is asked of `{role}`"
+            raise UserMistake([Diagnostic("unknown-role", message, Place("--approve"), cure)])

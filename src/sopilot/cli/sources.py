@@ -17,6 +17,8 @@ SOURCE_HELP = (
     "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
 )
 TOOL_LISTS = ("official", "full-state")
+SCENARIOS = ".scenarios.yaml"
+"""How the name of a scenario file ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,37 @@ def load_source(source: str) -> Handbook:
                 )
             ]
         )
-    return load_handbook(read_text(path), source)
+    text = read_text(path)
+    _is_handbook(text, source)
+    return load_handbook(text, source)
+
+
+def _is_handbook(text: str, source: str) -> None:
+    """A program or a scenario file is told apart before its keys are held against it."""
+    if is_program_text(text):
+        made_from = load_program(Path(source)).source.handbook
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "program-not-handbook",
+                    "this is a compiled program; here the handbook is needed"
+                    + (f" that it was compiled from, `{made_from}`" if made_from else ""),
+                    Place(source),
+                    "name the handbook's file; `sopilot show` and `sopilot check` read programs",
+                )
+            ]
+        )
+    if source.endswith(SCENARIOS):
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "scenarios-not-handbook",
+                    "this is a scenario file; here its handbook is needed",
+                    Place(source),
+                    f"name `{source.removesuffix(SCENARIOS)}.yaml`",
+                )
+            ]
+        )
 
 
 def read_text(path: Path) -> str:
@@ -107,6 +139,11 @@ def is_program_text(text: str) -> bool:
         if stripped and not stripped.startswith("#"):
             return stripped.startswith("sopilot_program:")
     return False
+
+
+def is_program_file(source: str) -> bool:
+    path = Path(source)
+    return os.path.isfile(path) and is_program_text(read_text(path))
 
 
 def load_program(path: Path) -> Program:

@@ -12,7 +12,7 @@ import click
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.agent import Briefing, Progress
 from sopilot.cli.output import heading, json_option, print_json, say
-from sopilot.cli.sources import load_source, read_text
+from sopilot.cli.sources import SCENARIOS, load_source, read_text
 from sopilot.compiler import compile_handbook
 from sopilot.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.scenarios import (
@@ -61,7 +61,7 @@ def command(
     Exit 0 when every scenario passed, 1 when one failed, 2 on misuse.
     """
     loaded = load_source(handbook)
-    path = Path(scenario_file) if scenario_file else Path(handbook).with_suffix(".scenarios.yaml")
+    path = Path(scenario_file) if scenario_file else Path(handbook).with_suffix(SCENARIOS)
     suite, findings = read_scenarios(_scenario_text(path), loaded, str(path))
     if suite is None:
         raise UserMistake(findings)

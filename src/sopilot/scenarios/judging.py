@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sopilot.agent import CannotJudge, Seen, VerdictJudge
-from sopilot.handbook import Handbook, VerdictError
+from sopilot.handbook import Handbook
 from sopilot.scenarios.scenario import Ruling
 from sopilot.session.protocols import JSON
 
@@ -46,14 +46,17 @@ class ScenarioJudge:
     ) -> bool:
         try:
             return self._by_verdict(predicate, arguments, evidence)
-        except VerdictError as error:
-            self.problems.append(f"the verdict of `{predicate}` cannot be judged: {error}")
-            silent = sorted({one.action for one in evidence} - self._simulated)
-            if silent:
-                named = ", ".join(f"`{action}`" for action in silent)
-                self.problems[-1] += f"; give {named} a result under `tools`"
-            raise CannotJudge(self.problems[-1]) from error
         except CannotJudge as error:
-            failed = ", ".join(sorted({f"`{one.action}`" for one in evidence if not one.ok}))
-            self.problems.append(f"{error}" + (f": {failed} failed" if failed else ""))
-            raise
+            self.problems.append(self._why(predicate, evidence, error))
+            raise CannotJudge(self.problems[-1]) from error
+
+    def _why(self, predicate: str, evidence: Sequence[Seen], error: CannotJudge) -> str:
+        failed = ", ".join(sorted({f"`{one.action}`" for one in evidence if not one.ok}))
+        if failed:
+            return f"{error}: {failed} failed"
+        why = f"the verdict of `{predicate}` cannot be judged: {error}"
+        silent = sorted({one.action for one in evidence} - self._simulated)
+        if silent:
+            named = ", ".join(f"`{action}`" for action in silent)
+            why += f"; give {named} a result under `tools`"
+        return why
