@@ -37,7 +37,7 @@ from sopilot.vm.terms import known_arguments
 from sopilot.vm.values import JSON
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outcome:
     """What a step did. ``answer`` is for the executor: what was done, where it stands now."""
 

@@ -133,12 +133,16 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
 
 def _past_done(here: Position, label: str) -> str:
     """A recipe's calls may come in any order: skip the ones this frame has made already."""
-    done = [result for result in frame_results(here) if result.ok]
+    done: list[Observed] | None = None
     seen = set()
     while label not in seen:
         seen.add(label)
         step = here.layout.steps[label]
-        if not isinstance(step, Act) or not any(fits_result(here, step, one) for one in done):
+        if not isinstance(step, Act):
+            break
+        if done is None:
+            done = [result for result in frame_results(here) if result.ok]
+        if not any(fits_result(here, step, one) for one in done):
             break
         label = here.layout.after[label]
     return label

@@ -84,6 +84,8 @@ class Learning:
     """Collects learned values over a stack: a value goes to the frame, upwards to every
     caller that passed its name down, and to what the process knows."""
 
+    __slots__ = ("_known", "_program", "frames", "learned")
+
     def __init__(self, program: ProgramLayout, process: Process) -> None:
         self._program = program
         self.frames = list(process.frames)
