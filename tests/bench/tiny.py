@@ -19,16 +19,16 @@ def tiny_upstream() -> Upstream:
     return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
 
 
-def bench(cache: Path, *words: str, expect: int = 0) -> dict[str, Any]:
-    """`sopilot bench … --json` on it, in a process of its own, as a person would."""
+def run_bench(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`sopilot bench …` on it, in a process of its own, as a person would: Inspect owns its
+    event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-m", "sopilot.cli.main", "bench", *words, "--json"],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == expect, done.stderr
+    command = [sys.executable, "-m", "sopilot.cli.main", "bench", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def bench(cache: Path, *words: str) -> dict[str, Any]:
+    done = run_bench(cache, *words, "--json")
+    assert done.returncode == 0, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer

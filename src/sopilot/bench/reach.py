@@ -8,6 +8,7 @@ yes; if it never does, the proof says what forbids each of them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -241,6 +242,7 @@ class Transition:
         return self.replayed and (not self.ok or (self.writes and not self.changed))
 
 
+@functools.cache
 def transition(reference: TaskReference, upstream: Upstream) -> Transition:
     """Replayed with every action that upstream describes."""
     goal = reference.goal

@@ -7,10 +7,11 @@ are read; the recorded text is never evaluated.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,25 +53,31 @@ class Configuration:
     def label(self) -> str:
         return f"{self.model} ({self.mode}, {self.tools} tools)"
 
-    def verdicts(self) -> list[RecordedVerdict]:
-        """The first recorded run of every task; an empty list where the copy is incomplete."""
-        if self.path.stat().st_size < _LEAST_BYTES:
-            return []
-        try:
-            entries = json.loads(self.path.read_text("utf-8"))
-        except ValueError:
-            return []
-        seen: Counter[str] = Counter()
-        found = []
-        for entry in entries:
-            goal = entry["task"]["user_goal"]
-            reference = TaskReference(self.domain, goal, seen[goal])
-            seen[goal] += 1
-            if entry.get("evaluations"):
-                verdict = entry["evaluations"][0]
-                should = bool(verdict["action_should_succeed"])
-                found.append(RecordedVerdict(reference, should, verdict))
-        return found
+    def verdicts(self) -> Sequence[RecordedVerdict]:
+        """The first recorded run of every task; nothing where the copy is incomplete."""
+        return _stored_verdicts(self.domain, self.path)
+
+
+@functools.cache
+def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
+    """Recordings are large and do not change: each is read once."""
+    if path.stat().st_size < _LEAST_BYTES:
+        return ()
+    try:
+        entries = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return ()
+    seen: Counter[str] = Counter()
+    found = []
+    for entry in entries:
+        goal = entry["task"]["user_goal"]
+        reference = TaskReference(domain, goal, seen[goal])
+        seen[goal] += 1
+        if entry.get("evaluations"):
+            verdict = entry["evaluations"][0]
+            should = bool(verdict["action_should_succeed"])
+            found.append(RecordedVerdict(reference, should, verdict))
+    return tuple(found)
 
 
 def configurations(checkout: Checkout, domain: str | None = None) -> Iterator[Configuration]:
