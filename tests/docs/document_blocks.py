@@ -2,8 +2,9 @@
 
 Comments that mean something: ``<!-- file: NAME -->`` (the block is saved under that
 name), ``<!-- wrong file: NAME -->`` (so is one with mistakes in it, which must be
-found), ``<!-- append: NAME -->`` (it is added to that file), ``<!-- not run: WHY -->``
-(the reason is part of the document's source).
+found), ``<!-- append: NAME -->`` (it is added to that file), ``<!-- needs: SOPBench -->``
+(run where a checkout is at hand), ``<!-- not run: WHY -->`` (the reason is part of the
+document's source).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _FENCE = re.compile(r"^```(\S*)\s*$")
-_COMMENT = re.compile(r"^<!--\s*(file|wrong file|append|not run):\s*(.+?)\s*-->$")
+_COMMENT = re.compile(r"^<!--\s*(file|wrong file|append|needs|not run):\s*(.+?)\s*-->$")
 
 
 @dataclass(frozen=True, slots=True)
