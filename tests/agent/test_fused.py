@@ -49,13 +49,18 @@ def some_tasks(every: int) -> Iterator[tuple[str, str]]:
             yield desk, task.id
 
 
+# As where no rule has a verdict that a machine could give.
+ASKED = fused_arm(replace(ALL_ON, machine_verdicts=False), "asked")
+TRIED = {"pg": ARMS["pg"], "fused": ARMS["fused"], "asked": ASKED}
+
+
 def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:
     found = load_desk(desk)
-    return asyncio.run(play(found, found.task(task), ARMS[arm], **options))  # type: ignore[arg-type]
+    return asyncio.run(play(found, found.task(task), TRIED[arm], **options))  # type: ignore[arg-type]
 
 
-def findings(desk: str, played: Played, arm: str) -> list[str]:
-    programs = programs_of(desk, arm).programs
+def findings(desk: str, played: Played) -> list[str]:
+    programs = programs_of(desk, "pg").programs
     report = audit_trace(programs, played.session.events, judge=judge)
     return sorted(each.code for each in report.findings)
 
@@ -79,7 +84,7 @@ def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
     assert fused.result.ending == pg.result.ending
     assert fused.judgement.passed, fused.judgement.reasons
     assert verdicts(fused) == verdicts(pg)
-    assert findings(desk, fused, "fused") == findings(desk, pg, "pg") == []
+    assert findings(desk, fused) == findings(desk, pg) == []
     assert len(fused.result.requests) < len(pg.result.requests)
     made = [one.event for one in fused.session.events if one.event.actor == "machine"]
     assert made
@@ -91,23 +96,22 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     """Task by task: whoever is caught under the one arm is caught under the other, and as
     the same. A tool of another step is drawn at random, so what it leads to may differ."""
     bad = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
-    caught: dict[str, dict[tuple[str, str], bool]] = {"pg": {}, "fused": {}}
-    named: dict[str, set[tuple[str, str]]] = {"pg": set(), "fused": set()}
-    for arm in caught:
+    caught: dict[str, dict[str, bool]] = {arm: {} for arm in TRIED}
+    named: dict[str, set[str]] = {arm: set() for arm in TRIED}
+    for arm in TRIED:
         for desk, task in some_tasks(15):
-            found = findings(desk, run(desk, task, arm, misbehaviour=bad), arm)
-            caught[arm][desk, task] = bool(found)
+            found = findings(desk, run(desk, task, arm, misbehaviour=bad))
+            caught[arm][task] = bool(found)
             if CAUGHT_AS[switch] in found:
-                named[arm].add((desk, task))
-    assert caught["fused"] == caught["pg"]
+                named[arm].add(task)
+    assert caught["fused"] == caught["asked"] == caught["pg"]
     assert named["pg"]
-    assert named["fused"]
     if switch != "ignore_frame":
-        assert named["fused"] == named["pg"]
+        assert named["fused"] == named["asked"] == named["pg"]
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-@pytest.mark.parametrize("arm", ["pg", "fused"])
+@pytest.mark.parametrize("arm", TRIED)
 def test_no_deviation_escapes(arm: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
@@ -115,7 +119,7 @@ def test_no_deviation_escapes(arm: str, switch: str) -> None:
     for number, (desk, task) in enumerate(some_tasks(20)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
         played = run(desk, task, arm, misbehaviour=bad)
-        found = findings(desk, played, arm)
+        found = findings(desk, played)
         seen.add(bool(found))
         if not found:
             clean = run(desk, task, arm)

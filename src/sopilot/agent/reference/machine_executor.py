@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from sopilot.agent.reference.facts import GOAL, Facts
 from sopilot.agent.reference.goals import wanted_goal
 from sopilot.agent.reference.judging import CannotJudge, Judge, Seen
+from sopilot.agent.reference.machine_misbehaviour import MachineMisbehaviour
 from sopilot.agent.reference.misbehaviour import Temptation
 from sopilot.agent.reference.moves import Move
 from sopilot.agent.reference.replies import Replies, not_offered
@@ -15,7 +16,6 @@ from sopilot.agent.reference.values import Resolved, call_arguments, resolve, wh
 from sopilot.session.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.vm import agree
 
-MOST_EXTRA_CALLS = 2
 _TRUTHS = {True: "true", False: "false"}
 
 
@@ -31,9 +31,9 @@ class MachineExecutor:
         self._facts = facts
         self._move = move
         self._judge = judge
-        self._temptation = temptation
         self._tools = tools
         self._replies = Replies(facts)
+        self._misbehaviour = MachineMisbehaviour(facts, move, temptation, tools, self._replies)
 
     def reply(self) -> ModelReply:
         move, facts = self._move, self._facts
@@ -44,7 +44,7 @@ class MachineExecutor:
             if facts.wants in facts.ended:
                 return self._replies.say(f"I leave {current} as it is. That is all.")
             return self._start_goal(facts.wants)
-        wrong = self._misbehave()
+        wrong = self._misbehaviour.now(self._call)
         if wrong is not None:
             return wrong
         match move.kind:
@@ -67,7 +67,7 @@ class MachineExecutor:
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                return self._refuse(facts.judged or ", ".join(move.unmet) or move.function)
+                return self._replies.refuse(facts.judged or ", ".join(move.unmet) or move.function)
             case _:
                 return self._replies.step("select_branch", option="next")
 
@@ -100,22 +100,16 @@ class MachineExecutor:
 
     def _goal(self) -> ModelReply:
         if self._move.name not in self._tools:
-            return self._give_up(not_offered(self._move.name))
+            return self._replies.give_up(not_offered(self._move.name))
         if self._facts.refused:
-            return self._give_up(self._facts.refused.rstrip("."))
+            return self._replies.give_up(self._facts.refused.rstrip("."))
         resolved = self._resolved()
         if resolved.missing and not all(map(self._facts.is_unavailable, resolved.missing)):
             return self._replies.ask(resolved.missing)
         failed = self._failed_here(resolved)
         if failed is not None:
-            return self._give_up(f"{failed.action} failed (#{failed.seq})")
+            return self._replies.give_up(f"{failed.action} failed (#{failed.seq})")
         return self._replies.tool(self._move.name, resolved.values)
-
-    def _refuse(self, why: str) -> ModelReply:
-        return self._give_up(f"a requirement is not met: {why}")
-
-    def _give_up(self, reason: str) -> ModelReply:
-        return self._replies.step("fail", f"I cannot do this: {reason}.", reason=reason)
 
     # --- checks ---------------------------------------------------------------------
 
@@ -154,7 +148,7 @@ class MachineExecutor:
         try:
             holds = self._judge(self._move.function, known, evidence)
         except CannotJudge:
-            return self._refuse(f"{self._move.function} cannot be verified")
+            return self._replies.refuse(f"{self._move.function} cannot be verified")
         cited = [f"#{one.seq}" for one in evidence]
         returned = self._replies.step_call("return", holds=holds, evidence=cited)
         return self._with_next([returned], _TRUTHS[holds])
@@ -165,7 +159,12 @@ class MachineExecutor:
         """What was decided and what it leads to, as far as the slot looks ahead."""
         judged = self._move.function
         ahead = self._move.ahead.get(edge)
-        while ahead is not None and ahead.kind == "judge":
+        while ahead is not None:
+            wrong = self._misbehaviour.ahead(ahead, edge)
+            if wrong is not None:
+                return ModelReply(wrong.content, (*calls, *wrong.tool_calls))
+            if ahead.kind != "judge":
+                break
             judged = ahead.name
             given = call_arguments(ahead.arguments, {}, self._facts, users_own=users_own)
             evidence = [one for one in self._facts.seen if one.seq in ahead.evidence]
@@ -178,9 +177,10 @@ class MachineExecutor:
             calls.append(
                 self._replies.step_call("return", function=judged, holds=holds, evidence=cited)
             )
-            ahead = self._move.ahead.get(f"{ahead.number} {_TRUTHS[holds]}")
+            edge = f"{ahead.number} {_TRUTHS[holds]}"
+            ahead = self._move.ahead.get(edge)
         if ahead is not None and ahead.kind == "fail":
-            refusal = self._refuse(judged)
+            refusal = self._replies.refuse(judged)
             return ModelReply(refusal.content, (*calls, *refusal.tool_calls))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
@@ -193,7 +193,8 @@ class MachineExecutor:
         """The results that speak for the present rule, oldest first."""
         facts, move = self._facts, self._move
         if move.gathered is not None:
-            return [one for one in facts.seen if one.seq in move.gathered]
+            verifiers = {action for recipe in move.recipes for action, _ in recipe}
+            return [one for one in self._here() if one.action in verifiers] or self._here()
         asked_for = [
             (action, call_arguments(arguments, move.known, facts))
             for recipe in move.recipes
@@ -232,7 +233,7 @@ class MachineExecutor:
         """The option that the user or a tool named under the step's label."""
         option = self._facts.value(self._move.name)
         if option not in self._move.options:
-            return self._refuse(f"nothing says which way to go at {self._move.name}")
+            return self._replies.refuse(f"nothing says which way to go at {self._move.name}")
         return self._replies.step("select_branch", option=option)
 
     def _emit(self) -> ModelReply:
@@ -241,91 +242,9 @@ class MachineExecutor:
         made = [one.value for one in self._facts.seen if one.ok and isinstance(one.value, dict)]
         content = next((value[name] for value in reversed(made) if name in value), None)
         if content is None:
-            return self._refuse(f"no tool made the artifact {name}")
+            return self._replies.refuse(f"no tool made the artifact {name}")
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
         return ModelReply("", (self._replies.step_call("emit_artifact", name=name, content=text),))
-
-    # --- misbehaviour ---------------------------------------------------------------
-
-    def _misbehave(self) -> ModelReply | None:
-        kind = self._move.kind
-        if kind in ("tool", "judge") and self._entered_by_machine():
-            wrong = self._misbehave_inside()
-            if wrong is not None:
-                return wrong
-        if kind == "complete" and self._gives_in("over_verify"):
-            return self._extra_call()
-        if kind == "call" and self._gives_in("refuse_wrongly"):
-            return self._refuse("something")
-        if kind == "call" and self._gives_in("act_early"):
-            early = self._early()
-            if early is not None:
-                return early
-        if kind == "call" and self._gives_in("skip_check"):
-            entered = self._call()
-            if entered.tool_calls:
-                claimed = self._replies.step_call("return", holds=self._move.wanted)
-                return ModelReply("", (*entered.tool_calls, claimed))
-        if kind == "tool" and self._gives_in("return_without_evidence"):
-            return self._replies.step("return", holds=True)
-        if kind in ("call", "tool") and self._gives_in("ignore_frame"):
-            return self._unrelated()
-        return None
-
-    def _entered_by_machine(self) -> bool:
-        """Whether the machine, not a call of ours, opened the frame."""
-        stack = self._facts.stack
-        return self._move.gathered == () and (not stack or stack[-1] != self._move.function)
-
-    def _misbehave_inside(self) -> ModelReply | None:
-        """The temptations of a call, where there was none to make."""
-        if self._gives_in("refuse_wrongly"):
-            return self._refuse("something")
-        if self._gives_in("act_early"):
-            early = self._early()
-            if early is not None:
-                return early
-        if self._gives_in("skip_check"):
-            return self._replies.step("return", holds=True)
-        return None
-
-    def _gives_in(self, switch: str) -> bool:
-        return self._temptation.gives_in(switch)
-
-    def _early(self) -> ModelReply | None:
-        goal = self._facts.open[-1] if self._facts.open else ""
-        if goal not in self._tools or any(one.action == goal for one in self._facts.seen):
-            return None
-        return self._with_known_values(self._tools[goal])
-
-    def _unrelated(self) -> ModelReply | None:
-        others = [tool for name, tool in sorted(self._tools.items()) if name != self._move.name]
-        self._temptation.random("which").shuffle(others)
-        for tool in others:
-            reply = self._with_known_values(tool)
-            if reply is not None:
-                return reply
-        return None
-
-    def _extra_call(self) -> ModelReply | None:
-        after_goal = 0
-        for one in reversed(self._facts.seen):
-            if one.action in (self._facts.open[-1:] or [""]):
-                break
-            after_goal += 1
-        if after_goal >= MOST_EXTRA_CALLS:
-            return None
-        for one in self._facts.seen:
-            if one.ok and one.action not in self._facts.open:
-                return self._replies.tool(one.action, one.arguments)
-        return None
-
-    def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:
-        names = tool.parameters.get("required", ())
-        values = {name: self._facts.values.get(name) for name in names}
-        if any(value is None for value in values.values()):
-            return None
-        return self._replies.tool(tool.name, values)
 
 
 def _same(one: Seen, action: str, resolved: Resolved) -> bool:
