@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +23,8 @@ from counter_desk import (
     wander,
 )
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.agent.dialog import rebuild
 from sopilot.diagnostics import InternalBug, RunEnded
 from sopilot.render import frame_bound
 from sopilot.session import (
@@ -33,12 +36,14 @@ from sopilot.session import (
     ProgramSet,
     Session,
     Settings,
+    Store,
     StoreUnavailable,
     TraceBroken,
     context_slot,
     open_session,
     resume_session,
 )
+from sopilot.session.loading import load
 from sopilot.vm import Automation, Start, verify_chain
 
 
@@ -61,7 +66,7 @@ class UnsteadyStore(MemoryStore):
         return renewed
 
 
-async def fresh(store: MemoryStore, **options: object) -> Session:
+async def fresh(store: Store, **options: object) -> Session:
     return await open_session(
         store,
         COUNTER,
@@ -97,6 +102,37 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
             assert context_slot(again.machine, again.configuration) == slot
             assert len(slot) <= bound
             session = again
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
+    seed: int, tmp_path: Path
+) -> None:
+    """At every step, from another handle on the store: the slot, and the messages that stand
+    before it after an interruption or a refreshed context. Nobody takes the session over."""
+    path = tmp_path / "s.db"
+
+    async def case() -> None:
+        ours, other = SQLiteStore(path, synchronous="NORMAL"), SQLiteStore(path)
+        session = await fresh(ours, by_reference=frozenset({"password"}))
+        source = random.Random(seed)
+        slots = set()
+        for _ in range(60):
+            await wander(session, source, 1)
+            found = await load(other, session.id)
+            machine = found.programs.machine(found.settings.limits)
+            slot = context_slot(session.machine, session.configuration)
+            assert context_slot(machine, found.configuration) == slot
+            seen = Session(
+                other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
+            )
+            assert rebuild(seen) == rebuild(session)
+            slots.add(slot)
+        assert len(slots) > 10
+        await ours.close()
+        await other.close()
 
     asyncio.run(case())
 

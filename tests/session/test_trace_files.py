@@ -106,6 +106,13 @@ def test_flipped_bits_are_a_valid_prefix_or_a_refusal(seed: int) -> None:
         broken = bytearray(raw)
         broken[source.randrange(len(raw))] ^= 1 << source.randrange(8)
         try:
+            salvaged, problem = salvage_trace(bytes(broken).decode("utf-8", "replace"))
+            kept = salvaged.events
+            # A changed session id in the header binds no event to it.
+            assert kept == TRACE.events[: len(kept)]
+            assert verify_chain(kept, session_id=salvaged.session_id) is None
+            if salvaged != read_trace(raw.decode()):
+                assert problem is not None or codes(salvaged, signed(TRACE)) != []
             text = bytes(broken).decode()
             trace = read_trace(text)
         except (UnicodeDecodeError, TraceError):
