@@ -24,6 +24,7 @@ import argparse
 import asyncio
 import json
 import operator
+import os
 import sqlite3
 import statistics
 import sys
@@ -267,6 +268,7 @@ def measure(rounds: int) -> dict[str, Any]:
     return {
         "steps": STEPS,
         "rounds": rounds,
+        "load": round(os.getloadavg()[0], 1),
         "microseconds": microseconds,
         "ratios": ratios,
         "wanted": {name: least for name, _, _, least in PAIRS if least},
@@ -281,7 +283,10 @@ def measure(rounds: int) -> dict[str, Any]:
 
 def say(figures: dict[str, Any]) -> None:
     wanted = figures["wanted"]
-    print(f"a walk of {figures['steps']} steps, medians of {figures['rounds']} rounds")
+    print(
+        f"a walk of {figures['steps']} steps, medians of {figures['rounds']} rounds,"
+        f" {os.cpu_count()} cores with a load of {figures['load']}"
+    )
     print(f"{'microseconds a step':<42} {'wall':>9} {'cpu':>9}")
     for name, spent in figures["microseconds"].items():
         print(f"{name:<42} {spent['wall']:>9.1f} {spent['cpu']:>9.1f}")

@@ -41,7 +41,7 @@ _ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 class SQLiteStore:
     """``synchronous`` FULL survives a power cut after every append; NORMAL survives crashes
-    of the process, and is about nine times as fast."""
+    of the process, and does not wait for the disk."""
 
     def __init__(
         self,
