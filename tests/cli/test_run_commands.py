@@ -218,6 +218,19 @@ def test_mistakes_with_scenarios_and_results(tea_room: str, tmp_path: Path) -> N
     assert "`sopilot test`" in told
 
 
+def test_a_verdict_that_cannot_be_judged_is_told(tea_room: str, tmp_path: Path) -> None:
+    told = SCENARIOS.replace("  read_stock: {cups: 3}", "  pour: ok")
+    (tmp_path / "tea.scenarios.yaml").write_text(told, encoding="utf-8")
+    done = call("run", tea_room)
+    assert done.exit_code == 1
+    assert "the verdict of `in_stock` cannot be judged" in done.stdout
+    assert "give `read_stock` a result under `tools`" in done.stdout
+
+
+def test_a_goal_that_is_not_there(tea_room: str) -> None:
+    assert "did you mean `pour`?" in mistake("run", tea_room, "--goal", "poor")
+
+
 def test_a_role_that_nobody_asks_for(tea_room: str) -> None:
     told = mistake("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "supervisr")
     assert "--approve: error[unknown-role]" in told

@@ -29,6 +29,7 @@ from sopilot.cli.person_model import PERSON, PersonModel
 from sopilot.cli.scene import Description, Scene, set_scene
 from sopilot.cli.stores import with_store
 from sopilot.handbook.verdict import judge as judge_verdict
+from sopilot.scenarios.judging import ScenarioJudge
 from sopilot.session import Session, Store
 from sopilot.session.protocols import JSON, Model
 from sopilot.vm import SealedEvent
@@ -54,6 +55,8 @@ class Performance:
     judgement: Judgement | None
     expected: str | None = None
     events: Sequence[SealedEvent] = ()
+    unjudged: Sequence[str] = ()
+    """Why a predicate could not be judged, in words for the author of a scenario."""
 
     @property
     def as_expected(self) -> bool:
@@ -175,7 +178,10 @@ def _judged(
         world = getattr(scene.tools, "simulator", None)
         if world is not None:
             judgement = scene.desk.judge(scene.task, world.calls, world.state)
-    return Performance(result, report, judgement, scene.expected, session.events)
+    unjudged = scene.judge.problems if isinstance(scene.judge, ScenarioJudge) else ()
+    return Performance(
+        result, report, judgement, scene.expected, session.events, tuple(dict.fromkeys(unjudged))
+    )
 
 
 class Watcher:
@@ -222,6 +228,8 @@ def show(performance: Performance, *, as_json: bool, store_spec: str | None = No
             say(f"    shown by {line}")
         if refusal.remedy:
             say(f"    what you could do: {refusal.remedy}")
+    for reason in performance.unjudged:
+        say(f"  {reason}")
     if result.ending is Ending.WAITING:
         say(f"  look at it: sopilot approve list {result.session_id}")
         say(f"  then go on: sopilot resume {result.session_id}")

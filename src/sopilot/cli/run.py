@@ -115,6 +115,8 @@ def tell_world(description: Description) -> None:
             click.echo(f"no result is written down for {named}: a call of it fails", err=True)
         return
     goals = [description.goal] if description.goal else list(handbook.procedures)
+    if goals[0] not in handbook.procedures:
+        return  # that is told where the goal is looked up
     scenario = scenario_for(description, handbook, goals)
     click.echo(f"the tools answer as in the scenario `{scenario.name}`", err=True)
 

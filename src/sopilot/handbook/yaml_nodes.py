@@ -176,6 +176,8 @@ def _report_syntax(error: yaml.MarkedYAMLError, text: str, report: Report) -> No
         help = "text with `: ` inside needs quotes around the whole"
     elif "(" in line and re.search("[\"'].*\\)", line):
         help = "inside brackets, a call with a quoted argument needs quotes around the whole"
+    elif error.context and "block" in error.context:
+        help = "what belongs together starts in the same column: compare with the lines above"
     context = f" {error.context}" if error.context else ""
     report.error("yaml-syntax", _worded(problem + context), spot, help)
 
