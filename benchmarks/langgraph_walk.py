@@ -269,6 +269,7 @@ def measure(rounds: int) -> dict[str, Any]:
         "steps": STEPS,
         "rounds": rounds,
         "load": round(os.getloadavg()[0], 1),
+        "nice": os.nice(0),
         "microseconds": microseconds,
         "ratios": ratios,
         "wanted": {name: least for name, _, _, least in PAIRS if least},
