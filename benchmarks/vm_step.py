@@ -31,10 +31,9 @@ from sopilot.vm import (
     Machine,
     Operation,
     Start,
-    encode_line,
     genesis,
     replay,
-    seal,
+    seal_line,
 )
 from sopilot.vm import Complete as CompleteOperation
 from sopilot.vm import Return as ReturnOperation
@@ -132,9 +131,7 @@ def main() -> None:
         began = time.perf_counter()
         previous = genesis("bench")
         for event in events:
-            sealed = seal(event, previous)
-            encode_line(sealed)
-            previous = sealed.hash
+            previous = seal_line(event, previous)[0].hash
         sealing.append((time.perf_counter() - began) / len(events) * 1e6)
         began = time.perf_counter()
         assert replay(machine, events) == configuration
