@@ -9,11 +9,13 @@ from sopilot.lens.report import Summary
 
 _CELL, _LEFT, _TOP, _BAR = 16, 60, 64, 22
 _LABEL, _SCALE = 190, 220
-_MOST = 4.0
+_LEAST_RANGE = 2.0
 
 
 def plot(summary: Summary) -> str:
     layers = summary.grid
+    furthest = _furthest([value for row in layers for value in row])
+    most = max([_LEAST_RANGE, *(line.parity for line in summary.lines)])
     heads = max((len(row) for row in layers), default=0)
     right = _LEFT + heads * _CELL + 60
     height = max(_TOP + len(layers) * _CELL, _TOP + len(summary.lines) * _BAR) + 50
@@ -34,24 +36,27 @@ def plot(summary: Summary) -> str:
             x = _LEFT + column * _CELL
             parts.append(
                 f'<rect x="{x}" y="{y}" width="{_CELL - 1}" height="{_CELL - 1}" '
-                f'fill="{_colour(value)}"><title>layer {row}, head {column}: '
+                f'fill="{_colour(value, furthest)}"><title>layer {row}, head {column}: '
                 f"{value:.2f}</title></rect>"
             )
     start = right + _LABEL
     for index, line in enumerate(summary.lines):
         y = _TOP + index * _BAR
-        long = min(line.parity, _MOST) / _MOST * _SCALE
+        long = line.parity / most * _SCALE
         fill = "#c2571a" if line.region is summary.focus else "#8a94a3"
         parts.append(_text(start - 8, y + 14, f"{line.region} ({line.presentation})", anchor="end"))
         parts.append(
             f'<rect x="{start}" y="{y + 3}" width="{long:.1f}" height="{_BAR - 8}" fill="{fill}"/>'
         )
-        parts.append(_text(start + max(long, _SCALE / _MOST) + 6, y + 14, f"{line.parity:.2f}"))
-    at = start + _SCALE / _MOST
+        parts.append(_text(start + max(long, _SCALE / most) + 6, y + 14, f"{line.parity:.2f}"))
+    at = start + _SCALE / most
     bottom = _TOP + len(summary.lines) * _BAR
     parts.append(f'<line x1="{at}" x2="{at}" y1="{_TOP}" y2="{bottom}" stroke="#222"/>')
     foot = _TOP + len(layers) * _CELL + 22
-    parts.append(_text(_LEFT, foot, "blue below parity, white at it, orange above"))
+    ends = (
+        f"blue down to 1/{furthest:.0f} of parity, white at it, orange up to {furthest:.0f} times"
+    )
+    parts.append(_text(_LEFT, foot, ends))
     return "".join([*parts, "</svg>\n"])
 
 
@@ -61,9 +66,15 @@ def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int = 1
     )
 
 
-def _colour(parity: float) -> str:
+def _furthest(parities: list[float]) -> float:
+    """The largest ratio to parity on either side that is drawn."""
+    ratios = [max(value, 1 / value) for value in parities if value > 0]
+    return min(64.0, max([_LEAST_RANGE, *ratios]))
+
+
+def _colour(parity: float, furthest: float) -> str:
     """By the logarithm, so that half and double are as far from white."""
-    far = max(-1.0, min(1.0, math.log(max(parity, 1e-3)) / math.log(_MOST)))
+    far = max(-1.0, min(1.0, math.log(max(parity, 1e-3)) / math.log(furthest)))
     ends = (194, 87, 26) if far > 0 else (38, 96, 164)
     mixed = [round(255 + (end - 255) * abs(far)) for end in ends]
     return "#" + "".join(f"{part:02x}" for part in mixed)
