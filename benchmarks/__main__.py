@@ -42,7 +42,8 @@ class Part:
 
 def parts(*, small: bool) -> list[Part]:
     few = ["--sessions", "50", "--latency", "0.1"] if small else []
-    tokens = ["--limit", "5", "--no-ablation"] if small else []
+    # What each switch brings is a table of its own: `evidence.py token-cost`.
+    tokens = ["--no-ablation", *(["--limit", "5"] if small else [])]
     turns = ["10", "50"] if small else ["10", "100", "1000"]
     return [
         Part("compile", ["compile_speed.py", *(["--small"] if small else [])], compile_rows),

@@ -68,6 +68,7 @@ class Player:
             world.operator,
             nobody_watches,
             briefing.goal_actions(),
+            in_order=arm.in_order,
         )
 
     async def begin(self) -> None:
