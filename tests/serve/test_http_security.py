@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,12 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
 import mcp_types as types
+import uvicorn
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from reference_client import texts
+from served import free_port
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.agent import arm_named
@@ -46,6 +48,23 @@ async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     app: Any = http_app(server, settings)
     async with server.server.session_manager.run():
         yield httpx2.ASGITransport(app)
+    await server.close()
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[str]:
+    """On a port of this machine: within a process, a response that goes on is never seen."""
+    port = free_port()
+    server = ProcedureServer(Hub(MemoryStore(), desk_service("bank-desk", arm_named("pg"))))
+    app: Any = http_app(server, HttpSettings(port=port, tokens=TOKENS))
+    config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
+    running = uvicorn.Server(config)
+    task = asyncio.create_task(running.serve())
+    while not running.started:
+        await asyncio.sleep(0.05)
+    yield f"http://127.0.0.1:{port}{PATH}"
+    running.should_exit = True
+    await task
     await server.close()
 
 
@@ -164,14 +183,18 @@ def test_loopback_needs_no_token(host: str) -> None:
 
 @asynccontextmanager
 async def client_of(
-    transport: httpx2.ASGITransport, token: str, session_id: str | None = None
+    transport: httpx2.ASGITransport | None,
+    token: str,
+    session_id: str | None = None,
+    hear: Any = None,
+    url: str = f"http://{OWN}{PATH}",
 ) -> AsyncIterator[Client]:
     headers = {"authorization": f"Bearer {token}"}
     if session_id is not None:
         headers[SESSION_HEADER] = session_id
     http = httpx2.AsyncClient(transport=transport, headers=headers)
-    url = f"http://{OWN}{PATH}"
-    async with http, Client(streamable_http_client(url, http_client=http)) as client:
+    stream = streamable_http_client(url, http_client=http)
+    async with http, Client(stream, message_handler=hear) as client:
         yield client
 
 
@@ -220,6 +243,51 @@ def test_connections_of_one_owner_have_sessions_of_their_own() -> None:
             assert texts(first)[-1].startswith("process transfer(")
             assert texts(second)[-1].startswith("process issue_card(")
             assert (first.meta or {})[SESSION_META] != (second.meta or {})[SESSION_META]
+
+    asyncio.run(run())
+
+
+def test_changes_are_told_to_those_who_watch_that_session() -> None:
+    """Two connections on one session both hear; another owner's hears nothing."""
+
+    async def run() -> None:
+        heard: dict[str, list[str]] = {"one": [], "two": [], "ben": []}
+
+        def listener(name: str) -> Any:
+            async def hear(message: object) -> None:
+                if isinstance(message, types.ResourceUpdatedNotification):
+                    heard[name].append(str(message.params.uri))
+
+            return hear
+
+        async with listening() as url, AsyncExitStack() as stack:
+
+            async def join(name: str, token: str, session_id: str | None = None) -> Client:
+                client = await stack.enter_async_context(
+                    client_of(None, token, session_id, listener(name), url)
+                )
+                capabilities = client.server_capabilities
+                assert capabilities.resources is not None
+                assert capabilities.resources.subscribe
+                assert capabilities.tools is not None
+                assert capabilities.tools.list_changed
+                return client
+
+            one = await join("one", ANNA)
+            first = await started(one, "transfer")
+            clients = [one, await join("two", ANNA, (first.meta or {})[SESSION_META])]
+            clients.append(await join("ben", BEN))
+            for client in clients:
+                with pytest.warns(MCPDeprecationWarning):
+                    await client.subscribe_resource("sopilot://frame")
+            await clients[1].call_tool(TOOL_NAME, {"operation": "start", "goal": "issue_card"})
+            await clients[1].call_tool(TOOL_NAME, {"operation": "fail", "reason": "enough"})
+            for _ in range(100):
+                if len(heard["one"]) == len(heard["two"]) == 2:
+                    break
+                await asyncio.sleep(0.05)
+            assert heard["one"] == heard["two"] == ["sopilot://frame"] * 2
+            assert heard["ben"] == []
 
     asyncio.run(run())
 

@@ -1,7 +1,7 @@
 """A client that is not ours: the MCP inspector's command line, one process a request.
 
-Install it with `npm install @modelcontextprotocol/inspector@0.21.2`, and name the program
-`mcp-inspector` in MCP_INSPECTOR or put it on the PATH.
+MCP_INSPECTOR names the program `mcp-inspector`; else it is found on the PATH, or installed
+once with npm into the user's cache.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ import json
 import os
 import re
 import shutil
-from dataclasses import replace
+import subprocess
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,41 +30,65 @@ from test_play import whole_run
 from sopilot.serve.clients import SESSION_HEADER
 from sopilot.serve.content import SESSION_META
 
-INSPECTOR = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(INSPECTOR is None, reason="no MCP inspector: see this file's docstring"),
-]
+PACKAGE = "@modelcontextprotocol/inspector@0.21.2"
 
 
-async def inspect(url: str, session_id: str | None, *arguments: str) -> dict[str, Any]:
-    assert INSPECTOR is not None
-    header = ["--header", f"{SESSION_HEADER}: {session_id}"] if session_id else []
-    running = await asyncio.create_subprocess_exec(
-        INSPECTOR, "--cli", url, "--transport", "http", *arguments, *header,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await running.communicate()
-    assert running.returncode == 0, err.decode()
-    answer: dict[str, Any] = json.loads(out)
-    return answer
+@pytest.fixture(scope="module")
+def inspector() -> str:
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        pytest.skip("Node is not installed")
+    found = os.environ.get("MCP_INSPECTOR") or shutil.which("mcp-inspector")
+    if found is not None:
+        return found
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sopilot"
+    folder = cache / PACKAGE.rpartition("/")[2]
+    if not folder.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(dir=cache))
+        command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(beside), PACKAGE]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            shutil.rmtree(beside)
+            pytest.skip(f"npm cannot install {PACKAGE}: {done.stderr.strip()[:200]}")
+        with suppress(OSError):  # somebody else was quicker
+            beside.rename(folder)
+    return str(folder / "node_modules" / ".bin" / "mcp-inspector")
 
 
-async def make(url: str, session_id: str | None, move: Move) -> dict[str, Any]:
-    given = json.loads(move.arguments)
-    # As JSON, or the program takes a code of digits for a number.
-    pairs = [f"{name}={json.dumps(value)}" for name, value in given.items()]
-    tool_arguments = [word for pair in pairs for word in ("--tool-arg", pair)]
-    return await inspect(
-        url, session_id, "--method", "tools/call", "--tool-name", move.tool, *tool_arguments
-    )
+@dataclass(frozen=True)
+class Inspector:
+    program: str
+    url: str
+
+    async def ask(self, session_id: str | None, *arguments: str) -> dict[str, Any]:
+        header = ["--header", f"{SESSION_HEADER}: {session_id}"] if session_id else []
+        running = await asyncio.create_subprocess_exec(
+            self.program, "--cli", self.url, "--transport", "http", *arguments, *header,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        out, err = await running.communicate()
+        assert running.returncode == 0, err.decode()
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    async def make(self, session_id: str | None, move: Move) -> dict[str, Any]:
+        given = json.loads(move.arguments)
+        # As JSON, or the program takes a code of digits for a number.
+        pairs = [f"{name}={json.dumps(value)}" for name, value in given.items()]
+        words = [word for pair in pairs for word in ("--tool-arg", pair)]
+        return await self.ask(
+            session_id, "--method", "tools/call", "--tool-name", move.tool, *words
+        )
 
 
 @pytest.mark.parametrize(
     ("task", "outcome"),
-    [("transfer-wrong-password", "refused"), ("transfer-rent-share", "completed")],
+    [
+        ("transfer-wrong-password", "refused"),
+        pytest.param("transfer-rent-share", "completed", marks=pytest.mark.slow),
+    ],
 )
-def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
+def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
     messages = whole_run(f"bank-desk/{task}", "pg").messages
     moves = [move for move in moves_of(messages) if move.tool]
     numbers = iter([m.content.split()[0] for m in messages if m.content.startswith("#")])
@@ -70,7 +97,7 @@ def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
     async def run() -> None:
         upstream, own = free_port(), free_port()
         command = odd_command("bank-desk", task, "--http", str(upstream))
-        url = f"http://127.0.0.1:{own}/mcp"
+        client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
         gateway = [
             *SOPILOT, "mcp", "bank-desk", "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
@@ -80,7 +107,7 @@ def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
             process(command, f"http://127.0.0.1:{upstream}/"),
             process(gateway, f"http://127.0.0.1:{own}/", home),
         ):
-            listed = await inspect(url, None, "--method", "tools/list")
+            listed = await client.ask(None, "--method", "tools/list")
             assert "wire_abroad" in {tool["name"] for tool in listed["tools"]}
             session_id: str | None = None
             for move in moves:
@@ -88,15 +115,15 @@ def test_a_whole_session(task: str, outcome: str, tmp_path: Path) -> None:
                 arguments = re.sub(
                     r"#\d+", lambda found: renumbered.get(found[0], found[0]), move.arguments
                 )
-                answer = await make(url, session_id, replace(move, arguments=arguments))
+                answer = await client.make(session_id, replace(move, arguments=arguments))
                 session_id = answer["_meta"][SESSION_META]
                 said = answer["content"][0]["text"]
                 if said.startswith("#"):
                     renumbered[next(numbers)] = said.split()[0]
-            prompts = await inspect(url, session_id, "--method", "prompts/list")
+            prompts = await client.ask(session_id, "--method", "prompts/list")
             assert "transfer" in {one["name"] for one in prompts["prompts"]}
-            card = await inspect(
-                url, session_id, "--method", "resources/read", "--uri", "sopilot://score-card"
+            card = await client.ask(
+                session_id, "--method", "resources/read", "--uri", "sopilot://score-card"
             )
             assert json.loads(card["contents"][0]["text"])["findings"] == []
         assert session_id is not None
