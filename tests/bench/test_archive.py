@@ -98,6 +98,11 @@ def test_upstreams_sentences_are_noticed_and_programs_go_out_without_them() -> N
     assert list(check_file("a.yaml", silent, upstream=upstream)) == []
     assert "check_logged_in_user" in silent
     assert list(check_file("a.txt", task.user_prompt, upstream=upstream))
+    named = load_task(TaskReference("library", "reserve_room", 8), upstream=upstream)
+    program = ProgramShelf("official", upstream).program(named).program
+    silent = program_to_yaml(without_wording(program))
+    assert max(map(len, program.functions)) > 48, "the longest name is as long as a fragment"
+    assert list(check_file("a.yaml", silent, upstream=upstream)) == []
     middle = task.user_prompt[len(task.user_prompt) // 3 :]
     assert list(check_file("a.txt", f"quoted: {middle}", upstream=upstream))
 

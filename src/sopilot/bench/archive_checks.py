@@ -33,6 +33,7 @@ _MAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]{2,}\b")
 _ORDINARY: Final = frozenset({"root", "user", "runner", "admin", "localhost", "ubuntu", "debian"})
 _FRAGMENT = 48
 """So many characters in a row are nobody's coincidence."""
+_FEWEST_SPACES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[Refusal]:
 @functools.cache
 def _fragments(upstream: Upstream) -> frozenset[str]:
     """Every run of so many characters in what upstream wrote for people: descriptions,
-    instructions, requests."""
+    instructions, requests. Names, however long, are no text."""
     texts: list[str] = []
     for domain in DOMAINS:
         _strings(upstream.metadata(domain), texts)
@@ -101,9 +102,10 @@ def _fragments(upstream: Upstream) -> frozenset[str]:
                 texts += [task["user_prompt"], task["user_instruction"]]
     pieces = [piece for text in texts for piece in re.split(r"\{[^}]*\}|\n", text)]
     return frozenset(
-        piece[start : start + _FRAGMENT]
+        fragment
         for piece in {piece.strip() for piece in pieces}
         for start in range(len(piece) - _FRAGMENT + 1)
+        if (fragment := piece[start : start + _FRAGMENT]).count(" ") >= _FEWEST_SPACES
     )
 
 
