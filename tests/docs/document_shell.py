@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -30,6 +31,8 @@ class DocumentShell:
         patch.chdir(folder)
         patch.setenv("SOPILOT_HOME", str(folder / ".sopilot"))
         patch.setenv("NO_COLOR", "1")
+        # As after `source .venv/bin/activate`.
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
         patch.delenv("SOPILOT_STORE", raising=False)
 
     def run(self, command: str) -> tuple[int, str]:

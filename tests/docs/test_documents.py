@@ -34,6 +34,8 @@ def test_what_a_document_shows_is_what_happens(
             continue
         if block.language == "console":
             _run_commands(shell, block, where)
+        elif block.language == "python" and block.comment == "file":
+            Path(block.about).write_text(block.text, encoding="utf-8")
         elif block.language == "python":
             code, output = shell.python(block.text)
             assert code == 0, f"{where}: {output}"

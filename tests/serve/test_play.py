@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from replayed_moves import Move, by_processes, in_pieces, moves_of
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.agent import Reference, SessionResult, arm_named, open_run, run_session
-from sopilot.bench import DOMAINS
+from sopilot.bench import DOMAINS, TaskReference, shared_upstream
 from sopilot.bench.checkout import checkout_home, fetch_command, find_checkout
+from sopilot.bench.contestants import domain_budgets
+from sopilot.bench.sweep import make_configuration
+from sopilot.bench.trial import Trial, TrialRunner
 from sopilot.bundled import load_desk
 from sopilot.bundled.judge import desk_judge
 from sopilot.diagnostics import UserMistake
@@ -77,46 +80,87 @@ def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
     assert score.calls == ["transfer"]
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-@pytest.mark.parametrize("should_succeed", [True, False])
-@pytest.mark.parametrize(
-    "domain",
-    [
-        domain if domain == "library" else pytest.param(domain, marks=pytest.mark.slow)
-        for domain in DOMAINS
-    ],
-)
-@pytest.mark.sopbench
-@pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
-def test_a_sopbench_task_scores_as_bench_run_does(
-    domain: str, arm: str, should_succeed: bool, tmp_path: Path
-) -> None:
-    from sopilot.bench import TaskReference, shared_upstream
-    from sopilot.bench.contestants import domain_budgets
-    from sopilot.bench.sweep import make_configuration
-    from sopilot.bench.trial import TrialRunner
-
+def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
+    """The domain's first task of the kind, as `sopilot bench run` runs it."""
     upstream = shared_upstream()
-    answers = upstream.scoring(domain)
     goal, index = next(
         (name, place)
-        for name, each in answers.items()
+        for name, each in upstream.scoring(domain).items()
         for place, answer in enumerate(each)
         if answer is should_succeed
     )
-    reference = TaskReference(domain, goal, index)
     configuration = make_configuration(upstream, arm=arm, model="reference", tools="official")
     # Without a refresh the messages tell every move; the moves are the same either way.
     budgets = {domain: replace(domain_budgets(domain), refresh_actions=10_000)}
-    trial = asyncio.run(TrialRunner(configuration, upstream, budgets=budgets).run(reference))
+    runner = TrialRunner(configuration, upstream, budgets=budgets)
+    return asyncio.run(runner.run(TaskReference(domain, goal, index)))
+
+
+def score_of(trial: Trial) -> dict[str, object]:
+    return {
+        "task": trial.record.task,
+        "ending": trial.record.ending,
+        "verdict": dict(trial.record.verdict or {}),
+        "calls": list(trial.record.calls),
+        "findings": [finding.code for finding in trial.findings],
+    }
+
+
+def comparable(score: dict[str, Any]) -> dict[str, object]:
+    kept = {name: score[name] for name in ("task", "ending", "verdict", "calls")}
+    return {**kept, "findings": [finding["code"] for finding in score["findings"]]}
+
+
+needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
+EVERYDAY = (("library", "pg"), ("library", "flat"))
+ARMS_PLAYED = ("pg", "flat", "official", "prose", "full-cursor", "flat-protocol", "fused")
+
+
+@pytest.mark.parametrize("should_succeed", [True, False])
+@pytest.mark.parametrize(
+    ("domain", "arm"),
+    [
+        pytest.param(domain, arm, marks=[] if (domain, arm) in EVERYDAY else [pytest.mark.slow])
+        for domain in DOMAINS
+        for arm in (ARMS_PLAYED if domain in ("bank", "library") else ("pg", "flat"))
+    ],
+)
+@pytest.mark.sopbench
+@needs_sopbench
+def test_a_sopbench_task_scores_as_bench_run_does(
+    domain: str, arm: str, should_succeed: bool, tmp_path: Path
+) -> None:
+    trial = bench_run(domain, arm, should_succeed=should_succeed)
     assert trial.result is not None
-    moves: Sequence[Move] = moves_of(trial.result.messages)
-    score = in_pieces(tmp_path / "s.db", str(reference), moves, arm=arm)
-    verdict = dict(trial.record.verdict or {})
-    assert score.verdict == verdict
-    assert list(score.calls) == list(trial.record.calls)
-    assert score.ending == trial.record.ending
-    assert [f.code for f in score.findings] == [f.code for f in trial.findings]
+    score = in_pieces(
+        tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), arm=arm
+    )
+    assert comparable(score.as_json()) == score_of(trial)
+
+
+@pytest.mark.parametrize("should_succeed", [True, False])
+@pytest.mark.sopbench
+@pytest.mark.slow
+@needs_sopbench
+def test_a_sopbench_task_from_one_process_a_move(should_succeed: bool, tmp_path: Path) -> None:
+    trial = bench_run("bank", "pg", should_succeed=should_succeed)
+    assert trial.result is not None
+    moves = moves_of(trial.result.messages)
+    assert comparable(by_processes(tmp_path, trial.record.task, moves, arm="pg")) == score_of(trial)
+
+
+@pytest.mark.parametrize("arm", ["pg", "flat"])
+@pytest.mark.parametrize("should_succeed", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.sopbench
+@needs_sopbench
+def test_a_sopbench_task_over_mcp(arm: str, should_succeed: bool) -> None:
+    pytest.importorskip("mcp", reason="needs the extra `mcp`")
+    from replayed_over_mcp import over_mcp
+
+    trial = bench_run("library", arm, should_succeed=should_succeed)
+    assert trial.result is not None
+    moves = moves_of(trial.result.messages)
+    assert comparable(over_mcp(trial.record.task, moves, arm=arm)) == score_of(trial)
 
 
 def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:

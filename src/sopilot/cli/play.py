@@ -180,6 +180,8 @@ def _print_screen(shown: dict[str, object], as_json: bool) -> None:
     heading("tools")
     for tool in tools:
         say(f"{tool['name']}({', '.join(tool['parameters'].get('properties', {}))})")
+        if tool["description"]:
+            say(f"  {tool['description']}")
 
 
 def _print_turn(turn: Turn, as_json: bool) -> None:
