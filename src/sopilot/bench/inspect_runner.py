@@ -89,8 +89,6 @@ def _task(
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             reference = references[str(state.sample_id)]
             for _ in range(MOST_ATTEMPTS):
-                if shard.orphaned:
-                    return state
                 try:
                     trial = await _watched(runner, reference)
                 except SopilotError as error:

@@ -4,7 +4,6 @@ worker of a pool or of Ray) writes the same records."""
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,7 @@ MOST_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """``at_once`` runs go on together: worth it only where a model is waited for.
-    ``leader`` is the process that a pool's worker belongs to; it stops when that is gone."""
+    """``at_once`` runs go on together: worth it only where a model is waited for."""
 
     folder: Path
     configuration: RunConfiguration
@@ -33,11 +31,6 @@ class Shard:
     runner: Runner = "plain"
     at_once: int = 1
     keep_traces: bool = False
-    leader: int | None = None
-
-    @property
-    def orphaned(self) -> bool:
-        return self.leader is not None and os.getppid() != self.leader
 
 
 def nobody(record: BenchRecord) -> None:
@@ -62,8 +55,6 @@ async def _run_plainly(shard: Shard, upstream: Upstream, seen: Seen) -> int:
 
         async def one(reference: TaskReference) -> bool:
             async with free:
-                if shard.orphaned:
-                    return False
                 trial = await run_and_record(runner, reference, folder, writer, seen)
                 return trial is not None
 

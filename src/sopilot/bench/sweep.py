@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import multiprocessing
+import multiprocessing.connection
 import os
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -125,8 +127,21 @@ def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
     elif len(parts) == 1:
         run_shard(parts[0], seen)
     else:
-        led = [replace(part, leader=os.getpid()) for part in parts]
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(len(led), mp_context=context) as pool:
-            for unfinished in pool.map(run_shard, led):
+        with ProcessPoolExecutor(
+            len(parts), mp_context=context, initializer=end_with_the_leader
+        ) as pool:
+            for unfinished in pool.map(run_shard, parts):
                 del unfinished  # tasks that stayed without a record are told by the summary
+
+
+def end_with_the_leader() -> None:
+    """A worker of a pool whose leader was killed waits for more work for ever, else."""
+    leader = multiprocessing.parent_process()
+    if leader is not None:
+        threading.Thread(target=_outlive_nobody, args=(leader.sentinel,), daemon=True).start()
+
+
+def _outlive_nobody(leader: int) -> None:
+    multiprocessing.connection.wait([leader])
+    os._exit(1)  # a record is one write: what was under way is run again
