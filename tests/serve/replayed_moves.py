@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -24,16 +25,38 @@ class Move:
     tool: str = ""
     arguments: str = "{}"
     say: str = ""
+    number: str = ""
+    """The number that the call's result had, such as `#12`."""
+
+
+class Renumbered:
+    """Between the results of a play stand other events than in the run that it repeats, so
+    they count otherwise; who plays reads the numbers there."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, str] = {}
+
+    def arguments(self, move: Move) -> str:
+        return re.sub(r"#\d+", lambda one: self._numbers.get(one[0], one[0]), move.arguments)
+
+    def answered(self, move: Move, answer: str) -> None:
+        if move.number and answer.startswith("#"):
+            self._numbers[move.number] = answer.split()[0]
 
 
 def moves_of(messages: Sequence[Message]) -> list[Move]:
     found: list[Move] = []
+    numbers = {
+        message.tool_call_id: message.content.split()[0]
+        for message in messages
+        if message.role == "tool" and message.content.startswith("#")
+    }
     for message in messages:
         if message.role != "assistant":
             continue
         said = message.content
         for call in message.tool_calls:
-            found.append(Move(call.name, call.arguments, said))
+            found.append(Move(call.name, call.arguments, said, numbers.get(call.id, "")))
             said = ""
         if not message.tool_calls:
             found.append(Move(say=said))
@@ -49,11 +72,14 @@ async def play_in_pieces(
     session_id = play.id
     await play.close()
     await store.close()
+    renumbered = Renumbered()
     for move in moves:
         store = SQLiteStore(path)
         play = await resume_play(store, session_id)
         if move.tool:
-            await play.player.call(move.tool, move.arguments, say=move.say)
+            arguments = renumbered.arguments(move)
+            turn = await play.player.call(move.tool, arguments, say=move.say)
+            renumbered.answered(move, turn.answer)
         else:
             await play.player.say(move.say)
         await play.close()
@@ -74,9 +100,11 @@ def by_processes(home: Path, task: str, moves: Sequence[Move], *, arm: str) -> d
     """The same over the command line: one process a move."""
     started = sopilot(home, "play", "start", task, "--arm", arm)
     session_id = started["session"]
+    renumbered = Renumbered()
     for move in moves:
         if move.tool:
-            sopilot(home, "play", "call", session_id, move.tool, move.arguments, "--say", move.say)
+            words = [session_id, move.tool, renumbered.arguments(move), "--say", move.say]
+            renumbered.answered(move, sopilot(home, "play", "call", *words)["answer"])
         else:
             sopilot(home, "play", "say", session_id, move.say)
     return sopilot(home, "play", "finish", session_id)

@@ -10,7 +10,7 @@ from typing import Any
 import mcp_types as types
 from mcp.client import Client
 from reference_client import texts
-from replayed_moves import Move
+from replayed_moves import Move, Renumbered
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.agent import arm_named
@@ -25,9 +25,13 @@ def over_mcp(task: str, moves: Sequence[Move], *, arm: str) -> dict[str, Any]:
     async def run() -> dict[str, Any]:
         server = ProcedureServer(Hub(MemoryStore(), task_service(task, arm_named(arm))))
         async with Client(server.server) as client:
+            renumbered = Renumbered()
             for move in moves:
                 if move.tool:
-                    await client.call_tool(move.tool, json.loads(move.arguments or "{}"))
+                    arguments = json.loads(renumbered.arguments(move) or "{}")
+                    answer = await client.call_tool(move.tool, arguments)
+                    assert isinstance(answer, types.CallToolResult)
+                    renumbered.answered(move, texts(answer)[0])
                 else:
                     await client.call_tool(SAY_TOOL.name, {"text": move.say})
             done = await client.call_tool(FINISH_TOOL.name, {})

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +16,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from click.testing import CliRunner
 
+from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.cli.main import sopilot
 from sopilot.diagnostics import SopilotError
 
@@ -55,7 +61,6 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
 
 def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
     import shlex
-    import sys
 
     odd = Path(__file__).with_name("odd_upstream.py")
     upstream = shlex.join((sys.executable, str(odd), "bank-desk"))
@@ -64,3 +69,37 @@ def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: 
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
     assert "has no machine that could guard" in said
+
+
+def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
+    """Although a thread waits for the client's next line."""
+    hello = {
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                   "clientInfo": {"name": "test", "version": "1"}},
+    }  # fmt: skip
+    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    step = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
+    start = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": step}
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        for messages in ([hello], [ready, start]):
+            for message in messages:
+                running.stdin.write(json.dumps(message).encode() + b"\n")
+            running.stdin.flush()
+            assert b"result" in running.stdout.readline()
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) == 130
+
+    async def leases() -> list[str]:
+        store = SQLiteStore(tmp_path / "sessions.db")
+        found = [record.owner for record in await store.sessions()]
+        await store.close()
+        return found
+
+    assert asyncio.run(leases()) == [""]

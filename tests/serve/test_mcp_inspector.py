@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -22,7 +21,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from replayed_moves import Move, moves_of
+from replayed_moves import Move, Renumbered, moves_of
 from served import SOPILOT, free_port, odd_command, process
 from test_mcp_sessions import audited
 from test_play import whole_run
@@ -91,8 +90,7 @@ class Inspector:
 def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path) -> None:
     messages = whole_run(f"bank-desk/{task}", "pg").messages
     moves = [move for move in moves_of(messages) if move.tool]
-    numbers = iter([m.content.split()[0] for m in messages if m.content.startswith("#")])
-    renumbered: dict[str, str] = {}
+    renumbered = Renumbered()
 
     async def run() -> None:
         upstream, own = free_port(), free_port()
@@ -111,15 +109,10 @@ def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path
             assert "wire_abroad" in {tool["name"] for tool in listed["tools"]}
             session_id: str | None = None
             for move in moves:
-                # Other events stand between the results here, so they count otherwise.
-                arguments = re.sub(
-                    r"#\d+", lambda found: renumbered.get(found[0], found[0]), move.arguments
-                )
+                arguments = renumbered.arguments(move)
                 answer = await client.make(session_id, replace(move, arguments=arguments))
                 session_id = answer["_meta"][SESSION_META]
-                said = answer["content"][0]["text"]
-                if said.startswith("#"):
-                    renumbered[next(numbers)] = said.split()[0]
+                renumbered.answered(move, answer["content"][0]["text"])
             prompts = await client.ask(session_id, "--method", "prompts/list")
             assert "transfer" in {one["name"] for one in prompts["prompts"]}
             card = await client.ask(

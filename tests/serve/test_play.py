@@ -96,7 +96,7 @@ def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
     return asyncio.run(runner.run(TaskReference(domain, goal, index)))
 
 
-def score_of(trial: Trial) -> dict[str, object]:
+def score_of(trial: Trial) -> dict[str, Any]:
     return {
         "task": trial.record.task,
         "ending": trial.record.ending,
@@ -106,14 +106,15 @@ def score_of(trial: Trial) -> dict[str, object]:
     }
 
 
-def comparable(score: dict[str, Any]) -> dict[str, object]:
+def comparable(score: dict[str, Any]) -> dict[str, Any]:
     kept = {name: score[name] for name in ("task", "ending", "verdict", "calls")}
     return {**kept, "findings": [finding["code"] for finding in score["findings"]]}
 
 
 needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
 EVERYDAY = (("library", "pg"), ("library", "flat"))
-ARMS_PLAYED = ("pg", "flat", "official", "prose", "full-cursor", "flat-protocol", "fused")
+# Of the others the reference executor cannot read the text.
+ARMS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
 
 
 @pytest.mark.parametrize("should_succeed", [True, False])
@@ -135,7 +136,12 @@ def test_a_sopbench_task_scores_as_bench_run_does(
     score = in_pieces(
         tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), arm=arm
     )
-    assert comparable(score.as_json()) == score_of(trial)
+    played, ran = comparable(score.as_json()), score_of(trial)
+    if arm == "fused":
+        # Several calls in one message are as many moves.
+        for one in (played, ran):
+            one["verdict"] = {k: v for k, v in one["verdict"].items() if k != "num_messages"}
+    assert played == ran
 
 
 @pytest.mark.parametrize("should_succeed", [True, False])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from sopilot.serve.mcp_server import ProcedureServer
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
+STOPPED = 130
+"""The exit code that shells give to what was interrupted."""
 
 
 @click.command()
@@ -139,30 +143,50 @@ def command(
                 hub, catalogue=catalogue, session_id=session_id, tell=_tell
             )
             try:
-                await _serve(procedures, settings)
+                stopped = await _serve(procedures, settings)
             finally:
                 await procedures.close()
         finally:
             if catalogue is not None:
                 await catalogue.close()
             await store.close()
+        if stopped:
+            # A thread still waits for a line from the client, and would keep the process.
+            os._exit(STOPPED)
 
     with asyncio.Runner(loop_factory=_fast_loop()) as runner:
         runner.run(serve())
 
 
-async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> None:
+async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> bool:
+    """Until the client leaves or somebody stops it; whether standard streams were cut off."""
     if settings is not None:
         from sopilot.serve.http import PATH, serve_http
 
         _tell(f"serving http://{settings.host}:{settings.port}{PATH}")
         await serve_http(procedures, settings)
-        return
+        return False
     from mcp.server.stdio import stdio_server
 
-    options = procedures.server.create_initialization_options()
-    async with stdio_server() as (read, write):
-        await procedures.server.run(read, write, options)
+    if sys.stdin.isatty():
+        _tell("serving on standard streams, for an MCP client that starts this; Ctrl-C ends it")
+
+    async def converse() -> None:
+        options = procedures.server.create_initialization_options()
+        async with stdio_server() as (read, write):
+            await procedures.server.run(read, write, options)
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    talking = asyncio.create_task(converse())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if talking.done():
+        talking.result()
+    return not talking.done()
 
 
 def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:

@@ -18,7 +18,8 @@ from sopilot.agent.dialog import MODEL_REQUEST, calls_done, rebuild
 from sopilot.agent.progress import nobody_watches
 from sopilot.agent.recovery import SkipsTurns, recover
 from sopilot.agent.spending import BudgetSpent, Spending
-from sopilot.agent.toolbox import END_SESSION, Toolbox
+from sopilot.agent.step_tool import short_step_tool
+from sopilot.agent.toolbox import END_SESSION, STEP_TOOL, Toolbox
 from sopilot.diagnostics import UserMistake
 from sopilot.serve.world import World
 from sopilot.session import Session
@@ -59,7 +60,8 @@ class Player:
         self.arm = arm
         self.briefing = briefing
         self.world = world
-        self._toolbox = Toolbox(world.tools.schemas(), machine=arm.machine)
+        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
+        self._toolbox = Toolbox(world.tools.schemas(), machine=arm.machine, step=step)
         self._spending = Spending.of(session, world.budgets)
         self._calls = CallHandler(
             session,

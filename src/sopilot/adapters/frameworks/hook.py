@@ -59,6 +59,9 @@ class ProcedureHook:
     ) -> None:
         if not arm.machine:
             raise UserMistake(f"the arm `{arm.name}` keeps no program; choose `pg`")
+        if arm.in_order:
+            # Frameworks make the calls of one message all at once.
+            raise UserMistake(f"the arm `{arm.name}` needs calls in their order; choose `pg`")
         self.session = session
         self._briefing = briefing
         self._arm = arm
