@@ -240,7 +240,7 @@ class Compiler:
             groups=tuple(factoring.groups),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
-            unopened=() if in_front else unopened_gates(tree, self._closure),
+            unopened=() if in_front else unopened_gates(tree, guards, self._closure),
         )
         return Skeleton(functions, unworded, explanation)
 

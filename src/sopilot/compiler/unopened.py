@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sopilot.compiler.guards import GuardClosure
+from sopilot.compiler.guards import Guard, GuardClosure
 from sopilot.handbook import All, InOrder, Leaf, Tree
 
 
@@ -29,7 +29,10 @@ class Unopened:
     later: bool
 
 
-def unopened_gates(tree: Tree, closure: GuardClosure) -> tuple[Unopened, ...]:
+def unopened_gates(
+    tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure
+) -> tuple[Unopened, ...]:
+    gates = {guard.leaf for guard in guards}
     found: dict[tuple[Leaf, Leaf], Unopened] = {}
     met: set[Leaf] = set()
 
@@ -41,6 +44,8 @@ def unopened_gates(tree: Tree, closure: GuardClosure) -> tuple[Unopened, ...]:
                     found.setdefault(
                         (tree, gate), Unopened(tree, gate, action, later=gate not in met)
                     )
+            if tree not in gates:
+                return opened
             met.add(tree)
             return opened | {tree}
         if isinstance(tree, All | InOrder):
