@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -18,6 +19,7 @@ from sopilot.agent import Reference, arm_named, open_run, run_session
 from sopilot.bundled import load_desk
 from sopilot.bundled.judge import desk_judge
 from sopilot.serve import open_task
+from sopilot.session.protocols import JSON, ToolResult, ToolSchema
 
 
 def test_a_run_as_spans() -> None:
@@ -61,3 +63,25 @@ def test_a_run_as_spans() -> None:
     assert [span.name for span in failed] == ["execute_tool login"]
     text = " ".join(span.to_json() for span in exporter.get_finished_spans())
     assert "anna" not in text, "no argument and no word leaves with a span"
+
+
+def test_what_a_tool_raises_is_named_on_its_span() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    class Broken:
+        def schemas(self) -> Sequence[ToolSchema]:
+            return ()
+
+        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+            raise KeyError("anna")
+
+    tools = TracedTools(Broken(), Telemetry(provider.get_tracer("test")))
+    with pytest.raises(KeyError):
+        asyncio.run(tools.call("login", {}, key="s:c"))
+    (span,) = exporter.get_finished_spans()
+    attributes = dict(span.attributes or {})
+    assert (attributes["error.type"], attributes["gen_ai.tool.call.id"]) == ("KeyError", "c")
+    assert not span.status.is_ok
+    assert "anna" not in span.to_json()

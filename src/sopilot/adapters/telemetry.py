@@ -16,7 +16,6 @@ from typing import Final
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer
 
 from sopilot import __version__
-from sopilot.diagnostics import SopilotError
 from sopilot.session.protocols import (
     JSON,
     Model,
@@ -74,12 +73,19 @@ class Telemetry:
 
     @contextmanager
     def _span(self, operation: str, subject: str, kind: SpanKind) -> Iterator[Span]:
-        with self._tracer.start_as_current_span(f"{operation} {subject}", kind=kind) as span:
+        # By itself the library would put what an exception says into the span.
+        with self._tracer.start_as_current_span(
+            f"{operation} {subject}",
+            kind=kind,
+            record_exception=False,
+            set_status_on_exception=False,
+        ) as span:
             span.set_attributes({OPERATION: operation, PROVIDER: self._provider})
             try:
                 yield span
-            except (SopilotError, OSError) as problem:
+            except BaseException as problem:
                 span.set_attribute(ERROR, type(problem).__name__)
+                span.set_status(Status(StatusCode.ERROR))
                 raise
 
 
