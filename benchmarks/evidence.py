@@ -29,6 +29,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "duels": ["duels.py", "--json", "{file}"],
     "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
+    "local-model": ["local_model.py", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
     "sopbench-reference": ["sweep.py"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
@@ -42,13 +43,13 @@ def run(name: str) -> bool:
     arguments = [part.format(file=file) for part in CAMPAIGNS[name]]
     shown = " ".join(["python", f"benchmarks/{CAMPAIGNS[name][0]}", *CAMPAIGNS[name][1:]])
     print(f"== {name}: {shown}", flush=True)
-    started = time.monotonic()
+    started, begun_at = time.monotonic(), commit()
     done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / arguments[0]), *arguments[1:]])
     if file.exists():
         figures = json.loads(file.read_text(encoding="utf-8"))
         figures = {
             "command": f"python benchmarks/evidence.py {name}",
-            "commit": commit(),
+            "commit": begun_at,
             "passed": done.returncode == 0,
         } | {key: value for key, value in figures.items() if key not in ("command", "commit")}
         file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
