@@ -27,14 +27,14 @@ from sopilot.agent.argument_check import argument_problem
 from sopilot.bundled import load_desk
 from sopilot.bundled.judge import desk_judge
 from sopilot.diagnostics import UserMistake
-from sopilot.session.protocols import ModelReply, ModelRequest, ToolSchema, Usage
+from sopilot.session.protocols import Model, ModelReply, ModelRequest, ToolSchema, Usage
 
 DESK = load_desk("bank-desk")
 TASK = DESK.task("dispute-electronics")
 ASK = ModelReply("What is your name?")
 
 
-def run(model: ScriptedModel, arm: str = "pg", **options: object) -> Played:
+def run(model: Model, arm: str = "pg", **options: object) -> Played:
     return asyncio.run(play(DESK, TASK, ARMS[arm], model=model, **options))  # type: ignore[arg-type]
 
 
@@ -81,18 +81,63 @@ def test_the_wall_clock_fires_between_turns() -> None:
     assert done.world.calls
 
 
-def test_the_wall_clock_fires_within_a_request() -> None:
-    class Sleeper:
-        name = "sleeper"
+class Slow:
+    """Takes ``seconds`` for every answer, and fails ``failures`` times first."""
 
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            await asyncio.sleep(30)
-            return ASK
+    name = "slow"
 
-    done = asyncio.run(
-        play(DESK, TASK, ARMS["pg"], model=Sleeper(), budgets=Budgets(wall_seconds=0.2))
-    )
+    def __init__(self, seconds: float, *, failures: int = 0, quick: int = 0) -> None:
+        self._seconds = seconds
+        self._failures = failures
+        self._quick = quick
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self._failures:
+            self._failures -= 1
+            raise ProviderError("HTTP 503")
+        if self._quick:
+            self._quick -= 1
+        else:
+            await asyncio.sleep(self._seconds)
+        return calls(("read_ledger", "{}"))
+
+
+@pytest.mark.parametrize("seconds", [0.15, 0.25])
+def test_a_slow_model_that_answers_spends_its_wall_clock(seconds: float) -> None:
+    done = run(Slow(seconds), budgets=Budgets(wall_seconds=0.4))
     assert (done.result.ending, done.result.budget) == (Ending.BUDGET, "wall_seconds")
+    assert done.notes("infrastructure_failure") == []
+
+
+@pytest.mark.parametrize(
+    ("model", "request_seconds", "problem"),
+    [
+        (Slow(30), 600, "slow: no answer within 0.3"),
+        (Slow(30), 0.2, "slow: no answer within 0.2 s"),
+        (Slow(30, failures=1), 600, "slow: HTTP 503"),
+        (Slow(30, quick=3), 600, "slow: no answer within 0.3"),
+        (Slow(0, failures=100), 600, "slow: HTTP 503"),
+    ],
+    ids=["never", "given up once", "failed, then silent", "died midway", "pausing"],
+)
+def test_a_silent_provider_is_no_spent_budget(
+    model: Slow, request_seconds: float, problem: str
+) -> None:
+    done = asyncio.run(
+        play(
+            DESK,
+            TASK,
+            ARMS["pg"],
+            model=model,
+            budgets=Budgets(wall_seconds=0.31, request_seconds=request_seconds),
+            retries=Retries(first_seconds=0.05),
+        )
+    )
+    assert (done.result.ending, done.result.budget) == (Ending.INFRASTRUCTURE_FAILURE, None)
+    assert done.result.reason.startswith(problem)
+    assert "0.31 wall seconds" in done.result.reason
+    assert done.notes("infrastructure_failure")[0]["problem"] == done.result.reason
+    assert done.notes("budget") == []
 
 
 def test_the_context_is_refreshed() -> None:

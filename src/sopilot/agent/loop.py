@@ -15,6 +15,7 @@ from sopilot.agent.dialog import MODEL_REQUEST, awaits_user, calls_done, rebuild
 from sopilot.agent.operators import Operator
 from sopilot.agent.progress import Progress, Watch, nobody_watches
 from sopilot.agent.providers import (
+    Attempts,
     InfrastructureFailure,
     Retries,
     Sleep,
@@ -26,7 +27,7 @@ from sopilot.agent.result import Ending, RequestRecord, SessionResult
 from sopilot.agent.spending import BudgetSpent, Spending
 from sopilot.agent.step_tool import short_step_tool
 from sopilot.agent.toolbox import STEP_TOOL, Toolbox
-from sopilot.diagnostics import InternalBug
+from sopilot.diagnostics import InternalBug, RunEnded
 from sopilot.session import Session
 from sopilot.session.protocols import Message, Model, ModelReply, ModelRequest, User
 
@@ -100,6 +101,7 @@ class Run:
         self._dialog: list[Message] = []
         self._since_refresh = 0
         self._empty_replies = 0
+        self._answering_seconds = 0.0
 
     async def to_the_end(self) -> SessionResult:
         try:
@@ -189,20 +191,22 @@ class Run:
             timeout_seconds=self._budgets.request_seconds,
         )
         self._watch(Progress("request", self._model.name, slot))
+        attempts = Attempts()
         begun = monotonic()
         try:
             async with asyncio.timeout(left):
-                reply, attempts = await complete_with_retries(
-                    self._model, request, self._retries, sleep=self._sleep
+                reply, _ = await complete_with_retries(
+                    self._model, request, self._retries, sleep=self._sleep, attempts=attempts
                 )
         except TimeoutError:
-            raise self._spending.spent("wall_seconds") from None
+            raise self._out_of_time(attempts, monotonic() - begun) from None
+        self._answering_seconds += monotonic() - begun
         record = RequestRecord(
             prompt_tokens=reply.usage.prompt_tokens,
             cached_tokens=reply.usage.cached_tokens,
             completion_tokens=reply.usage.completion_tokens,
             tool_calls=len(reply.tool_calls),
-            attempts=attempts,
+            attempts=attempts.made,
             seconds=round(monotonic() - begun, 6),
             messages=len(messages),
             characters=sum(len(message.content) for message in messages),
@@ -210,6 +214,20 @@ class Run:
         self._spending.requests.append(record)
         await self._session.note(MODEL_REQUEST, asdict(record))
         return reply
+
+    def _out_of_time(self, attempts: Attempts, silent: float) -> RunEnded:
+        """Whose failure it is that the wall clock fired during a request.
+
+        The provider's if the request had failed before, or was silent for longer than all
+        answers of this process took together: a dead endpoint must not be booked as the
+        model's failure. The model's if it is merely slow.
+        """
+        spent = self._spending.spent("wall_seconds")
+        problem = attempts.problem
+        if problem is None and silent <= self._answering_seconds:
+            return spent
+        said = problem or f"no answer within {silent:.3g} s"
+        return InfrastructureFailure(f"{self._model.name}: {said}; {spent}", attempts.made)
 
     def _view(self) -> View:
         session = self._session

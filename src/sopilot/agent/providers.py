@@ -47,19 +47,31 @@ class Retries:
         return min(max(own, retry_after or 0.0), self.longest_seconds)
 
 
+@dataclass(slots=True)
+class Attempts:
+    """What a request came to so far, for whoever cuts it off: attempts ``made``, the one under
+    way included, and the last ``problem``."""
+
+    made: int = 0
+    problem: ProviderError | None = None
+
+
 async def complete_with_retries(
     model: Model,
     request: ModelRequest,
     retries: Retries,
     *,
     sleep: Sleep = asyncio.sleep,
+    attempts: Attempts | None = None,
 ) -> tuple[ModelReply, int]:
     """The reply and how many attempts it took, or ``InfrastructureFailure``.
 
     A request that takes longer than ``timeout_seconds`` is given up and counts
-    as a failure of the provider.
+    as a failure of the provider. ``attempts`` is kept up to date meanwhile.
     """
+    seen = attempts or Attempts()
     for attempt in range(1, retries.attempts + 1):
+        seen.made = attempt
         try:
             async with asyncio.timeout(request.timeout_seconds):
                 return await model.complete(request), attempt
@@ -67,6 +79,7 @@ async def complete_with_retries(
             problem = ProviderError(f"no answer within {request.timeout_seconds:g} s")
         except ProviderError as error:
             problem = error
+        seen.problem = problem
         if not problem.retryable or attempt == retries.attempts:
             raise InfrastructureFailure(f"{model.name}: {problem}", attempt) from problem
         await sleep(retries.pause(attempt, problem.retry_after))
