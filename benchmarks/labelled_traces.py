@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
-from trace_executions import CLASSES, labelled_trace  # noqa: E402
+from trace_executions import CLASSES, labelled_trace, wanted_class  # noqa: E402
 from trace_programs import random_world  # noqa: E402
 
 OUTPUT = ROOT / "evidence" / "labelled-traces.json"
@@ -39,8 +39,7 @@ def shard(seed: int) -> tuple[Counter[str], int, list[str]]:
     for number in range(SHARD):
         if number % TRACES_PER_WORLD == 0:
             world = random_world(rng)
-        wanted = None if number % 4 == 0 else CLASSES[number % len(CLASSES)]
-        trace = labelled_trace(world, rng.randrange(2**40), wanted)
+        trace = labelled_trace(world, rng.randrange(2**40), wanted_class(number))
         labels[trace.label or "clean"] += 1
         events += len(trace.events)
         problem = disagreement(world, trace)

@@ -331,6 +331,30 @@ def _incomplete(run: Execution, here: Position) -> bool:
     return True
 
 
+def _unproven(run: Execution, here: Position) -> bool:
+    """*True* on a call that failed, or on an answer that the verdict cannot read."""
+    function = here.layout.function
+    if not _in_rule(here) or function.kind is Kind.GATE or "v" not in here.frame.locals:
+        return False
+    calls = here.layout.recipes[0]
+    arguments = {"v": here.frame.locals["v"]}
+    broken = run.rng.randrange(len(calls))
+    garbled = function.verdict is not None and run.rng.random() < 0.6
+    for number, act in enumerate(calls):
+        run.calls += 1
+        run.do(DomainCall(f"c{run.calls}", act.action, arguments))
+        if garbled:
+            answer = run.rng.choice((None, "it looks fine to me", {"nothing": 1}, []))
+            run.do(DomainResult(f"c{run.calls}", True, answer))
+        else:
+            ok = number != broken
+            told = run.observation(arguments) if ok else "timeout"
+            run.do(DomainResult(f"c{run.calls}", ok, told))
+    implied = () if garbled or len(calls) == 1 else ("evidence-contradicts-verdict",)
+    run.inject("unproven-verdict", Return(True), *implied)
+    return True
+
+
 def _contradiction(run: Execution, here: Position) -> bool:
     function = here.layout.function
     judged = function.verdict is not None or function.kind is Kind.GATE
@@ -625,6 +649,7 @@ def _idle_call(run: Execution) -> None:
 VIOLATIONS: dict[str, Violation] = {
     "return-without-evidence": _without_evidence,
     "incomplete-evidence": _incomplete,
+    "unproven-verdict": _unproven,
     "evidence-contradicts-verdict": _contradiction,
     "evidence-unresolved": _unresolved,
     "evidence-outside-interval": _outside,
@@ -738,6 +763,11 @@ FORGERIES: dict[str, Callable[[Execution], Labelled | None]] = {
     "tampering": _tampered,
 }
 CLASSES = (*VIOLATIONS, *FORGERIES)
+
+
+def wanted_class(number: int) -> str | None:
+    """Every fourth trace is to be clean, the others take the classes in turn."""
+    return None if number % 4 == 0 else CLASSES[(number - number // 4 - 1) % len(CLASSES)]
 
 
 def labelled_trace(world: World, seed: int, wanted: str | None) -> Labelled:

@@ -49,6 +49,7 @@ class Finding:
 TITLES: Final[Mapping[str, str]] = {
     "return-without-evidence": "Verdict without evidence",
     "incomplete-evidence": "Verdict on part of the evidence",
+    "unproven-verdict": "Verdict that its evidence does not prove",
     "evidence-contradicts-verdict": "Evidence contradicts the verdict",
     "evidence-unresolved": "Cited evidence does not exist",
     "evidence-outside-interval": "Evidence of another process",

@@ -61,12 +61,21 @@ class ReturnReview:
         needs = bool(self.frame.code.recipes)
         complete = covered(self.process, self.frame, admissible)
         failed = any(not r.ok for r in admissible)
+        telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
+        unproven = False
         self._judge_citations(results)
         if needs and not admissible and not self.found and not told:
             self.find(
                 "return-without-evidence",
                 f"`{self.predicate}` was judged {_word(self.holds)} although no call that "
                 "verifies it lies between the call and the return",
+            )
+        elif needs and admissible and self.holds and failed and not self._told_by(telling):
+            unproven = True
+            self.find(
+                "unproven-verdict",
+                f"`{self.predicate}` was judged true although the calls that verify it failed",
+                evidence=[r.seq for r in admissible],
             )
         elif needs and admissible and not complete and not failed:
             self.find(
@@ -76,7 +85,16 @@ class ReturnReview:
                 Severity.WARNING,
                 evidence=[r.seq for r in admissible],
             )
-        said = self._machine_verdict(admissible)
+        said, undecided = self._machine_verdict(admissible, telling)
+        if undecided and self.holds and not unproven:
+            unproven = True
+            self.find(
+                "unproven-verdict",
+                f"`{self.predicate}` was judged true although its verdict cannot be told from "
+                "what was answered",
+                evidence=[r.seq for r in telling],
+                verdict=self.frame.code.function.verdict or "",
+            )
         if said is not None and said != self.holds:
             self.find(
                 "evidence-contradicts-verdict",
@@ -95,7 +113,7 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or complete or told or failed,
+                not needs or ((complete or told or failed) and not unproven),
             )
         )
 
@@ -139,33 +157,43 @@ class ReturnReview:
             code, why = problem
             self.find(code, f"#{result.seq} is a result {why}", evidence=[result.seq])
 
-    def _machine_verdict(self, admissible: Sequence[Result]) -> bool | None:
-        """What the evidence says where a machine can tell; ``None`` where it cannot."""
+    def _told_by(self, telling: Sequence[Result]) -> bool:
+        """Whether the calls that answered suffice; a gate opens by one success."""
+        if self.frame.code.function.kind is Kind.GATE and self.frame.code.function.verdict is None:
+            return True  # its action's success is what the machine verdict goes by
+        return covered(self.process, self.frame, telling)
+
+    def _machine_verdict(
+        self, admissible: Sequence[Result], telling: Sequence[Result]
+    ) -> tuple[bool | None, bool]:
+        """What the evidence says where a machine can tell, and whether it ought to and cannot."""
         function = self.frame.code.function
         if function.verdict is not None:
-            return self._judged(function.verdict, admissible)
+            return self._judged(function.verdict, telling)
         if function.kind is Kind.GATE and admissible:
             # A gate is open when the action that opens it succeeded, and not before.
-            return any(result.ok for result in admissible)
-        return None
+            return any(result.ok for result in admissible), False
+        return None, False
 
-    def _judged(self, verdict: str, admissible: Sequence[Result]) -> bool | None:
-        telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
+    def _judged(self, verdict: str, telling: Sequence[Result]) -> tuple[bool | None, bool]:
         if self.run.judge is None or (self.frame.code.recipes and not telling):
-            return None
+            return None, False
         variables: dict[str, JSON] = dict(self.process.program.program.constants)
         for name in self.frame.code.function.parameters:
             if name not in self.frame.values or is_withheld(self.frame.values[name]):
-                return None
+                return None, False
             variables[name] = self.frame.values[name]
         if any(is_withheld(result.value) for result in telling):
-            return None
+            return None, False
         variables["results"] = {result.action: result.value for result in telling}
         variables["result"] = telling[-1].value if telling else None
         try:
-            return self.run.judge(verdict, variables)
+            said = self.run.judge(verdict, variables)
         except SopilotError:
-            return None
+            said = None
+        # Part of a recipe's results is a finding of its own.
+        complete = not self.frame.code.recipes or covered(self.process, self.frame, telling)
+        return said, said is None and complete
 
 
 def _word(holds: bool) -> str:
