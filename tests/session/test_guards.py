@@ -83,6 +83,26 @@ def test_held_for_arguments_that_were_not_checked(wrong: dict[str, JSON]) -> Non
     asyncio.run(case())
 
 
+@pytest.mark.parametrize("extra", [{"also_to": "eve"}, {"also_to": None}, {"Amount": 1}])
+def test_held_for_an_argument_that_the_action_does_not_have(extra: dict[str, JSON]) -> None:
+    async def case() -> None:
+        tools = CountingTools()
+        session = await fresh(MemoryStore(), tools)
+        await walk(session, "transfer", stop_at_action="transfer")
+        answer = await session.call_tool("transfer", {**CHECKED, **extra}, "c")
+        assert answer.status is CallStatus.HELD
+        assert answer.problem == (
+            f"`{next(iter(extra))}` is no input of `transfer` in the handbook, so nobody checked "
+            "it: call it without; it takes `username`, `to`, `amount`"
+        )
+        assert tools.made("transfer") == 0
+        assert (await session.call_tool("transfer", CHECKED, "c")).status is CallStatus.DONE
+        loose = await session.call_tool("find_account", {"username": "ann", "x": 1}, "c")
+        assert loose.status is CallStatus.DONE
+
+    asyncio.run(case())
+
+
 def test_a_guard_that_fails_to_evaluate_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     async def case() -> None:
         tools = CountingTools()

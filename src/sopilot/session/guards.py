@@ -83,6 +83,16 @@ def _root(
 
 
 def _arguments(here: Position, step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
+    inputs = [parameter for parameter, _ in step.arguments]
+    for name in arguments:
+        # Nothing was checked about it, and a tool may do anything with it.
+        if name not in inputs:
+            named = ", ".join(f"`{one}`" for one in inputs) or "nothing"
+            return Hold(
+                "root",
+                f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
+                f"call it without; it takes {named}",
+            )
     if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
         return None
     for parameter, term in step.arguments:
