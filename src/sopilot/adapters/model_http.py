@@ -10,12 +10,11 @@ from typing import Any
 import httpx2
 
 from sopilot.adapters.model_stream import StreamedReply
-from sopilot.adapters.model_wire import read_reply, wire_request
+from sopilot.adapters.model_wire import LONGEST_SHOWN, read_reply, wire_request
 from sopilot.agent import ProviderError
 from sopilot.session.protocols import ModelReply, ModelRequest
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
-_LONGEST_SHOWN = 300
 
 
 class HttpModel:
@@ -80,9 +79,10 @@ class HttpModel:
                 return streamed.finish()
             text = await response.aread()
         try:
-            return read_reply(json.loads(text))
-        except ValueError as error:
+            answer = json.loads(text)
+        except (ValueError, RecursionError) as error:
             raise ProviderError("the answer is not JSON") from error
+        return read_reply(answer)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -91,7 +91,7 @@ class HttpModel:
 
 
 def _refused(response: httpx2.Response, body: bytes) -> ProviderError:
-    shown = " ".join(body.decode("utf-8", "replace").split())[:_LONGEST_SHOWN]
+    shown = " ".join(body.decode("utf-8", "replace").split())[:LONGEST_SHOWN]
     status = response.status_code
     return ProviderError(
         f"HTTP {status}: {shown}",

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sopilot.adapters.model_local_file import local_model_file
-from sopilot.adapters.model_wire import read_usage
+from sopilot.adapters.model_wire import read_usage, well_formed
 from sopilot.agent import ProviderError
 from sopilot.diagnostics import UserMistake
 from sopilot.session.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
@@ -162,12 +162,12 @@ def _shorten(text: str, room: int) -> str:
 def _reply(text: str, number: int, usage: Any) -> ModelReply:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         # Cut off at the length limit: what there is, is said.
         return ModelReply(text.strip(), usage=usage)
     if isinstance(value, Mapping) and "tool" in value:
-        arguments = json.dumps(value.get("arguments", {}), ensure_ascii=False)
-        call = ToolCall(f"local_{number}", str(value["tool"]), arguments)
+        arguments = well_formed(json.dumps(value.get("arguments", {}), ensure_ascii=False))
+        call = ToolCall(f"local_{number}", well_formed(str(value["tool"])), arguments)
         return ModelReply("", (call,), usage)
     said = value.get("say", "") if isinstance(value, Mapping) else text
-    return ModelReply(str(said), usage=usage)
+    return ModelReply(well_formed(str(said)), usage=usage)

@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sopilot.adapters.model_wire import read_usage
+from sopilot.adapters.model_wire import (
+    arguments_text,
+    call_id,
+    items,
+    mapping,
+    provider_says,
+    read_usage,
+    text,
+    well_formed,
+)
 from sopilot.agent import ProviderError
 from sopilot.session.protocols import ModelReply, ToolCall, Usage
 
@@ -39,33 +48,47 @@ class StreamedReply:
             return
         try:
             chunk = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProviderError("a piece of the stream is not JSON") from error
         if not isinstance(chunk, Mapping):
             raise ProviderError("a piece of the stream is not an object")
-        if "error" in chunk:
-            raise ProviderError(f"the stream broke off: {chunk['error']}")
+        broken = provider_says(chunk)
+        if broken is not None:
+            raise broken
         if chunk.get("usage"):
             self.usage = read_usage(chunk["usage"])
-        for choice in chunk.get("choices") or ():
-            self._delta(choice.get("delta") or {})
+        for choice in items(chunk.get("choices"), "choices"):
+            self._delta(mapping(choice.get("delta") or {}, "delta"))
             if choice.get("finish_reason"):
                 self.complete = True
 
     def _delta(self, delta: Mapping[str, Any]) -> None:
-        self.content += delta.get("content") or ""
-        for position, piece in enumerate(delta.get("tool_calls") or ()):
-            call = self.calls.setdefault(int(piece.get("index", position)), _Call())
-            function = piece.get("function") or {}
-            call.id = piece.get("id") or call.id
-            call.name += function.get("name") or ""
-            call.arguments += function.get("arguments") or ""
+        self.content += text(delta.get("content"), "content")
+        for position, piece in enumerate(items(delta.get("tool_calls"), "tool_calls")):
+            call = self.calls.setdefault(_index(piece, position), _Call())
+            function = mapping(piece.get("function") or {}, "function")
+            call.id = call_id(piece) or call.id
+            call.name += text(function.get("name"), "name")
+            call.arguments += arguments_text(function.get("arguments"))
 
     def finish(self) -> ModelReply:
         if not self.complete:
             raise ProviderError("the stream ended in the middle")
         calls = tuple(
-            ToolCall(call.id or f"call_{index}", call.name, call.arguments)
+            ToolCall(
+                well_formed(call.id or f"call_{index}"),
+                well_formed(call.name),
+                well_formed(call.arguments),
+            )
             for index, call in sorted(self.calls.items())
         )
-        return ModelReply(self.content, calls, self.usage)
+        return ModelReply(well_formed(self.content), calls, self.usage)
+
+
+def _index(piece: Mapping[str, Any], position: int) -> int:
+    index = piece.get("index")
+    if index is None:
+        return position
+    if not isinstance(index, int):
+        raise ProviderError("`index` of the answer is not a number")
+    return index
