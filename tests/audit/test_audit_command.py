@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from test_foreign_transcripts import BALANCE, LOGIN, PAY, dialog
 from sopilot.cli.audit import command
 from sopilot.cli.main import main
 from sopilot.session import ProgramSet, TraceFile, write_trace
-from sopilot.vm import Complete, Fail, Note, genesis, seal_all
+from sopilot.vm import Complete, Fail, Note, genesis, redact, seal_all
 
 KNOWN = ProgramSet(PROGRAMS)
 NOTHING: dict[str, object] = {"handbook": None, "arm": None, "model": None, "goals": None}
@@ -103,3 +106,67 @@ def test_misuse_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         main(["audit", str(path)])
     assert ended.value.code == 2
     assert "no list of messages" in capsys.readouterr().err
+
+
+def with_payload() -> TraceFile:
+    """The balance, which was too small, and the opening are kept outside of the chain."""
+    desk = opened().log_in().check_funds(balance=1, holds=False).do(Fail("no"))
+    events, kept = [], {}
+    for event in desk.events:
+        light, values = redact(event, limit=11)
+        outside = event.kind in ("domain_result", "note")
+        events.append(light if outside else event)
+        kept.update(values if outside else {})
+    sealed = tuple(seal_all(events, genesis("s1")))
+    return TraceFile("s1", sealed, dict(KNOWN.hashes), dict(KNOWN.texts), NOTHING, payloads=kept)
+
+
+def _another_value(trace: TraceFile) -> TraceFile:
+    changed = {
+        digest: {"balance": 99} if value == {"balance": 1} else value
+        for digest, value in trace.payloads.items()
+    }
+    assert changed != trace.payloads
+    return dataclasses.replace(trace, payloads=changed)
+
+
+def _itself(trace: TraceFile) -> TraceFile:
+    changed = {digest: {"$ref": digest, "bytes": 1} for digest in trace.payloads}
+    return dataclasses.replace(trace, payloads=changed)
+
+
+def _another_text(trace: TraceFile) -> TraceFile:
+    changed = {
+        digest: text.replace("result.balance >= amount", "result.balance < amount")
+        for digest, text in trace.program_texts.items()
+    }
+    assert changed != trace.program_texts
+    return dataclasses.replace(trace, program_texts=changed)
+
+
+def _another_program(trace: TraceFile) -> TraceFile:
+    texts = {
+        hashlib.sha256(text.encode()).hexdigest(): text
+        for text in _another_text(trace).program_texts.values()
+    }
+    return dataclasses.replace(trace, programs={"pay": next(iter(texts))}, program_texts=texts)
+
+
+@pytest.mark.parametrize(
+    "touch",
+    [_another_value, _itself, _another_text, _another_program],
+    ids=lambda one: one.__name__,
+)
+def test_a_touched_file_is_told_before_anything_in_it_is_believed(
+    tmp_path: Path, touch: Callable[[TraceFile], TraceFile]
+) -> None:
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text(write_trace(with_payload()), "utf-8")
+    assert CliRunner().invoke(command, [str(whole)]).exit_code == 0
+    path = tmp_path / "touched.jsonl"
+    path.write_text(write_trace(touch(with_payload())), "utf-8")
+    result = CliRunner().invoke(command, [str(path), "--json"])
+    assert result.exit_code == 1, result.output
+    codes = {one["code"] for one in json.loads(result.output)["findings"]}
+    assert "tampering" in codes
+    assert codes <= {"tampering", "withheld-payload"}

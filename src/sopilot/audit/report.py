@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sopilot.audit.finding import Finding
 from sopilot.audit.run import Refusal, Run
@@ -78,6 +78,18 @@ class Report:
     def clean(self) -> bool:
         """No error and no warning; notes do not count."""
         return all(finding.severity is Severity.NOTE for finding in self.findings)
+
+    def with_findings(self, more: Sequence[Finding]) -> Report:
+        """The report with what was found outside of the events, counted in."""
+        found = (*more, *self.findings)
+        counts = dict(sorted(Counter(finding.code for finding in found).items()))
+        card = replace(
+            self.score_card,
+            counts=counts,
+            errors=sum(finding.severity is Severity.ERROR for finding in found),
+            warnings=sum(finding.severity is Severity.WARNING for finding in found),
+        )
+        return replace(self, findings=found, score_card=card)
 
     def as_json(self) -> dict[str, JSON]:
         return {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from sopilot.agent import ARMS
-from sopilot.audit import Report, audit_trace
+from sopilot.audit import Finding, Report, audit_trace
 from sopilot.audit.foreign import audit_transcript
 from sopilot.audit.timeline import Row, rows_of_trace, rows_of_transcript
 from sopilot.audit.transcript import (
@@ -34,6 +34,7 @@ from sopilot.session import (
     verify_trace,
 )
 from sopilot.session.recovery import program_changes, whole_events
+from sopilot.session.trace_check import as_recorded
 from sopilot.vm import Event
 
 _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
@@ -60,11 +61,30 @@ class TraceInput:
         return verify_trace(self.trace)
 
     def audit(self) -> list[Audited]:
+        """What is wrong with the file itself is told too, and nothing that was exchanged in it
+        is believed: neither a payload nor a program."""
+        problems = [one for one in self.verify() if one.code != "broken-chain"]
+        if not problems:
+            return [self._judged()]
+        touched = [
+            Finding("tampering", one.index or 0, one.message, details={"check": one.code})
+            for one in problems
+        ]
+        try:
+            audited = replace(self, trace=as_recorded(self.trace))._judged()
+        except UserMistake:
+            # Without the programs that ran nothing else can be said.
+            empty = audit_trace({}, (), session_id=self.trace.session_id, chain=self.trace.events)
+            rows = rows_of_trace([sealed.event for sealed in self.trace.events])
+            audited = Audited("Audit of a trace that was touched", empty, rows)
+        return [replace(audited, report=audited.report.with_findings(touched))]
+
+    def _judged(self) -> Audited:
         trace = self.trace
         whole: list[Event] = whole_events(trace.events, trace.payloads)
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
-            return [self._untracked(whole)]
+            return self._untracked(whole)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
         report = audit_trace(
             self._programs(trace.programs),
@@ -77,7 +97,7 @@ class TraceInput:
             chain=trace.events,
         )
         goals = ", ".join(trace.programs) or "session"
-        return [Audited(f"Audit of {goals}", report, rows_of_trace(whole))]
+        return Audited(f"Audit of {goals}", report, rows_of_trace(whole))
 
     def _untracked(self, whole: list[Event]) -> Audited:
         if self.handbook is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sopilot.session.recovery import OPENED
 from sopilot.session.signed_head import SignedHead
@@ -45,9 +46,8 @@ def verify_trace(
         problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
     problems.extend(_header(trace))
     problems.extend(_payloads(trace))
-    for digest, text in trace.program_texts.items():
-        if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest:
-            problems.append(Problem("wrong-program", f"program {digest[:12]} is another text"))
+    for digest in sorted(_other_texts(trace)):
+        problems.append(Problem("wrong-program", f"program {digest[:12]} is another text"))
     for signed in (*trace.signatures, *heads):
         problem = check_head(trace, signed, keys)
         if problem is not None:
@@ -63,8 +63,7 @@ def _header(trace: TraceFile) -> Iterator[Problem]:
     if first.kind != "note" or first.payload.get("name") != OPENED:
         yield Problem("wrong-header", "the trace does not begin with the opening of a session", 0)
         return
-    details = first.payload.get("details")
-    opened = details if isinstance(details, Mapping) else {}
+    opened = _opening(trace)
     if is_reference(opened):
         return
     for name in ("programs", *ABOUT):
@@ -73,15 +72,64 @@ def _header(trace: TraceFile) -> Iterator[Problem]:
             yield Problem("wrong-header", f"the header names another `{name}`", 0)
 
 
+def _opening(trace: TraceFile) -> Mapping[str, Any]:
+    """What the session was opened with; a reference where that is not at hand."""
+    details = trace.events[0].event.payload.get("details") if trace.events else None
+    if is_reference(details):
+        # A payload that is another value is a problem of its own; it says nothing here.
+        kept = trace.payloads.get(str(details["$ref"]))
+        try:
+            recorded = reference(kept, bytes.fromhex(trace.salt)) == details
+        except ValueError:
+            recorded = False
+        details = kept if recorded else details
+    return details if isinstance(details, Mapping) else {}
+
+
 def _payloads(trace: TraceFile) -> Iterator[Problem]:
     try:
         salt = bytes.fromhex(trace.salt)
     except ValueError:
         yield Problem("wrong-payload", "the salt of the payloads is not one")
         return
-    for digest, value in trace.payloads.items():
-        if reference(value, salt)["$ref"] != digest:
-            yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+    for digest in _other_values(trace, salt):
+        yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+
+
+def _other_values(trace: TraceFile, salt: bytes) -> list[str]:
+    return [
+        digest
+        for digest, value in trace.payloads.items()
+        if reference(value, salt)["$ref"] != digest
+    ]
+
+
+def _other_texts(trace: TraceFile) -> set[str]:
+    return {
+        digest
+        for digest, text in trace.program_texts.items()
+        if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest
+    }
+
+
+def as_recorded(trace: TraceFile) -> TraceFile:
+    """The trace without payloads and program texts that are not what was recorded, and with
+    the programs that the opening of the session names."""
+    try:
+        wrong = set(_other_values(trace, bytes.fromhex(trace.salt)))
+    except ValueError:
+        wrong = set(trace.payloads)
+    named = _opening(trace).get("programs")
+    return replace(
+        trace,
+        programs=dict(named) if isinstance(named, Mapping) else trace.programs,
+        payloads={name: one for name, one in trace.payloads.items() if name not in wrong},
+        program_texts={
+            digest: text
+            for digest, text in trace.program_texts.items()
+            if digest not in _other_texts(trace)
+        },
+    )
 
 
 def check_head(

@@ -11,6 +11,8 @@ from sopilot.vm.values import JSON, canonical
 REF = "$ref"
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
 """Payload fields that may be large, and may be withheld as wholes."""
+DEEPEST = 16
+"""Values inside of withheld values that are restored."""
 
 
 def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
@@ -67,15 +69,19 @@ def redact(
 def restore(event: Event, values: Mapping[str, JSON]) -> Event:
     """The event with every reference resolved that ``values`` (digest → value) knows."""
 
-    def walk(value: JSON) -> JSON:
+    def walk(value: JSON, inside: frozenset[str]) -> JSON:
         if is_reference(value):
             ref = value[REF]
-            # A withheld value may hold references of its own.
-            return walk(values[ref]) if ref in values else value
+            # A withheld value may hold references of its own. One to itself is no digest of
+            # anything, and stays as it is.
+            known = isinstance(ref, str) and ref in values and ref not in inside
+            if not known or len(inside) >= DEEPEST:
+                return value
+            return walk(values[ref], inside | {ref})
         if isinstance(value, Mapping):
-            return {key: walk(item) for key, item in value.items()}
+            return {key: walk(item, inside) for key, item in value.items()}
         if isinstance(value, list):
-            return [walk(item) for item in value]
+            return [walk(item, inside) for item in value]
         return value
 
-    return event._replace(payload=walk(event.payload))
+    return event._replace(payload=walk(event.payload, frozenset()))
