@@ -140,14 +140,15 @@ def text(value: object, name: str) -> str:
     """A text; empty if it is left out. Some providers send a list of parts."""
     if value is None:
         return ""
-    parts = (
-        [part.get("text", "") for part in items(value, name)]
-        if isinstance(value, list)
-        else [value]
-    )
-    if not all(isinstance(part, str) for part in parts):
+    if isinstance(value, list):
+        return "".join(_string(part.get("text", ""), name) for part in items(value, name))
+    return _string(value, name)
+
+
+def _string(value: object, name: str) -> str:
+    if not isinstance(value, str):
         raise ProviderError(f"`{name}` of the answer is not a text")
-    return "".join(parts)
+    return value
 
 
 def call_id(call: Mapping[str, object]) -> str:
