@@ -8,6 +8,8 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sopilot.gate import Case, Cursor, Rehearsal, grade, probe_request, probe_score, scores_by_depth
 from sopilot.gate.probe import answer_text, spread
@@ -67,6 +69,8 @@ def test_a_perfect_reconstruction_scores_one(cursors: list[Cursor]) -> None:
         {"next": {"operation": "call", "name": "nothing"}},
         {"next": {"operation": "nothing", "name": ""}},
         {"next": "call"},
+        {"next": {"operation": "call", "name": ["f"]}},
+        {"next": {"operation": {"call": "f"}, "name": ""}},
     ],
 )
 def test_each_error_scores_below_one(cursors: list[Cursor], wrong: dict[str, JSON]) -> None:
@@ -74,6 +78,22 @@ def test_each_error_scores_below_one(cursors: list[Cursor], wrong: dict[str, JSO
         found = grade(cursor, json.dumps({**perfect(cursor), **wrong}))
         assert 0.0 <= found.score < 1.0
         assert found.localised is not bool({"function", "step"} & set(wrong))
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+PARTS = dict.fromkeys(("function", "step", "results", "callers"), ANYTHING)
+NEXT = st.fixed_dictionaries({}, optional={"operation": ANYTHING, "name": ANYTHING})
+
+
+@settings(deadline=None)
+@given(answer=ANYTHING | st.fixed_dictionaries({}, optional={**PARTS, "next": ANYTHING | NEXT}))
+def test_whatever_json_can_be_is_graded(cursors: list[Cursor], answer: JSON) -> None:
+    for cursor in cursors[::10]:
+        assert 0.0 <= grade(cursor, json.dumps(answer)).score < 1.0
 
 
 def test_turned_missing_and_surplus_results_score_below_one(cursors: list[Cursor]) -> None:

@@ -102,6 +102,8 @@ def _is_licensed(cursor: Cursor, given: JSON) -> bool:
     operation, name = given.get("operation"), given.get("name", "")
     if operation in ("return", "ask", "complete", "fail"):
         name = ""  # they need none, and what a model writes there says nothing
+    if not isinstance(operation, str) or not isinstance(name, str):
+        return False
     return (operation, name) in cursor.licensed
 
 
