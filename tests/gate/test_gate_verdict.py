@@ -138,6 +138,17 @@ def test_a_lost_model_is_not_paged() -> None:
     assert decide("m", records(HELPED), found, planned=60).page
 
 
+@pytest.mark.parametrize(("questions", "blind"), [(1, True), (5, True), (6, False)])
+def test_too_few_questions_are_said(questions: int, blind: bool) -> None:
+    """The rule counts the condition as met; a reader must see that it could not have failed."""
+    lost = [Grade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(questions)]
+    verdict = decide("m", records(HELPED), lost, planned=60)
+    (oriented,) = (one for one in verdict.conditions if one.name == "oriented")
+    assert oriented.met is blind
+    said = f"only {questions} questions: it could not have excluded one half"
+    assert (said in oriented.found) is blind
+
+
 def test_fused_takes_over_when_it_is_as_good_and_cheaper() -> None:
     both = {**HELPED, "fused": GOOD}
     assert verdict_of(both, tokens={"fused": 50}).arm == "fused"

@@ -13,7 +13,7 @@ from sopilot.gate.advice import missing_wins, needed_tasks, smallest_effect
 from sopilot.gate.contrast import Contrast, contrast
 from sopilot.gate.probe_grading import Grade, ProbeScore, probe_score
 from sopilot.gate.record import RunRecord, by_arm
-from sopilot.stats import Kind, Outcome, PostGoal, Undefined, post_goal
+from sopilot.stats import Interval, Kind, Outcome, PostGoal, Undefined, clopper_pearson, post_goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,11 +253,20 @@ def _oriented(probe: ProbeScore) -> Condition:
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
         return Condition("oriented", True, "the probe was not asked")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
+    found = (
+        f"localisation {probe.localisation:.2f} of {probe.questions} "
+        f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})"
+    )
+    none_right = clopper_pearson(0, probe.questions)
+    if isinstance(none_right, Interval) and none_right.high >= rule.LEAST_LOCALISATION:
+        found += (
+            f"; the probe was asked only {probe.questions} questions: "
+            "it could not have excluded one half"
+        )
     return Condition(
         "oriented",
         met,
-        f"localisation {probe.localisation:.2f} of {probe.questions} "
-        f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})",
+        found,
         "" if met else "the model would have to say where it stands when asked",
     )
 
