@@ -56,9 +56,9 @@ async def _storm(server: PostgresHere, stops: int, seed: int, journal: Path) -> 
 
 async def _work_going_on(judge: Judge) -> None:
     """A stop before anybody reconnected would test nothing."""
-    before = judge.tally.acknowledged
+    before = judge.tally.acknowledgements
     for _ in range(1000):
-        if judge.tally.acknowledged > before:
+        if judge.tally.acknowledgements > before:
             return
         await asyncio.sleep(0.005)
 

@@ -83,7 +83,9 @@ class Acknowledged:
 @dataclass
 class Tally:
     crashes: int = 0
-    acknowledged: int = 0
+    acknowledgements: int = 0
+    """Reports heard, of a head each. Whoever takes a session up reports the head it found, so
+    there may be more of them than events."""
     events: int = 0
     sessions: int = 0
     unknown_outcomes: int = 0
@@ -112,7 +114,7 @@ class Judge:
     def heard(self, one: Acknowledged) -> None:
         known = self._acknowledged.setdefault(one.session_id, {})
         known[one.seq] = (one.hash, one.digest)
-        self.tally.acknowledged += 1
+        self.tally.acknowledgements += 1
 
     async def check(self) -> None:
         """Every session that was heard of since the last check."""

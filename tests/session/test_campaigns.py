@@ -37,7 +37,7 @@ def test_crashes_lose_and_repeat_nothing(
     assert report["sqlite"]["crashes"] >= kills
     assert report["postgres"]["crashes"] >= stops
     for store in ("sqlite", "postgres"):
-        assert report[store]["acknowledged"] > 0
+        assert report[store]["acknowledgements"] > 0
         assert report[store]["fault_count"] == 0
 
 
