@@ -190,3 +190,5 @@ def _show(held: HeldCall) -> None:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
+    if held.why:
+        click.echo(f"  not proven: {held.why}")

@@ -31,7 +31,10 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that waits for approval. ``arguments`` are the ones that would run: amended or not."""
+    """A call that waits for approval. ``arguments`` are the ones that would run: amended or not.
+
+    ``why`` names checks that are not proven: who approves then, approves without their proof.
+    """
 
     call_id: str
     action: str
@@ -45,6 +48,7 @@ class HeldCall:
     rulings: tuple[Ruling, ...] = ()
     state: HeldState = HeldState.WAITING
     amended: bool = False
+    why: str = ""
 
     def has_expired(self, now: float) -> bool:
         return self.expires_at is not None and now > self.expires_at
@@ -75,6 +79,7 @@ class HeldCall:
             "needed": self.needed,
             "approvals": self.approvals,
             "amended": self.amended,
+            "why": self.why,
             "requested_at": self.requested_at,
             "expires_at": self.expires_at,
             "rulings": [

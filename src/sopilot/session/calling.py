@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from sopilot.diagnostics import Diagnostic, RunEnded, SopilotError, UserMistake, did_you_mean
+from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.program import Guarded
 from sopilot.session.approvals import HeldCall, HeldState
 from sopilot.session.call_answer import CallAnswer, CallStatus, waiting_text
@@ -19,6 +20,7 @@ from sopilot.session.ledger import (
     HELD_CALL,
     OUTCOME_UNKNOWN,
 )
+from sopilot.session.proof import missing_proof
 from sopilot.session.protocols import ToolResult
 from sopilot.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
     from sopilot.session.session import Session
 
 
+OPERATOR = "operator"
+"""The role that decides on an unproven call where the handbook names none."""
 NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
 
 
@@ -123,26 +127,67 @@ async def _admit(
     hold = hold_reason(session.machine, session.configuration, action, arguments)
     if hold is not None:
         return await _hold(session, action, arguments, call_id, hold)
-    if guarded.needed <= 0:
-        return session.ledger.fresh_id(call_id), arguments
+    doubt = await _doubt(session, action)
+    if not doubt:
+        await _drop_doubted(session, action, arguments)
+        if guarded.needed <= 0:
+            return session.ledger.fresh_id(call_id), arguments
     await expire_due(session)
-    held = _standing(session, action, arguments)
+    held = _standing(session, action, arguments, doubt)
     if held is None:
-        held = await _request(session, guarded, arguments, call_id)
+        held = await _request(session, guarded, arguments, call_id, doubt)
     elif held.state is HeldState.APPROVED:
         return held.call_id, dict(held.arguments)
     else:
         own_id = session.ledger.fresh_id(call_id)
         details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
         await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
+    if doubt and held.state is HeldState.WAITING:
+        # Not handed on as waiting: the model can still prove it, and need not wait for people.
+        return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
     return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
 
 
-def _standing(session: Session, action: str, arguments: Mapping[str, JSON]) -> HeldCall | None:
-    """The latest request that this call would repeat."""
+async def _doubt(session: Session, action: str) -> str:
+    """Why the root's acceptance is not to be believed, and what to do; empty when it is."""
+    process = session.configuration.process
+    assert process is not None  # the root has accepted
+    missing = missing_proof(
+        session.first_programs.programs,
+        await session.whole_events(),
+        process.id,
+        changes=session.program_changes,
+        judge=session.judge or judge_verdict,
+    )
+    if not missing:
+        return ""
+    return (
+        f"`{action}` cannot be taken back, and {missing}; start `{process.goal}` again and "
+        "verify it, or let an operator decide with `sopilot approve`"
+    )
+
+
+async def _drop_doubted(session: Session, action: str, arguments: Mapping[str, JSON]) -> None:
+    """What was asked while this call was not proven needs no answer any more."""
+    for held in tuple(session.ledger.held.values()):
+        open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        if held.why and open_still and held.serves(action, arguments):
+            await session.step(
+                Decision("expire", held.call_id, reason="its checks are proven now"),
+                actor=Actor.RUNTIME,
+            )
+
+
+def _standing(
+    session: Session, action: str, arguments: Mapping[str, JSON], doubt: str
+) -> HeldCall | None:
+    """The latest request that this call would repeat. Who approved without knowing what is not
+    proven, or of another process, did not approve this."""
     active = session.configuration.active
     for held in reversed(session.ledger.held.values()):
-        if not held.serves(action, arguments):
+        if held.why != doubt or not held.serves(action, arguments):
+            continue
+        if doubt and held.process != active:
             continue
         if held.state in (HeldState.WAITING, HeldState.APPROVED):
             return held
@@ -152,7 +197,7 @@ def _standing(session: Session, action: str, arguments: Mapping[str, JSON]) -> H
 
 
 async def _request(
-    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str
+    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str, doubt: str
 ) -> HeldCall:
     own_id = session.ledger.fresh_id(call_id)
     expires = None
@@ -166,9 +211,10 @@ async def _request(
                 "action": guarded.action,
                 "arguments": arguments,
                 "awaits": AWAITS_APPROVAL,
-                "roles": list(guarded.roles),
-                "needed": guarded.needed,
+                "roles": list(guarded.roles or (OPERATOR,)),
+                "needed": max(guarded.needed, 1),
                 "expires_at": expires,
+                **({"why": doubt} if doubt else {}),
             },
         )
     )

@@ -24,6 +24,9 @@ class Loaded:
     ledger: CallLedger
     programs: ProgramSet
     """The programs that go on: those of the last change, or the first ones."""
+    first: ProgramSet
+    changes: dict[int, ProgramSet]
+    """The programs that hold from an event on, where the session went over to others."""
 
 
 async def load(store: Store, session_id: str, *, known: ProgramSet | None = None) -> Loaded:
@@ -37,8 +40,8 @@ async def load(store: Store, session_id: str, *, known: ProgramSet | None = None
         if reference(value, salt)["$ref"] != digest:
             raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
     hashes = stored_hashes(record)
-    named = [hashes]
-    named.extend(changed for _, changed in program_changes(whole_events(events, payloads)))
+    changes = program_changes(whole_events(events, payloads))
+    named = [hashes, *(changed for _, changed in changes)]
     sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
     for one in named:
         key = frozenset(one.items())
@@ -61,6 +64,8 @@ async def load(store: Store, session_id: str, *, known: ProgramSet | None = None
         recovered.configuration,
         recovered.ledger,
         recovered.programs,
+        sets[frozenset(hashes.items())],
+        {index: sets[frozenset(changed.items())] for index, changed in changes},
     )
 
 

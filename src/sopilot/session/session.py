@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from sopilot.diagnostics import InternalBug, RunEnded
+from sopilot.program import Program
 from sopilot.session import calling, deciding
 from sopilot.session.approvals import HeldCall
 from sopilot.session.call_answer import CallAnswer
@@ -21,7 +22,7 @@ from sopilot.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
 from sopilot.session.loading import Loaded, load
 from sopilot.session.program_set import ProgramSet
 from sopilot.session.protocols import Clock, ToolResult, Tools
-from sopilot.session.recovery import OPENED, PROGRAM_CHANGED
+from sopilot.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
 from sopilot.session.settings import Settings
 from sopilot.session.store import Batch, Lease, Store
 from sopilot.session.summary import summarise
@@ -80,6 +81,8 @@ class Session:
         self._automated = any(astuple(loaded.settings.automation))
         self._salt = loaded.salt
         self.programs: ProgramSet = loaded.programs
+        self.first_programs: ProgramSet = loaded.first
+        self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
         self.ledger: CallLedger = loaded.ledger
@@ -93,6 +96,11 @@ class Session:
     def events(self) -> Sequence[SealedEvent]:
         """As they are stored: with references where values are kept beside the trace."""
         return tuple(self._events)
+
+    @property
+    def program_changes(self) -> dict[int, Mapping[str, Program]]:
+        """Event → the programs that hold from it on, for an audit of the whole trace."""
+        return {index: changed.programs for index, changed in self._changes.items()}
 
     @property
     def held_calls(self) -> tuple[HeldCall, ...]:
@@ -228,6 +236,10 @@ class Session:
         async with self._lock:
             self._take(await load(self._store, self.id, known=self.programs))
 
+    async def whole_events(self) -> list[Event]:
+        """The events with every value in its place that the store still has."""
+        return whole_events(self._events, await self._store.payloads(self.id))
+
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
 
@@ -305,6 +317,7 @@ class Session:
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
         """Inside ``writing``: go on with other programs from this note on."""
         await self.commit(at, (note,), programs=programs.texts)
+        self._changes[note.seq] = programs
         self.programs = programs
         self.machine = programs.machine(self.settings.limits)
 

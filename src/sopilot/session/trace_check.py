@@ -46,8 +46,10 @@ def verify_trace(
         problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
     problems.extend(_header(trace))
     problems.extend(_payloads(trace))
-    for digest in sorted(_other_texts(trace)):
-        problems.append(Problem("wrong-program", f"program {digest[:12]} is another text"))
+    problems.extend(
+        Problem("wrong-program", f"program {digest[:12]} is another text")
+        for digest in sorted(_other_texts(trace))
+    )
     for signed in (*trace.signatures, *heads):
         problem = check_head(trace, signed, keys)
         if problem is not None:
@@ -74,7 +76,7 @@ def _header(trace: TraceFile) -> Iterator[Problem]:
 
 def _opening(trace: TraceFile) -> Mapping[str, Any]:
     """What the session was opened with; a reference where that is not at hand."""
-    details = trace.events[0].event.payload.get("details") if trace.events else None
+    details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
         # A payload that is another value is a problem of its own; it says nothing here.
         kept = trace.payloads.get(str(details["$ref"]))
