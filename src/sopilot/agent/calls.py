@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.agent.operators import Operator
+from sopilot.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.agent.progress import Progress, Watch
 from sopilot.agent.result import Ending
 from sopilot.agent.spending import Spending
-from sopilot.agent.toolbox import DomainToolCall, EndCall, Malformed, StepCall, Toolbox
+from sopilot.agent.toolbox import (
+    END_SESSION,
+    DomainToolCall,
+    EndCall,
+    Malformed,
+    StepCall,
+    Toolbox,
+)
 from sopilot.diagnostics import RunEnded
 from sopilot.render import quote_value
 from sopilot.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
@@ -17,6 +24,8 @@ from sopilot.session.protocols import JSON, ToolCall
 from sopilot.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
 
 USER_LEFT = "the user no longer wants this"
+KEPT_BY_TOOLS = "kept_by_tools"
+"""In the note of a malformed call: the tools have it in their own log."""
 _LONGEST_NOTED = 400
 
 
@@ -63,7 +72,8 @@ class CallHandler:
         parsed = self._toolbox.parse(call)
         self.fitted = not (isinstance(parsed, Malformed) and parsed.tool == TOOL_NAME)
         if isinstance(parsed, Malformed):
-            return await self._malformed(call, parsed)
+            kept = await self._kept_by_tools(call, parsed)
+            return await self._malformed(call, parsed, kept=kept)
         if isinstance(parsed, EndCall):
             await self._session.note(
                 "end_session", {"outcome": parsed.outcome, "reason": parsed.reason}
@@ -105,13 +115,21 @@ class CallHandler:
         kind = step.operation.kind
         return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
 
-    async def _malformed(self, call: ToolCall, parsed: Malformed) -> str:
+    async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
+        tools: object = self._session.tools
+        if parsed.tool in (TOOL_NAME, END_SESSION) or not isinstance(tools, KeepsUnmadeCalls):
+            return False
+        return await tools.unmade(call, parsed.problem)
+
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
         name = "malformed_step" if parsed.tool == TOOL_NAME else "malformed_call"
         details: dict[str, JSON] = {
             "tool": parsed.tool,
             "problem": parsed.problem,
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
+        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+            details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
         return f"Not done: {parsed.problem}."

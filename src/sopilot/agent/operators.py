@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from sopilot.session import HeldCall
-from sopilot.session.protocols import JSON, ToolResult
+from sopilot.session.protocols import JSON, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,15 @@ class RecallsOutcomes(Protocol):
     """Tools that can tell what a call with this key came to; ``None`` if it was never made."""
 
     async def recall(self, key: str) -> ToolResult | None: ...
+
+
+@runtime_checkable
+class KeepsUnmadeCalls(Protocol):
+    """Tools with a log of their own in which malformed calls have to stand as well."""
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        """Runs nothing. Whether the call is in the log."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 
+from sopilot.agent.operators import KeepsUnmadeCalls
 from sopilot.session.protocols import (
     JSON,
     Model,
     ModelReply,
     ModelRequest,
+    ToolCall,
     ToolResult,
     Tools,
     ToolSchema,
@@ -39,6 +41,8 @@ class TimedModel:
 
 
 class TimedTools:
+    """Implements ``KeepsUnmadeCalls`` for tools that do."""
+
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self.seconds = 0.0
@@ -52,3 +56,7 @@ class TimedTools:
             return await self._tools.call(name, arguments, key=key)
         finally:
             self.seconds += time.perf_counter() - begun
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        tools: object = self._tools
+        return isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)

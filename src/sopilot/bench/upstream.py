@@ -93,6 +93,11 @@ class Simulator:
         """A name outside the tool list runs nothing, is not ok, and counts against the run."""
         return Outcome(**self._ask("call", tool=tool, arguments=dict(arguments)))
 
+    def unmade(self, tool: str, arguments: Mapping[str, Any], problem: str) -> None:
+        """A call that does not fit the tool list: nothing is run, and it counts against the
+        run."""
+        self._ask("unmade", tool=tool, arguments=dict(arguments), problem=problem)
+
     def judge(self, predicate: str, arguments: Mapping[str, Any]) -> Judgement:
         """The truth of upstream's own predicate now. Changes nothing."""
         return Judgement(**self._ask("judge", predicate=predicate, arguments=dict(arguments)))

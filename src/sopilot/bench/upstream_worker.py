@@ -27,7 +27,8 @@ from typing import Any
 
 DATABASE_READER = "internal_get_database"
 NOT_A_TOOL = "name_outside_the_tool_list"
-"""Stands for a refused name before the evaluator, which looks names up by ``getattr``."""
+"""Stands for a call that was not made before the evaluator, which looks names up by
+``getattr``."""
 SIMULATOR_FAULTS = (
     ArithmeticError,
     AssertionError,
@@ -93,6 +94,15 @@ class Simulator:
         if ok:
             self._track(tool, kept)
         return {"ok": ok, "value": plain(value), "known": True}
+
+    def unmade(self, tool: str, arguments: dict[str, Any], problem: str) -> None:
+        """Under the name of an offered tool the evaluator would run it, and might find nothing
+        wrong with it."""
+        if tool not in self.offered:
+            self.call(tool, arguments)
+            return
+        row = {"tool_name": NOT_A_TOOL, "arguments": arguments, "content": f"Error: {problem}"}
+        self.log.append(row)
 
     def _track(self, tool: str, arguments: dict[str, Any]) -> None:
         """Upstream's strict system opens a gate before it looks at the password; here a
@@ -277,6 +287,9 @@ class Upstream:
             raise Refused("arguments must be an object")
         return self.simulator(handle).call(tool, arguments)
 
+    def unmade(self, handle: int, tool: str, arguments: dict[str, Any], problem: str) -> Any:
+        self.simulator(handle).unmade(tool, arguments, problem)
+
     def judge(self, handle: int, predicate: str, arguments: dict[str, Any]) -> Any:
         return self.simulator(handle).judge(predicate, arguments)
 
@@ -405,6 +418,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "sentences": Upstream.sentences,
     "open": Upstream.open,
     "call": Upstream.call,
+    "unmade": Upstream.unmade,
     "judge": Upstream.judge,
     "evaluate": Upstream.evaluate,
     "changed": Upstream.changed,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.bench.source import SopbenchTask, offered_actions
 from sopilot.bench.upstream import Simulator, ToolList, Upstream
 from sopilot.handbook import Action
-from sopilot.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
+
+NO_CALL = frozenset({"n/a", "na", "none", "null"})
+"""Names by which models say that they call nothing; upstream takes them so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +24,9 @@ class MadeCall:
 
 
 class SopbenchTools:
-    """Offers exactly the tool list. A call blocks the event loop for the fraction of a
-    millisecond that the simulator needs, which is cheaper than a thread."""
+    """Offers exactly the tool list; implements ``KeepsUnmadeCalls``. A call blocks the event
+    loop for the fraction of a millisecond that the simulator needs, which is cheaper than a
+    thread."""
 
     def __init__(self, task: SopbenchTask, simulator: Simulator, tools: ToolList) -> None:
         self._schemas = domain_schemas(task, tools)
@@ -35,6 +40,22 @@ class SopbenchTools:
         outcome = self._simulator.call(name, arguments)
         self.made.append(MadeCall(name, dict(arguments), outcome.ok, outcome.value))
         return ToolResult(outcome.ok, outcome.value)
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        """Into the log that the oracle reads, as upstream's runner would write it."""
+        if call.name.lower() in NO_CALL:
+            return False
+        self._simulator.unmade(call.name, _object(call.arguments), problem)
+        return True
+
+
+def _object(written: str) -> dict[str, JSON]:
+    """What cannot be read as arguments has none."""
+    try:
+        arguments = json.loads(written)
+    except (ValueError, RecursionError):
+        return {}
+    return arguments if isinstance(arguments, dict) else {}
 
 
 def open_world(

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sopilot.agent import Budgets, Operator
+from sopilot.agent.calls import KEPT_BY_TOOLS
+from sopilot.agent.operators import KeepsUnmadeCalls
 from sopilot.diagnostics import RunEnded
-from sopilot.session.protocols import JSON, ToolResult, Tools, ToolSchema, User
+from sopilot.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema, User
 from sopilot.vm import Actor, Event
 
 UNLIMITED = Budgets(
@@ -58,11 +60,13 @@ class WorldDiverged(RunEnded):
 
 class ReplayedTools:
     """Simulated tools that live in a process: in another process they are rebuilt by making
-    the recorded calls again. Implements ``Tools`` and ``RecallsOutcomes``."""
+    the recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for
+    tools that do, ``KeepsUnmadeCalls``."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools
         self._made: dict[str, ToolResult] = {}
+        self._unmade = 0
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
@@ -76,11 +80,26 @@ class ReplayedTools:
         """A call without a result in the trace was lost with the process that made it."""
         return self._made.get(key)
 
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        tools: object = self._tools
+        kept = isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
+        self._unmade += kept
+        return kept
+
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
-        """Every answered call that this world has not seen. ``events`` with their payloads."""
+        """Every answered call that this world has not seen, and every malformed one that it
+        keeps. ``events`` with their payloads."""
         called: dict[str, tuple[str, Mapping[str, JSON]]] = {}
+        unmade = 0
         for event in events:
             payload = event.payload
+            if event.kind == "note" and KEPT_BY_TOOLS in payload["details"]:
+                unmade += 1
+                if unmade > self._unmade:
+                    about = payload["details"]
+                    call = ToolCall("", about["tool"], about["arguments"])
+                    await self.unmade(call, about["problem"])
+                continue
             if event.kind == "domain_call":
                 called[payload["call_id"]] = payload["action"], payload["arguments"]
             elif event.kind == "domain_result" and event.actor != Actor.OPERATOR:

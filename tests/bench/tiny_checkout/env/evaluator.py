@@ -30,7 +30,9 @@ def evaluator_function_directed_graph(
         "num_messages": len(log_msg_fcall) - 1,
         "num_function_calls": len(func_calls),
         "no_tool_call_error": not any(
-            str(call["content"]).startswith("Error: Tool") for call in func_calls
+            str(call["content"]).startswith("Error: Tool")
+            or not hasattr(expected, call["tool_name"])
+            for call in func_calls
         ),
         "constraint_not_violated": succeeded <= should,
         "database_match": results["final_database"] == expected.data,
