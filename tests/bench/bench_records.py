@@ -41,5 +41,10 @@ def record(
     return BenchRecord(**(made | fields))
 
 
-def configuration(arm: str = "pg", model: str = "m", tools: str = "official") -> RunConfiguration:
-    return RunConfiguration(arm, model, tools, "default", 0, "c" * 40, {"bank": {"user_turns": 3}})
+def configuration(
+    arm: str = "pg", model: str = "m", tools: str = "official", sources: str = "s" * 64
+) -> RunConfiguration:
+    budgets = {"bank": {"user_turns": 3}}
+    return RunConfiguration(
+        arm, model, tools, "default", 0, "c" * 40, budgets, compiler="0", sources=sources
+    )

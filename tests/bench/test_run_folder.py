@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import itertools
+import json
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,8 @@ from bench_records import configuration, record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sopilot
+from sopilot.bench.deciding_sources import ROOMS, deciding_sources, hash_sources
 from sopilot.bench.record import BenchRecord
 from sopilot.bench.run_folder import RunFolder
 from sopilot.diagnostics import UserMistake
@@ -86,5 +90,52 @@ def test_the_fingerprint_changes_with_everything_it_covers() -> None:
         configuration(arm="flat"),
         configuration(model="x"),
         configuration(tools="full-state"),
+        configuration(sources="t" * 64),
+        configuration(sources=""),
     ]
-    assert len({each.fingerprint for each in [base, *others]}) == 4
+    assert len({each.fingerprint for each in [base, *others]}) == 6
+
+
+def test_a_sweep_does_not_go_on_with_other_code(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path, configuration())
+    with pytest.raises(UserMistake) as caught:
+        RunFolder.create(tmp_path, configuration(sources="t" * 64))
+    (found,) = caught.value.diagnostics
+    assert found.place is not None
+    assert found.place.source == str(tmp_path)
+    assert found.message.endswith(": other code made it (sources differs)")
+    assert found.help == "name another folder with -o, or go on with the code that made it"
+
+
+def test_a_folder_without_its_sources_can_be_read_and_not_continued(tmp_path: Path) -> None:
+    old = configuration(sources="")
+    RunFolder.create(tmp_path, old)
+    named = tmp_path / "configuration.json"
+    row = json.loads(named.read_text())
+    del row["configuration"]["sources"]
+    named.write_text(json.dumps(row))
+    folder = RunFolder.open(tmp_path)
+    assert folder.configuration == old
+    assert folder.configuration.fingerprint == row["fingerprint"]
+    with pytest.raises(UserMistake, match="nobody recorded which code made it"):
+        RunFolder.create(tmp_path, configuration())
+
+
+def test_a_change_anywhere_in_what_decides_a_run_is_seen(tmp_path: Path) -> None:
+    for room in ROOMS:
+        shutil.copytree(Path(sopilot.__file__).parent / room, tmp_path / room)
+    seen = [hash_sources(tmp_path)]
+    assert seen == [deciding_sources()]
+    for room in ROOMS:
+        source = next((tmp_path / room).glob("*.py"))
+        source.write_text(source.read_text() + "\n")
+        seen.append(hash_sources(tmp_path))
+    assert len(set(seen)) == len(ROOMS) + 1
+
+
+def test_a_change_of_the_tables_changes_no_run(tmp_path: Path) -> None:
+    shutil.copytree(Path(sopilot.__file__).parent, tmp_path / "sopilot")
+    before = hash_sources(tmp_path / "sopilot")
+    (tmp_path / "sopilot" / "bench" / "report" / "new.py").write_text("")
+    (tmp_path / "sopilot" / "cli" / "new.py").write_text("")
+    assert hash_sources(tmp_path / "sopilot") == before

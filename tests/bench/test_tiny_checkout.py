@@ -12,6 +12,7 @@ from tiny import bench, tiny_upstream
 
 from sopilot.bench import ToolList, Upstream, load_task
 from sopilot.bench.archive_checks import check_file
+from sopilot.bench.deciding_sources import deciding_sources
 from sopilot.bench.reach import find_reach
 from sopilot.bench.reach_survey import survey
 from sopilot.bench.sweep import make_configuration, select_tasks
@@ -29,6 +30,7 @@ def upstream() -> Iterator[Upstream]:
 
 def run_all(upstream: Upstream, arm: str, model: str, tools: ToolList) -> list[Trial]:
     configuration = make_configuration(upstream, arm=arm, model=model, tools=tools)
+    assert configuration.sources == deciding_sources()
     runner = TrialRunner(configuration, upstream)
 
     async def run() -> list[Trial]:

@@ -17,7 +17,8 @@ FORMAT = 1
 @dataclass(frozen=True, slots=True)
 class RunConfiguration:
     """Everything that two runs must share to be the same experiment. ``budgets`` maps a
-    domain to its limits; ``language`` is the scaffold's."""
+    domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
+    that decides a run, empty in folders of releases that did not record it."""
 
     arm: str
     model: str
@@ -28,13 +29,17 @@ class RunConfiguration:
     budgets: Mapping[str, Mapping[str, float]]
     language: str = "en"
     compiler: str = __version__
+    sources: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @property
     def fingerprint(self) -> str:
-        text = json.dumps(self.as_json(), sort_keys=True, separators=(",", ":"))
+        covered = self.as_json()
+        if not self.sources:  # as it was when the folder was made
+            del covered["sources"]
+        text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property

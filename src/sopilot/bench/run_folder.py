@@ -25,6 +25,7 @@ from sopilot.bench.record import FORMAT, BenchRecord, RunConfiguration, record_f
 from sopilot.diagnostics import Diagnostic, Place, UserMistake
 
 _ORPHANS_SECONDS = 120.0
+_OTHER_CODE = "other code made it (sources differs)"
 
 
 class RunFolder:
@@ -47,7 +48,7 @@ class RunFolder:
                 raise _mistake(
                     path,
                     f"this folder belongs to `{known.configuration.label}`: {differences}",
-                    "name another folder with -o",
+                    "name another folder with -o" + _or_its_own_code(differences),
                 )
             return known
         try:
@@ -180,7 +181,16 @@ def _place(item: tuple[str, BenchRecord]) -> tuple[str, int]:
 
 def _differences(known: RunConfiguration, wanted: RunConfiguration) -> str:
     old, new = known.as_json(), wanted.as_json()
-    return ", ".join(f"{key} differs" for key in old if old[key] != new[key])
+    told = [f"{key} differs" for key in old if old[key] != new[key] and key != "sources"]
+    if not known.sources:
+        told.append("nobody recorded which code made it")
+    elif known.sources != wanted.sources:
+        told.append(_OTHER_CODE)
+    return ", ".join(told)
+
+
+def _or_its_own_code(differences: str) -> str:
+    return ", or go on with the code that made it" if differences == _OTHER_CODE else ""
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:

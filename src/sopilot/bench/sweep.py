@@ -17,6 +17,7 @@ from typing import Literal
 from sopilot.agent import arm_named
 from sopilot.bench.contestants import DEFAULT_USER, domain_budgets
 from sopilot.bench.control_models import CONTROLS
+from sopilot.bench.deciding_sources import deciding_sources
 from sopilot.bench.record import RunConfiguration
 from sopilot.bench.reference import DOMAINS, TaskReference, task_references
 from sopilot.bench.run_folder import RunFolder
@@ -64,6 +65,7 @@ def make_configuration(
         upstream_commit=upstream.checkout.commit or "unknown",
         budgets={domain: asdict(domain_budgets(domain)) for domain in DOMAINS},
         language=language,
+        sources=deciding_sources(),
     )
 
 
