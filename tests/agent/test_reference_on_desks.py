@@ -92,19 +92,15 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
 def test_every_switch_lowers_the_score(switch: str, arm: str) -> None:
     desk = load_desk("it-desk")
     wrong = Misbehaviour(**{switch: 0.6}, seed=5)  # type: ignore[arg-type]
-    passed = late = found = 0
+    passed = found = 0
     tasks = desk.tasks[::3]
     for task in tasks:
         played = asyncio.run(play(desk, task, ARMS[arm], misbehaviour=wrong))
         passed += played.judgement.passed and str(played.result.ending) == str(task.expected)
-        late += _calls_after_goal(played, task.goal)
         if arm == "pg":
             programs = programs_of("it-desk", arm).programs
             found += len(audit_trace(programs, played.session.events, judge=judge).findings)
-    if switch == "over_verify":
-        assert late > 0
-    else:
-        assert passed < len(tasks)
+    assert passed < len(tasks)
     assert arm != "pg" or found > 0
 
 
@@ -140,8 +136,3 @@ def test_misbehaviour_is_reproducible(
     )
     assert first.kinds() == second.kinds()
     assert first.world.calls == second.world.calls
-
-
-def _calls_after_goal(played: Played, goal: str) -> int:
-    made = [call.name for call in played.world.calls if call.result.ok]
-    return len(made) - 1 - made.index(goal) if goal in made else 0

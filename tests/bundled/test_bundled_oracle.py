@@ -83,7 +83,23 @@ def test_a_check_after_the_goal_does_not_count() -> None:
     world = BANK.make_tools(task)
     for call in (calls[0], calls[-1], *calls[1:-1]):
         do(world, call.name, dict(call.arguments))
-    assert len(judged(BANK, task, world).reasons) == 2
+    late, *unverified = judged(BANK, task, world).reasons
+    assert late == f"calls that nobody asked for after the goal: {len(calls) - 2}"
+    assert len(unverified) == 2
+    assert all("was not verified before the goal" in reason for reason in unverified)
+
+
+@pytest.mark.parametrize(
+    ("desk", "task"),
+    [pytest.param(d, t, id=t.id) for d, t in PAIRS[::7] if t.expected is Outcome.EXECUTED],
+)
+def test_looking_on_after_the_goal_fails(desk: Desk, task: Task) -> None:
+    world = served(desk, task)
+    first = world.calls[0]
+    world.perform(first.name, dict(first.arguments), key="late")
+    reasons = ("calls that nobody asked for after the goal: 1",)
+    assert judged(desk, task, world).reasons == reasons
+    assert desk.judge(task, world.calls, world.state, late_calls_fail=False).passed
 
 
 def test_every_option_of_an_any_must_be_checked() -> None:
@@ -121,8 +137,10 @@ def test_an_extra_change_fails() -> None:
         task = BANK.task(task_id)
         world = served(BANK, task)
         do(world, "issue_card", {"username": "anna"})
+        done = task.expected is Outcome.EXECUTED
         assert judged(BANK, task, world).reasons == (
             "`issue_card` changed the state and is not part of the goal",
+            *(["calls that nobody asked for after the goal: 1"] if done else []),
             "the final state is not what gates and goal alone would leave",
         )
 

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 import pytest
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.agent import Ending, SessionResult
+from sopilot.agent import Budgets, Ending, Misbehaviour, Reference, SessionResult
+from sopilot.bundled import load_desk
 from sopilot.compiler import compile_handbook
-from sopilot.gate import Case, planned, rehearse, scenario_cases
+from sopilot.gate import Case, desk_cases, planned, rehearse, scenario_cases
 from sopilot.gate.called import MadeCall, post_goal_calls
+from sopilot.gate.running import run_case
 from sopilot.gate.scenario_cases import judge_run
 from sopilot.handbook import load_handbook
 from sopilot.scenarios import load_scenarios
@@ -132,3 +134,19 @@ def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Case]) ->
     result = asyncio.run(calls())
     assert not result.ok
     assert world.judge(SessionResult("s", Ending.REFUSED), []) is not None
+
+
+def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
+    """Success and R2 are two signs: a call must not be counted in both."""
+    over = Misbehaviour(over_verify=1.0, seed=5)
+    desk = load_desk("it-desk")
+    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
+    after = 0
+    for case in planned(desk_cases(desk, programs), 8):
+        model = Reference(case.reader, over)
+        record, _, _ = asyncio.run(
+            run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
+        )
+        assert record.passed, (case.id, record.reasons)
+        after += record.post_goal_calls or 0
+    assert after > 0

@@ -75,6 +75,7 @@ class Desk:
         final_state: State,
         *,
         claimed_cause: str | None = None,
+        late_calls_fail: bool = True,
     ) -> Judgement:
         return judge(
             self.handbook,
@@ -84,6 +85,7 @@ class Desk:
             calls=calls,
             final_state=final_state,
             claimed_cause=claimed_cause,
+            late_calls_fail=late_calls_fail,
         )
 
 

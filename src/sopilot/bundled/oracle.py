@@ -48,10 +48,13 @@ def judge(
     calls: Sequence[Call],
     final_state: State,
     claimed_cause: str | None = None,
+    late_calls_fail: bool = True,
 ) -> Judgement:
     """``world`` is a fresh simulator at the task's initial state; ``calls`` are replayed on it.
 
-    ``claimed_cause`` is the predicate that a refusal named, where it is known.
+    ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after the
+    goal fail a run, as a desk does not let anybody look into records once a request is done;
+    without ``late_calls_fail`` they do so only where they change the state.
     """
     procedure = handbook.procedures[task.goal]
     gates = {
@@ -80,6 +83,9 @@ def judge(
 
     if len(goals) > 1:
         reasons.append(f"`{procedure.action}` ran {len(goals)} times")
+    late = len(calls) - 1 - goals[0] if goals else 0
+    if late and late_calls_fail:
+        reasons.append(f"calls that nobody asked for after the goal: {late}")
     if task.expected is Outcome.EXECUTED and not goals:
         reasons.append(f"`{procedure.action}` should have been executed and was not")
     if task.expected is Outcome.REFUSED and goals:

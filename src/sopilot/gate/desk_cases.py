@@ -65,7 +65,8 @@ def _open(desk: Desk, task: Task) -> World:
     tools = desk.make_tools(task)
 
     def judge(result: SessionResult, events: Sequence[Event]) -> Sequence[str]:
-        return desk.judge(task, tools.calls, tools.state).reasons
+        # The natural audit (R2) counts the calls after the goal; here they would count twice.
+        return desk.judge(task, tools.calls, tools.state, late_calls_fail=False).reasons
 
     return World(
         tools=tools,
