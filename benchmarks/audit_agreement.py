@@ -32,7 +32,8 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.audit import Report
-from sopilot.audit.foreign import TruthAt, audit_transcript
+from sopilot.audit.foreign import audit_transcript
+from sopilot.audit.proof import TruthAt
 from sopilot.audit.requirement import recipes_of
 from sopilot.audit.transcript import (
     Transcript,

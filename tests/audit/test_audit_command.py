@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from test_audit_trace import HANDBOOK, PROGRAMS, Desk
-from test_foreign_transcripts import BALANCE, LOGIN, PAY, dialog
+from test_audit_trace import PROGRAMS, Desk
+from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, dialog
 
 from sopilot.cli.audit import command
 from sopilot.cli.main import main

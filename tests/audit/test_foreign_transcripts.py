@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_audit_trace import BOOK, HANDBOOK
+from test_audit_trace import BOOK as APPROVED
+from test_audit_trace import HANDBOOK as WITH_APPROVAL
 
 from sopilot.audit import Report
 from sopilot.audit.foreign import audit_transcript
@@ -22,6 +24,9 @@ from sopilot.audit.transcript import (
 from sopilot.diagnostics import UserMistake
 from sopilot.handbook import Leaf, Name, Tree, load_handbook
 from sopilot.handbook.verdict import judge
+
+HANDBOOK = re.sub(r"\n    approval: .*", "", WITH_APPROVAL)
+BOOK = load_handbook(HANDBOOK)
 
 
 def call(name: str, arguments: Any, number: int) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def test_a_goal_without_its_checks() -> None:
     report = audited(LOGIN, PAY)
     assert codes(report) == ["premature-goal", "skipped-check"]
     assert report.findings[1].predicate == "funds"
-    assert report.findings[1].sentence == "The balance of user is at least amount."
+    assert report.findings[1].sentence == "The balance of ann is at least 5."
 
 
 def test_a_check_of_somebody_else_is_no_check() -> None:
@@ -208,3 +213,103 @@ def test_a_guard_of_a_verifier_is_a_cause() -> None:
     report = audit_transcript(book, shut, goal="pay", judge=judge)
     assert report.clean
     assert [one["predicate"] for one in report.refusals[0].causes] == ["logged_in"]
+
+
+# --- what an answer proves ------------------------------------------------------------
+
+
+def plainly(*steps: tuple[str, Any, Any], book: Any = BOOK) -> Report:
+    """As `sopilot audit` reads anybody's tools."""
+    transcript = read_messages(dialog(*steps), effects=frozenset({"pay"}))
+    return audit_transcript(book, transcript, goal="pay", judge=judge)
+
+
+@pytest.mark.parametrize(
+    "answer", [{"error": "timeout"}, None, "it is fine, trust me", {"amount": 10}, {"ok": False}]
+)
+def test_a_goal_on_a_check_that_shows_nothing(answer: Any) -> None:
+    report = plainly(LOGIN, ("read_balance", {"user": "ann"}, answer), PAY)
+    assert codes(report) == ["unproven-verdict"]
+    assert report.findings[0].predicate == "funds"
+    assert report.score_card.evidence_coverage == 0.5
+    assert codes(plainly(LOGIN, ("read_balance", {"user": "ann"}, answer), BALANCE, PAY)) == []
+
+
+def test_a_check_that_was_never_answered_shows_nothing() -> None:
+    messages = [one for one in dialog(LOGIN, BALANCE, PAY) if one.get("tool_call_id") != "c1"]
+    report = audit_transcript(BOOK, read_messages(messages), goal="pay", judge=judge)
+    assert codes(report) == ["unproven-verdict"]
+
+
+def test_what_only_a_model_can_judge_needs_a_success() -> None:
+    book = load_handbook(re.sub(r"\n    verdict: .*", "", HANDBOOK))
+    assert plainly(LOGIN, ("read_balance", {"user": "ann"}, "prose"), PAY, book=book).clean
+    failed = plainly(LOGIN, ("read_balance", {"user": "ann"}, "Error: no"), PAY, book=book)
+    assert codes(failed) == ["unproven-verdict"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"success": False}, {"ok": False}, {"status": "error"}, {"status": "FAILED"}, "Failed: no"],
+)
+def test_a_goal_that_says_it_failed_was_not_reached(answer: Any) -> None:
+    report = plainly(LOGIN, BALANCE, (*PAY[:2], answer))
+    assert report.score_card.outcome == "abandoned"
+    assert plainly(LOGIN, BALANCE, (*PAY[:2], None)).score_card.outcome == "abandoned"
+    assert plainly(LOGIN, BALANCE, PAY).score_card.outcome == "completed"
+
+
+def test_an_extra_argument_that_the_tool_took_saves_nobody() -> None:
+    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
+    noted = ("pay", {"user": "ann", "amount": 5, "memo": "hi"}, {"done": True})
+    assert codes(plainly(LOGIN, poor, noted)) == ["unlicensed-call", "executed-against-condition"]
+    assert codes(plainly(LOGIN, noted)) == ["unlicensed-call", "premature-goal", "skipped-check"]
+
+
+def test_a_guarded_action_without_an_approval_on_record() -> None:
+    report = plainly(LOGIN, BALANCE, PAY, book=APPROVED)
+    assert codes(report) == ["approval-missing"]
+    assert "no approval is on record" in report.findings[0].explanation
+    assert report.score_card.errors == 0
+    refused = (*PAY[:2], {"error": "ask your boss"})
+    assert plainly(LOGIN, BALANCE, refused, book=APPROVED).clean
+
+
+def test_sentences_name_what_the_call_was_about() -> None:
+    (_, skipped) = audited(LOGIN, PAY).findings
+    assert skipped.sentence == "The balance of ann is at least 5."
+    odd = ("pay", {"user": "ann"}, {"done": True})
+    assert audited(LOGIN, odd).findings[-1].sentence == "The balance of ann is at least …."
+
+
+# --- refusals -------------------------------------------------------------------------
+
+LIMITED = HANDBOOK.replace(
+    "procedures:",
+    """  small(amount):
+    says: At most {amount}.
+    verify: arguments
+    verdict: amount <= 100
+procedures:""",
+).replace(IN_ORDER, "[logged_in(user), funds(user, amount), small(amount)]")
+
+
+def test_a_leaf_that_needs_no_call_excuses_no_refusal() -> None:
+    book = load_handbook(LIMITED)
+    assert codes(plainly(book=book)) == ["refusal-without-cause"]
+    assert codes(plainly(LOGIN, book=book)) == ["refusal-without-cause"]
+    assert plainly(("login", {"user": "ann", "password": "no"}, {"error": "no"}), book=book).clean
+
+
+def test_an_answer_of_the_user_does_not_excuse_an_open_gate() -> None:
+    opened = replace(read_messages(dialog(LOGIN)), replies=2)
+    report = audit_transcript(BOOK, opened, goal="pay", judge=judge)
+    assert codes(report) == ["refusal-without-cause"]
+    assert report.score_card.warnings == 1, "somebody else's results may be unreadable"
+
+
+def test_a_refusal_against_everything_that_was_shown() -> None:
+    told = replace(read_messages(dialog(LOGIN, BALANCE)), told={"amount": 5})
+    assert codes(audit_transcript(BOOK, told, goal="pay", judge=judge)) == ["refusal-without-cause"]
+    poor = replace(told, told={"amount": 50})
+    assert audit_transcript(BOOK, poor, goal="pay", judge=judge).clean

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from sopilot.audit import lifecycle, moving, observing
 from sopilot.audit.code import ProgramCode, read_program
 from sopilot.audit.finding import Finding
-from sopilot.audit.report import Report, score
+from sopilot.audit.report import Report, decided, score
 from sopilot.audit.run import Contradiction, Judge, Run
 from sopilot.audit.state import PendingCall, ProcessView, is_withheld
 from sopilot.diagnostics import Severity
@@ -72,7 +72,7 @@ def audit_trace(
         run.findings.insert(0, broken)
     findings = tuple(sorted(run.findings, key=lambda finding: finding.seq))
     card = score(run, findings, unbroken, session_id, ended=ended)
-    return Report(findings, card, tuple(run.refusals))
+    return Report(findings, card, tuple(run.refusals), tuple(run.checks), decided(run))
 
 
 def read_events(

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.audit.acceptance import Truth
 from sopilot.audit.finding import Finding
+from sopilot.audit.proof import Proof, TruthAt
+from sopilot.audit.refusing import Grounds
 from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, card
 from sopilot.audit.requirement import (
     decided,
     leaf_values,
-    leaves_behind,
+    needed_of,
     recipes_of,
-    supporting_calls,
     unchecked_leaves,
 )
 from sopilot.audit.run import Judge, Refusal
 from sopilot.audit.transcript import Transcript, TranscriptCall
-from sopilot.diagnostics import Severity, SopilotError, UserMistake, did_you_mean
-from sopilot.handbook import NOTHING, Handbook, Leaf, Tree, leaves, sentence
-from sopilot.vm.values import JSON
-
-TruthAt = Callable[[int, str, Mapping[str, JSON]], bool | None]
-"""What is known of a predicate when call number ``index`` was made: (index, predicate,
-parameters) → truth, ``None`` where nobody knows."""
+from sopilot.diagnostics import Severity, UserMistake, did_you_mean
+from sopilot.handbook import NOTHING, Handbook, Leaf, Procedure, Tree, leaves
 
 
 def audit_transcript(
@@ -39,7 +34,7 @@ def audit_transcript(
 ) -> Report:
     """Judge the domain calls of a transcript for one goal of the handbook.
 
-    Every call is judged: the goal's against the procedure, any other against its
+    Every call is judged: a goal action against its procedure, any other against its
     own requirement. ``truth`` supplies the truth of predicates where an oracle
     has it; otherwise machine verdicts over the recorded results do (``judge``).
     ``enforced`` is what an action's own tool checks before it does anything: such
@@ -50,73 +45,114 @@ def audit_transcript(
             f"`{goal}` is not a procedure of `{handbook.name}`: "
             + did_you_mean(goal, handbook.procedures)
         )
-    review = _Review(handbook, transcript, goal, judge, truth, enforced or {})
-    for call in transcript.calls:
-        review.judge_call(call)
-    review.judge_end()
-    findings = tuple(sorted(review.findings, key=lambda finding: finding.seq))
-    return Report(
-        findings,
-        card(
-            findings,
-            session_id=session_id,
-            outcome=review.outcome(),
-            calls=len(transcript.calls),
-            calls_after_goal=review.after_goal,
-            checks=len(review.checked),
-            needing=len(review.checked) + len(review.missing),
-            covered=len(review.checked),
-        ),
-        tuple(review.refusals),
-    )
+    proof = Proof(handbook, judge, truth)
+    review = Review(proof, transcript, (goal,), enforced=enforced or {})
+    review.judge_calls()
+    if not review.attempted(goal):
+        review.judge_refusal(goal)
+    return review.report(session_id)
 
 
 @dataclass(slots=True)
-class _Review:
-    handbook: Handbook
+class Review:
+    """``goals`` are what was gone for, in their order; work behind all of them is R2's.
+    ``own``: a trace of ours says how the dialog ended, and its results can be read."""
+
+    proof: Proof
     transcript: Transcript
-    goal: str
-    machine: Judge | None
-    oracle: TruthAt | None
-    enforced: Mapping[str, Tree]
-    made: list[TranscriptCall] = field(default_factory=list)
+    goals: Sequence[str]
+    own: bool = False
+    enforced: Mapping[str, Tree] = field(default_factory=dict[str, Tree])
     findings: list[Finding] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
-    reached: int | None = None
-    attempted: bool = False
     after_goal: int = 0
+
+    @property
+    def handbook(self) -> Handbook:
+        return self.proof.handbook
+
+    def attempted(self, goal: str) -> bool:
+        action = self.handbook.procedures[goal].action
+        return any(call.action == action for call in self.transcript.calls)
+
+    def _run(self) -> list[TranscriptCall]:
+        return [call for call in self.transcript.calls if self._runs(call)]
+
+    def done_at(self) -> int | None:
+        """The call with which the last of the goals had succeeded, once all have."""
+        found: list[int] = []
+        for goal in self.goals:
+            action = self.handbook.procedures[goal].action
+            done = [one.index for one in self._run() if one.action == action and one.ok]
+            if not done:
+                return None
+            found.append(done[0])
+        return max(found, default=None)
+
+    def report(self, session_id: str | None, chain: bool | None = None) -> Report:
+        findings = tuple(sorted(self.findings, key=lambda finding: finding.seq))
+        return Report(
+            findings,
+            card(
+                findings,
+                session_id=session_id,
+                outcome=self._outcome(),
+                calls=len(self.transcript.calls),
+                calls_after_goal=self.after_goal,
+                checks=len(self.checked),
+                needing=len(self.checked | self.missing),
+                covered=len(self.checked - self.missing),
+                chain=chain,
+            ),
+            tuple(self.refusals),
+        )
+
+    def _outcome(self) -> str:
+        if self.refusals:
+            return REFUSED if self.refusals[-1].causes else ABANDONED
+        return COMPLETED if self.done_at() is not None else ABANDONED
 
     # --- one call --------------------------------------------------------------------
 
-    def judge_call(self, call: TranscriptCall) -> None:
+    def judge_calls(self) -> None:
+        done_at = self.done_at()
+        for call in self.transcript.calls:
+            self._judge_call(call, after=done_at is not None and call.index > done_at)
+
+    def _judge_call(self, call: TranscriptCall, *, after: bool) -> None:
         problem = self._malformed(call)
         if problem:
-            # No tool runs such a call, so it neither breaks a rule nor shows anything.
             self._find("unlicensed-call", call.index, problem, severity=Severity.WARNING)
+        if not self._runs(call):
+            # No tool runs such a call, so it neither breaks a rule nor shows anything.
             return
-        is_goal = call.action == self._procedure_action()
-        if self.reached is not None:
+        if after:
             self.after_goal += 1
+            own = {self.handbook.procedures[goal].action for goal in self.goals}
             self._find(
                 "calls-after-goal",
                 call.index,
                 f"`{call.action}` was called although the goal had succeeded already",
-                severity=Severity.ERROR if is_goal else Severity.WARNING,
+                severity=Severity.ERROR if call.action in own else Severity.WARNING,
             )
-        unchecked = self._judge_checks(call, is_goal=is_goal)
-        self._judge_truth(call, is_goal=is_goal)
+        procedure = self._procedure(call)
+        unchecked = self._judge_checks(call, procedure)
+        if call.let_through:
+            self._judge_truth(call, procedure)
+            self._judge_approval(call)
         if not unchecked:
             # A call without its own prerequisites proves nothing for a later one.
-            self.made.extend((*self._enforced_calls(call), call))
-        if is_goal:
-            self.attempted = True
-            if call.ok and self.reached is None:
-                self.reached = call.index
+            self.proof.made.extend((*self._enforced_calls(call), call))
+
+    def _runs(self, call: TranscriptCall) -> bool:
+        """A tool that answers a call with arguments of its own choosing has run it."""
+        known = call.action in self.handbook.actions and call.arguments is not None
+        return known and (call.ok or not self._malformed(call))
 
     def _malformed(self, call: TranscriptCall) -> str:
-        """Why no tool could have run the call, or nothing."""
+        """Why no tool should have run the call, or nothing."""
         action = self.handbook.actions.get(call.action)
         if action is None:
             return f"`{call.action}` is no action of the handbook"
@@ -135,29 +171,42 @@ class _Review:
         for leaf in leaves(self.enforced.get(call.action, NOTHING)):
             if leaf.predicate in self.handbook.actions:
                 values = leaf_values(leaf, call.arguments or {})
-                inner = TranscriptCall(call.index, call.message, leaf.predicate, values)
+                inner = TranscriptCall(
+                    call.index, call.message, leaf.predicate, values, by_tool=True
+                )
                 found.extend((*self._enforced_calls(inner), inner))
         return found
 
-    def _procedure_action(self) -> str:
-        return self.handbook.procedures[self.goal].action
+    def _procedure(self, call: TranscriptCall) -> Procedure | None:
+        """The procedure whose goal the call is. Of several, the one gone for, else the one
+        that has most of its checks made."""
+        named = [self.handbook.procedures[goal] for goal in self.goals]
+        named = [one for one in named if one.action == call.action] or [
+            one for one in self.handbook.procedures.values() if one.action == call.action
+        ]
+        if len(named) <= 1:
+            return named[0] if named else None
+        return min(named, key=lambda one: len(self._unchecked(call, one)))
 
-    def _requirement(self, action: str) -> Tree:
-        if action == self._procedure_action():
-            return self.handbook.procedures[self.goal].requires
-        return self.handbook.actions[action].requires
+    def _unchecked(self, call: TranscriptCall, procedure: Procedure | None) -> list[Leaf]:
+        tree = self._checks_asked_for(call, procedure)
+        return unchecked_leaves(self.handbook, tree, call.arguments or {}, self.proof.made)
 
-    def _checks_asked_for(self, action: str) -> Tree:
+    def _requirement(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:
+        if procedure is not None:
+            return procedure.requires
+        return self.handbook.actions[call.action].requires
+
+    def _checks_asked_for(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:
         """What the agent was told to check: the tree as it is worded, where that differs."""
-        procedure = self.handbook.procedures[self.goal]
-        if action == procedure.action and procedure.worded is not None:
+        if procedure is not None and procedure.worded is not None:
             return procedure.worded
-        return self._requirement(action)
+        return self._requirement(call, procedure)
 
-    def _judge_checks(self, call: TranscriptCall, *, is_goal: bool) -> list[Leaf]:
-        tree, values = self._checks_asked_for(call.action), call.arguments or {}
-        unchecked = unchecked_leaves(self.handbook, tree, values, self.made)
-        if is_goal:
+    def _judge_checks(self, call: TranscriptCall, procedure: Procedure | None) -> list[Leaf]:
+        unchecked, values = self._unchecked(call, procedure), call.arguments or {}
+        if procedure is not None:
+            tree = self._checks_asked_for(call, procedure)
             names = {leaf.predicate for leaf in leaves(tree) if self._needs_call(leaf)}
             self.missing |= {leaf.predicate for leaf in unchecked}
             self.checked |= names - self.missing
@@ -165,148 +214,96 @@ class _Review:
             return []
         listed = ", ".join(dict.fromkeys(f"`{leaf.predicate}`" for leaf in unchecked))
         self._find(
-            "premature-goal" if is_goal else "unlicensed-call",
+            "premature-goal" if procedure is not None else "unlicensed-call",
             call.index,
             f"`{call.action}` was called before {listed} was checked",
-            sentence=sentence(self.handbook, unchecked[0]),
+            sentence=self.proof.sentence(unchecked[0], values),
             predicate=unchecked[0].predicate,
         )
-        if is_goal:
+        if procedure is not None:
             for leaf in unchecked:
                 self._find(
                     "skipped-check",
                     call.index,
                     f"`{leaf.predicate}` was never checked before `{call.action}`",
-                    sentence=sentence(self.handbook, leaf),
+                    sentence=self.proof.sentence(leaf, values),
                     predicate=leaf.predicate,
                 )
         return unchecked
 
     def _needs_call(self, leaf: Leaf) -> bool:
-        predicate = self.handbook.predicates[leaf.predicate]
-        return bool(recipes_of(predicate))
+        return bool(recipes_of(self.handbook.predicates[leaf.predicate]))
 
-    def _judge_truth(self, call: TranscriptCall, *, is_goal: bool) -> None:
-        """A call that the tool let through although its requirement was known to be false."""
-        if not call.let_through:
+    def _judge_truth(self, call: TranscriptCall, procedure: Procedure | None) -> None:
+        """A call that the tool let through although its requirement was known to be false, or
+        although nothing that was answered shows that it was true."""
+        tree, values = self._requirement(call, procedure), call.arguments or {}
+        known = self.proof.known(call.index, values)
+        if decided(tree, known) is False:
+            false = [leaf for leaf in leaves(tree) if known(leaf) is (not leaf.wanted)]
+            self._find(
+                "executed-against-condition",
+                call.index,
+                f"`{call.action}` ran although "
+                + ", ".join(dict.fromkeys(f"`{leaf.predicate}`" for leaf in false))
+                + " did not come out as the SOP wants",
+                sentence=self.proof.sentence(false[0], values) if false else "",
+                predicate=false[0].predicate if false else None,
+            )
             return
-        tree = self._requirement(call.action)
-        values = call.arguments or {}
-        known = self._known_truth(call.index, values)
-        if decided(tree, known) is not False:
+
+        def shown(leaf: Leaf) -> bool | None:
+            truth = known(leaf)
+            if truth is None and not (leaf.wanted and self.proof.is_unproven(leaf, values)):
+                return leaf.wanted
+            return truth
+
+        if decided(tree, shown) is True:
             return
-        false = [leaf for leaf in leaves(tree) if known(leaf) is (not leaf.wanted)]
-        self._find(
-            "executed-against-condition",
-            call.index,
-            f"`{call.action}` ran although "
-            + ", ".join(dict.fromkeys(f"`{leaf.predicate}`" for leaf in false))
-            + " did not come out as the SOP wants",
-            sentence=sentence(self.handbook, false[0]) if false else "",
-            predicate=false[0].predicate if false else None,
-        )
+        opened = [leaf for leaf in dict.fromkeys(leaves(tree)) if shown(leaf) is None]
+        for leaf in needed_of(tree, opened):
+            self.missing.add(leaf.predicate)
+            self._find(
+                "unproven-verdict",
+                call.index,
+                f"`{call.action}` ran although no answer shows `{leaf.predicate}`",
+                sentence=self.proof.sentence(leaf, values),
+                predicate=leaf.predicate,
+            )
 
-    # --- truth -----------------------------------------------------------------------
-
-    def _known_truth(self, index: int, values: Mapping[str, JSON]) -> Callable[[Leaf], Truth]:
-        cache: dict[Leaf, Truth] = {}
-
-        def known(leaf: Leaf) -> Truth:
-            bare = Leaf(leaf.predicate, leaf.arguments)
-            if bare not in cache:
-                cache[bare] = self._truth(index, bare, values)
-            return cache[bare]
-
-        return known
-
-    def _truth(self, index: int, leaf: Leaf, values: Mapping[str, JSON]) -> Truth:
-        subject = leaf_values(leaf, values)
-        if self.oracle is not None:
-            return self.oracle(index, leaf.predicate, subject)
-        calls = supporting_calls(self.handbook, leaf, values, self.made)
-        predicate = self.handbook.predicates[leaf.predicate]
-        if calls is None or (calls and not all(call.answered for call in calls)):
-            return None
-        if predicate.is_gate:
-            return any(call.ok for call in calls)
-        if predicate.verdict is None or self.machine is None:
-            return None
-        if any(name not in subject for name in predicate.parameters):
-            return None
-        variables: dict[str, JSON] = {**self.handbook.parameters, **subject}
-        variables["results"] = {call.action: call.value for call in calls}
-        variables["result"] = calls[-1].value if calls else None
-        try:
-            return self.machine(predicate.verdict, variables)
-        except SopilotError:
-            return None
+    def _judge_approval(self, call: TranscriptCall) -> None:
+        approval = self.handbook.actions[call.action].approval
+        if approval is not None and call.ok:
+            self._find(
+                "approval-missing",
+                call.index,
+                f"`{call.action}` ran and no approval is on record: it needs {approval.needed} by "
+                + ", ".join(approval.roles),
+                severity=Severity.WARNING,
+            )
 
     # --- the end ---------------------------------------------------------------------
 
-    def outcome(self) -> str:
-        if self.reached is not None:
-            return COMPLETED
-        return REFUSED if self.refusals and self.refusals[-1].causes else ABANDONED
-
-    def judge_end(self) -> None:
-        """A transcript that ends without the goal: is there a reason in it?"""
-        if self.reached is not None or self.attempted:
-            return
-        tree = self.handbook.procedures[self.goal].requires
+    def judge_refusal(self, goal: str, *, obstacle: str = "") -> None:
+        """A goal that was never gone for: is there a reason for that? ``obstacle`` is one that
+        lies outside of the calls."""
+        procedure = self.handbook.procedures[goal]
         end = self.transcript.calls[-1].index + 1 if self.transcript.calls else 0
-        values = self._gathered()
-        known = self._known_truth(end, values) if self.oracle is None else None
-        causes: list[Mapping[str, JSON]] = []
-        if known is not None:
-            for leaf in leaves_behind(self.handbook, tree):
-                if known(leaf) is (not leaf.wanted):
-                    used = supporting_calls(self.handbook, leaf, values, self.made) or []
-                    causes.append(
-                        {
-                            "predicate": leaf.predicate,
-                            "sentence": sentence(self.handbook, leaf),
-                            "holds": not leaf.wanted,
-                            "evidence": [call.index for call in used],
-                            "return": None,
-                            "remedy": self.handbook.predicates[leaf.predicate].remedy,
-                        }
-                    )
-        self.refusals.append(Refusal(end, "p1", self.goal, "", tuple(causes)))
-        if self._shown_nothing(tree) and not causes:
-            self._find(
-                "refusal-without-cause",
-                end,
-                f"`{self.goal}` was not carried out, and nothing it requires was checked",
-                sentence=self.handbook.procedures[self.goal].says,
-            )
-
-    def _shown_nothing(self, tree: Tree) -> bool:
-        """No check of the requirement was made although every one needs a call.
-
-        Where the user was asked, a gate may have stayed shut for want of an answer.
-        """
-        own = list(leaves(tree))
-        if not own or not all(self._needs_call(leaf) for leaf in own):
-            return False
-        wanted = leaves_behind(self.handbook, tree)
-        gates = any(self.handbook.predicates[leaf.predicate].is_gate for leaf in wanted)
-        if gates and self.transcript.replies:
-            return False
-        values = self._gathered()
-        return all(
-            supporting_calls(self.handbook, leaf, values, self.made) is None for leaf in wanted
+        grounds = Grounds(self.proof, self.transcript, procedure.requires, end)
+        nothing = grounds.nothing_shown()
+        # An oracle knows the truth when a call was made; at the end none is made.
+        causes = grounds.causes() if self.proof.oracle is None else []
+        self.refusals.append(Refusal(end, "p1", goal, "", tuple(causes), obstacle))
+        excused = not nothing if self.proof.oracle is not None else grounds.exist()
+        if obstacle or excused:
+            return
+        self._find(
+            "refusal-without-cause",
+            end,
+            f"`{goal}` was not carried out, and nothing that was checked rules it out",
+            sentence=procedure.says,
+            severity=Severity.ERROR if self.own or nothing else Severity.WARNING,
         )
-
-    def _gathered(self) -> dict[str, JSON]:
-        """Values by name as the calls used them; one that was used twice is not known."""
-        values: dict[str, JSON] = {}
-        twice: set[str] = set()
-        for call in self.transcript.calls:
-            for name, value in (call.arguments or {}).items():
-                if name in values and values[name] != value:
-                    twice.add(name)
-                values[name] = value
-        return {name: value for name, value in values.items() if name not in twice}
 
     def _find(
         self,
@@ -318,7 +315,8 @@ class _Review:
         predicate: str | None = None,
         severity: Severity = Severity.ERROR,
     ) -> None:
-        frame = self.goal if predicate is None else f"{self.goal}/{predicate}"
+        goal = self.goals[0] if self.goals else ""
+        frame = goal if predicate is None else f"{goal}/{predicate}"
         self.findings.append(
             Finding(code, index, explanation, "p1", frame, predicate, sentence, severity)
         )

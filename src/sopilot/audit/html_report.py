@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
 
 from sopilot.audit.finding import TITLES, Finding
@@ -35,10 +36,11 @@ def render_html(report: Report, rows: Sequence[Row], *, title: str = "Audit") ->
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
         f"<title>{escape(title)}</title><style>{STYLE}</style></head><body><main>",
-        _head(report, title),
+        _head(report, title, rows),
         _tiles(report.score_card),
         _findings(report.findings, known),
         _refusals(report.refusals, known),
+        _checks(report, known),
         '<section><h2>Timeline</h2><ol class="timeline">',
         *(_row(row, by_event.get(row.seq, ())) for row in rows),
         "</ol></section></main></body></html>",
@@ -46,10 +48,14 @@ def render_html(report: Report, rows: Sequence[Row], *, title: str = "Audit") ->
     return "\n".join(part for part in parts if part)
 
 
-def _head(report: Report, title: str) -> str:
+def _head(report: Report, title: str, rows: Sequence[Row]) -> str:
     card = report.score_card
     verdict = "clean" if report.clean else _plural(len(report.findings), "finding")
-    session = f'<p class="session">session {escape(card.session_id)}</p>' if card.session_id else ""
+    named = [f"session {card.session_id}"] if card.session_id else []
+    times = [row.at for row in rows if row.at]
+    if times:
+        named.append(f"{_when(min(times))} to {_when(max(times))}")
+    session = "".join(f'<p class="session">{escape(one)}</p>' for one in named)
     tone = "good" if report.clean else "bad"
     return (
         f"<header><div><h1>{escape(title)}</h1>{session}</div>"
@@ -124,6 +130,32 @@ def _refusals(refusals: Iterable[Refusal], known: set[int]) -> str:
     return f"<section><h2>Refusals</h2>{''.join(items)}</section>" if items else ""
 
 
+def _checks(report: Report, known: set[int]) -> str:
+    if not report.checks:
+        return ""
+    lines = "".join(
+        f"<tr><td>{escape(check.sentence or check.predicate)}</td>"
+        f"<td>{'holds' if check.holds else 'does not hold'}</td>"
+        f"<td>{''.join(_link(seq, known) for seq in check.evidence) or '–'}</td>"
+        f"<td>{_link(check.seq, known)}</td></tr>"
+        for check in report.checks
+    )
+    people = "".join(
+        f"<li>{escape(one.decision)} by {escape(one.by)}"
+        + (f" as {escape(one.role)}" if one.role else "")
+        + (f": {escape(one.reason)}" if one.reason else "")
+        + f" {_link(one.seq, known)}</li>"
+        for one in report.decisions
+    )
+    return (
+        '<section><h2>What was checked</h2><table class="checks"><thead><tr><th>requirement</th>'
+        "<th>verdict</th><th>evidence</th><th>judged</th></tr></thead>"
+        f"<tbody>{lines}</tbody></table>"
+        + (f'<ul class="people">{people}</ul>' if people else "")
+        + "</section>"
+    )
+
+
 def _row(row: Row, findings: Sequence[Finding]) -> str:
     cited = "".join(f'<a class="seq" href="#e{seq}">#{seq}</a>' for seq in row.evidence)
     notes = "".join(
@@ -142,6 +174,10 @@ def _row(row: Row, findings: Sequence[Finding]) -> str:
         f'<span class="says {row.tone}">{escape(row.says)}</span> {cited}'
         f'<div class="place">{escape(row.place)}</div>{notes}</div></li>'
     )
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _words(text: str) -> str:

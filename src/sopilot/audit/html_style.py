@@ -68,6 +68,10 @@ text-align:right}
 .note q{font-weight:400}
 .note.error{color:var(--bad)}
 .note.warning{color:var(--warn)}
+.checks{width:100%;border-collapse:collapse;font-size:14px}
+.checks th{text-align:left;font-size:12px;color:var(--soft);font-weight:600}
+.checks th,.checks td{padding:7px 12px 7px 0;border-bottom:1px solid var(--line);vertical-align:top}
+.people{font-size:14px}
 @media (max-width:640px){.timeline>li{grid-template-columns:34px 1fr}.actor{display:none}
 header{flex-direction:column}.what{padding-left:calc(var(--depth)*8px)}}
 @media print{body{background:#fff}.timeline,.tile,.findings>li{break-inside:avoid}}

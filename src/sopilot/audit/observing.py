@@ -195,6 +195,8 @@ def note(run: Run, event: Event) -> None:
         run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
     if name == "held_call" and details.get("awaits") == "approval":
         run.held[call_id] = event.at
+    if name == "held_call" and details.get("awaits") == "root":
+        _held_back(run, event, str(details.get("action", "")))
     if name != "outcome_unknown":
         return
     call = run.pending.get(call_id)
@@ -204,6 +206,23 @@ def note(run: Run, event: Event) -> None:
         "unknown-outcome",
         event,
         f"nobody knows whether `{action}` took effect",
+        severity=Severity.WARNING,
+        action=action,
+    )
+
+
+def _held_back(run: Run, event: Event, action: str) -> None:
+    """A guarded call where the program does not accept: it did not run, and it was tried."""
+    process = run.process
+    if (action, event.process, event.frame) in run.held_back or (process and process.lost):
+        return
+    run.held_back.add((action, event.process, event.frame))
+    run.find(
+        "premature-goal",
+        event,
+        f"`{action}` was tried before the program accepts it, and held back",
+        process=process,
+        sentence=process.program.entry.function.says if process is not None else "",
         severity=Severity.WARNING,
         action=action,
     )

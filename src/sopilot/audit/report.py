@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from sopilot.audit.finding import Finding
-from sopilot.audit.run import Refusal, Run
+from sopilot.audit.run import CheckMade, Refusal, Run
 from sopilot.diagnostics import Severity
 from sopilot.vm.values import JSON
 
@@ -69,10 +69,25 @@ class ScoreCard:
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person decided about a held call."""
+
+    seq: int
+    decision: str
+    call_id: str
+    by: str
+    role: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     findings: tuple[Finding, ...]
     score_card: ScoreCard
     refusals: tuple[Refusal, ...] = ()
+    checks: tuple[CheckMade, ...] = ()
+    """What was judged, on which evidence, in the order of the events."""
+    decisions: tuple[Decided, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -96,6 +111,8 @@ class Report:
             "clean": self.clean,
             "findings": [finding.as_json() for finding in self.findings],
             "refusals": [refusal.as_json() for refusal in self.refusals],
+            "checks": [check.as_json() for check in self.checks],
+            "decisions": [asdict(decision) for decision in self.decisions],
             "score_card": self.score_card.as_json(),
         }
 
@@ -166,6 +183,21 @@ def score(
         rejected=run.rejected,
         processes=outcomes,
         chain=chain,
+    )
+
+
+def decided(run: Run) -> tuple[Decided, ...]:
+    events = sorted((one for some in run.decisions.values() for one in some), key=lambda e: e.seq)
+    return tuple(
+        Decided(
+            seq=event.seq,
+            decision=str(event.payload.get("decision") or ""),
+            call_id=str(event.payload.get("call_id") or ""),
+            by=str(event.payload.get("by") or ""),
+            role=str(event.payload.get("role") or ""),
+            reason=str(event.payload.get("reason") or ""),
+        )
+        for event in events
     )
 
 

@@ -134,7 +134,11 @@ def unchecked_leaves(
 
     if decided(tree, checked) is True:
         return []
-    opened = [leaf for leaf in dict.fromkeys(leaves(tree)) if checked(leaf) is None]
+    return needed_of(tree, [one for one in dict.fromkeys(leaves(tree)) if checked(one) is None])
+
+
+def needed_of(tree: Tree, opened: list[Leaf]) -> list[Leaf]:
+    """Those of the open leaves without which the tree is false; all, where any would do."""
 
     def against(one: Leaf) -> LeafTruth:
         return lambda leaf: leaf.wanted != (leaf == one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from sopilot.audit.code import ProgramCode
 from sopilot.audit.finding import Finding
@@ -38,6 +38,9 @@ class CheckMade:
     evidence: tuple[int, ...]
     needs_evidence: bool
     covered: bool
+
+    def as_json(self) -> dict[str, JSON]:
+        return asdict(self) | {"evidence": list(self.evidence)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ class Run:
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
+    held_back: set[tuple[str, str | None, str]] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=dict)
     not_offered: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)

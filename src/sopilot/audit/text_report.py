@@ -42,6 +42,9 @@ def _lines(report: Report) -> Iterator[str]:
     for refusal in report.refusals:
         yield ""
         yield from _refusal(refusal)
+    if report.checks:
+        yield ""
+        yield from _checks(report)
     yield ""
     yield from _card(card)
 
@@ -68,6 +71,18 @@ def _refusal(refusal: Refusal) -> Iterator[str]:
         yield f"    not met: {cause['sentence'] or cause['predicate']} (evidence: {evidence})"
         if cause["remedy"]:
             yield f"    the user could: {cause['remedy']}"
+
+
+def _checks(report: Report) -> Iterator[str]:
+    yield "what was checked:"
+    for check in report.checks:
+        word = "yes" if check.holds else "no"
+        evidence = ", ".join(f"#{seq}" for seq in check.evidence)
+        shown = f" (evidence: {evidence})" if evidence else ""
+        yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
+    for one in report.decisions:
+        why = f": {one.reason}" if one.reason else ""
+        yield f"    {one.decision} by {one.by}" + (f" as {one.role}" if one.role else "") + why
 
 
 def _card(card: ScoreCard) -> Iterator[str]:

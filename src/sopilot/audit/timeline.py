@@ -12,6 +12,7 @@ from sopilot.vm.events import Event
 from sopilot.vm.trace import SealedEvent
 from sopilot.vm.values import JSON
 
+REQUEST_NOTE = "model_request"
 LONGEST = 240
 """Characters of a value that a row shows."""
 
@@ -28,12 +29,15 @@ class Row:
     depth: int = 0
     tone: str = ""
     evidence: tuple[int, ...] = ()
+    at: float | None = None
 
 
 def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[Row]:
     rows = []
     for entry in events:
         event = entry.event if isinstance(entry, SealedEvent) else entry
+        if event.kind == "note" and event.payload.get("name") == REQUEST_NOTE:
+            continue  # what a request cost is accounting, not procedure; the trace keeps it
         path = event.frame.split("@", 1)[0]
         depth = path.count("/") if path else 0
         cited = _evidence(event.payload)
@@ -47,6 +51,7 @@ def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[Row]:
                 depth,
                 _tone(event.kind, event.payload),
                 cited,
+                event.at,
             )
         )
     return rows
@@ -103,7 +108,10 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
             word = "" if payload.get("ok") else "failed: "
             return f"{payload.get('action')} → {word}{shown(payload.get('value'))}"
         case "decision":
-            return f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
+            role = f" as {payload['role']}" if payload.get("role") else ""
+            return (
+                f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}{role}"
+            )
         case "note":
             return f"{payload.get('name')} {shown(payload.get('details', {}))}"
         case "rejected":
@@ -119,9 +127,6 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
 def _tone(kind: str, payload: Mapping[str, JSON]) -> str:
     if kind == "domain_result":
         return "good" if payload.get("ok") else "bad"
-    if kind == "return":
-        bound = payload.get("bound")
-        return "good" if isinstance(bound, Mapping) and bound.get("holds") else "bad"
     return {"complete": "good", "fail": "bad", "rejected": "bad"}.get(kind, "")
 
 

@@ -10,16 +10,18 @@ import ast
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.diagnostics import Diagnostic, UserMistake
+from sopilot.audit.message_shapes import AskedCall, calls_and_results, mistake
 from sopilot.vm.values import JSON, plain
 
 LONGEST_VALUE = 200_000
 """Characters of a result that are parsed; a longer one stays text."""
 
 _RAISED = re.compile(r"\s*[A-Za-z_.]+(Error|Exception)\b")
+_FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
+_FAILED_STATUS = ("error", "failed", "failure")
 _ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
 
 
@@ -41,7 +43,8 @@ Outcome = Callable[[object], Answer]
 class TranscriptCall:
     """``arguments`` is ``None`` where the model's text is no object; ``ok`` and ``value``
     are the tool's answer, ``answered`` whether there was one, ``let_through`` whether the
-    tool did not turn the call away."""
+    tool did not turn the call away. ``by_tool``: another tool made the call by itself, and
+    nobody saw the answer."""
 
     index: int
     message: int
@@ -51,15 +54,19 @@ class TranscriptCall:
     value: JSON = None
     answered: bool = False
     let_through: bool = False
+    by_tool: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """``replies`` counts what the user said after the request, where that is known."""
+    """``replies`` counts what the user said after the request, where that is known;
+    ``dialog`` is what both said then, and ``told`` are values that the user gave by name."""
 
     calls: tuple[TranscriptCall, ...]
     messages: int
     replies: int = 0
+    dialog: str = ""
+    told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 def read_messages(
@@ -67,62 +74,50 @@ def read_messages(
     *,
     outcome: Outcome | None = None,
     ignored: frozenset[str] = frozenset(),
+    effects: frozenset[str] = frozenset(),
 ) -> Transcript:
-    """OpenAI-style messages: ``tool_calls`` of an assistant, ``tool_call_id`` of a result.
+    """Calls and results of the shapes that ``message_shapes`` knows.
 
     A result without a matching id answers the oldest open call. ``ignored`` are
     lower-case names that are not the domain's tools, such as one that ends the dialog.
+    ``effects`` are the actions that change something: a null is no success of theirs.
     """
     judge_outcome = outcome or plain_outcome
     calls: list[TranscriptCall] = []
     waiting: list[tuple[str, int]] = []
+    seen = False
     for number, message in enumerate(messages):
-        if not isinstance(message, Mapping):
-            raise _mistake(number, "a message must be an object")
-        wanted = message.get("tool_calls") or ()
-        if not isinstance(wanted, list | tuple):
-            raise _mistake(number, "`tool_calls` must be a list")
-        for call in wanted:
-            name, arguments, call_id = _call(call, number)
-            if name.lower() in ignored:
+        for one in calls_and_results(message, number):
+            if isinstance(one, AskedCall):
+                seen = True
+                if one.name.lower() in ignored:
+                    continue
+                waiting.append((one.call_id, len(calls)))
+                arguments = _arguments(one.arguments)
+                calls.append(TranscriptCall(len(calls), number, one.name, arguments))
                 continue
-            waiting.append((call_id, len(calls)))
-            calls.append(TranscriptCall(len(calls), number, name, arguments))
-        if _is_result(message):
-            position = _answered(message, waiting)
+            if not seen:
+                raise mistake(number, "a tool's result answers no call", "keep the calls as well")
+            position = _answered(one.call_id, waiting)
             if position is not None:
-                answer = judge_outcome(read_value(message.get("content")))
+                answer = judge_outcome(read_value(one.content))
                 asked = calls[position]
-                calls[position] = TranscriptCall(
-                    asked.index,
-                    asked.message,
-                    asked.action,
-                    asked.arguments,
-                    answer.ok,
-                    plain(answer.value),
-                    True,
-                    answer.let_through,
+                void = answer.value is None and asked.action in effects
+                calls[position] = replace(
+                    asked,
+                    ok=answer.ok and not one.failed and not void,
+                    value=plain(answer.value),
+                    answered=True,
+                    let_through=answer.let_through and not one.failed,
                 )
     return Transcript(tuple(calls), len(messages))
 
 
-def _is_result(message: Mapping[str, Any]) -> bool:
-    return message.get("role") == "tool" or message.get("tool_call_id") is not None
-
-
-def _answered(message: Mapping[str, Any], waiting: list[tuple[str, int]]) -> int | None:
+def _answered(wanted: str | None, waiting: list[tuple[str, int]]) -> int | None:
     if not waiting:
         return None
-    wanted = message.get("tool_call_id")
     place = next((n for n, (call_id, _) in enumerate(waiting) if call_id == wanted), 0)
     return waiting.pop(place)[1]
-
-
-def _call(call: Mapping[str, Any], number: int) -> tuple[str, dict[str, JSON] | None, str]:
-    function = call.get("function", call) if isinstance(call, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise _mistake(number, "a tool call must name its function")
-    return function["name"], _arguments(function.get("arguments")), str(call.get("id", ""))
 
 
 def _arguments(written: object) -> dict[str, JSON] | None:
@@ -154,9 +149,22 @@ def is_error(native: object) -> bool:
     return isinstance(native, str) and _ERROR.match(native) is not None
 
 
+def is_failure(native: object) -> bool:
+    """An error, or an answer that says of itself that it is none of a success."""
+    if isinstance(native, Mapping):
+        said = native.get("status")
+        return (
+            is_error(native)
+            or native.get("success") is False
+            or native.get("ok") is False
+            or (isinstance(said, str) and said.lower() in _FAILED_STATUS)
+        )
+    return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
+
+
 def plain_outcome(native: object) -> Answer:
-    """An error is a call that did not happen; everything else is a success."""
-    ok = not is_error(native)
+    """A failure is a call that did not happen; everything else is a success."""
+    ok = not is_failure(native)
     return Answer(ok, native, ok)
 
 
@@ -174,7 +182,3 @@ def success_first_outcome(native: object) -> Answer:
         raised = isinstance(native, str) and _RAISED.match(native) is not None
         return Answer(False, native, raised)
     return Answer(native is not None, native, True)
-
-
-def _mistake(number: int, problem: str) -> UserMistake:
-    return UserMistake([Diagnostic("transcript", f"message {number}: {problem}")])

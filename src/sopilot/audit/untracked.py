@@ -1,24 +1,26 @@
 """Sessions without a machine: their trace has calls and results, but no process that ran.
 
-They are judged like a transcript of anybody's agent, with two things more: the chain of
-the trace, and every goal that was gone for, in its turn.
+They are judged like a transcript of anybody's agent, with more that is known: the chain of
+the trace, every goal that was gone for, and what the user said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from sopilot.audit.auditing import judge_chain
-from sopilot.audit.finding import Finding
-from sopilot.audit.foreign import audit_transcript
-from sopilot.audit.report import ABANDONED, Report, card
-from sopilot.audit.run import Judge, Refusal
+from sopilot.audit.foreign import Review
+from sopilot.audit.proof import Proof
+from sopilot.audit.report import Report
+from sopilot.audit.run import Judge
 from sopilot.audit.state import is_withheld
-from sopilot.audit.transcript import Transcript, TranscriptCall
+from sopilot.audit.transcript import Transcript, TranscriptCall, read_value
 from sopilot.diagnostics import UserMistake
 from sopilot.handbook import Handbook
 from sopilot.vm.events import Event
 from sopilot.vm.trace import Head, SealedEvent
+from sopilot.vm.values import JSON, plain
 
 
 def audit_untracked(
@@ -31,46 +33,35 @@ def audit_untracked(
     judge: Judge | None = None,
     head: Head | None = None,
 ) -> Report:
-    """``goal`` is what the user came for, where that is known: it judges a session in which no
-    goal was gone for. ``chain`` are the events as they were sealed."""
+    """``goal`` is what the user came for, where that is known. ``chain`` are the events as they
+    were sealed."""
     transcript = transcript_of(events)
-    reports = [
-        audit_transcript(handbook, part, goal=name, judge=judge, session_id=session_id)
-        for name, part in _parts(handbook, transcript, goal)
-    ]
-    broken, whole = judge_chain(chain, session_id, head)
-    found: dict[tuple[str, int, str | None], Finding] = {}
-    for report in reports:
-        for finding in report.findings:
-            found.setdefault((finding.code, finding.seq, finding.predicate), finding)
-    findings = [*([broken] if broken else []), *sorted(found.values(), key=lambda one: one.seq)]
-    refusals: list[Refusal] = [refusal for report in reports for refusal in report.refusals]
-    cards = [report.score_card for report in reports]
-    return Report(
-        tuple(findings),
-        card(
-            findings,
-            session_id=session_id,
-            outcome=cards[-1].outcome if cards else ABANDONED,
-            calls=len(transcript.calls),
-            calls_after_goal=cards[-1].calls_after_goal if cards else 0,
-            checks=sum(one.checks for one in cards),
-            needing=sum(one.checks_needing_evidence for one in cards),
-            covered=sum(one.checks_with_evidence for one in cards),
-            chain=whole,
-        ),
-        tuple(refusals),
+    review = Review(
+        Proof(handbook, judge),
+        transcript,
+        _gone_for(handbook, transcript, goal),
+        # Who ran out of turns has refused nothing.
+        own=not any(_note(event, "budget") for event in events),
     )
+    review.judge_calls()
+    if goal is not None and not review.attempted(goal):
+        others = [name for name in review.goals if name != goal]
+        if not others or not _changed_to(events, others):
+            action = handbook.procedures[goal].action
+            hindered = action in _not_offered(events)
+            obstacle = f"`{action}` is not on offer" if hindered else ""
+            review.judge_refusal(goal, obstacle=obstacle)
+    broken, whole = judge_chain(chain, session_id, head)
+    report = review.report(session_id, whole)
+    return report.with_findings([broken]) if broken is not None else report
 
 
 def transcript_of(events: Sequence[Event]) -> Transcript:
     """A call's index is its event's number, so that a finding names the event."""
     calls: dict[str, TranscriptCall] = {}
     made: list[str] = []
-    said = 0
     for event in events:
         payload = event.payload
-        said += event.kind == "user_said"
         if event.kind not in ("domain_call", "domain_result"):
             continue
         name = str(payload["call_id"])
@@ -87,26 +78,52 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
                 asked.index, asked.message, asked.action, asked.arguments,
                 ok, payload.get("value"), True, ok,
             )  # fmt: skip
-    return Transcript(tuple(calls[name] for name in made), len(events), max(0, said - 1))
+    turns = _turns(events, "user_said")
+    return Transcript(
+        tuple(calls[name] for name in made),
+        len(events),
+        max(0, len(turns) - 1),
+        "\n".join((*_turns(events, "assistant_said"), *turns[1:])),
+        _told("\n".join(turns)),
+    )
 
 
-def _parts(
-    handbook: Handbook, transcript: Transcript, goal: str | None
-) -> list[tuple[str, Transcript]]:
-    """Each goal with the calls up to its success; the last one with everything."""
+def _gone_for(handbook: Handbook, transcript: Transcript, goal: str | None) -> list[str]:
+    """The goals whose actions were called, or else the one that the user came for."""
     goals = {one.action: name for name, one in handbook.procedures.items()}
     if goal is not None:
         goals[handbook.procedures[goal].action] = goal
-    attempted = [call for call in transcript.calls if call.action in goals]
-    reached = {goals[call.action]: call.index for call in reversed(attempted) if call.ok}
-    named = list(dict.fromkeys(goals[call.action] for call in attempted))
-    named = named or ([goal] if goal is not None else [])
-    ends: list[tuple[int, str]] = sorted(
-        (reached.get(name, len(transcript.calls) + transcript.messages), name) for name in named
-    )
-    parts = []
-    for place, (end, name) in enumerate(ends):
-        last = place == len(ends) - 1
-        kept = [call for call in transcript.calls if last or call.index <= end]
-        parts.append((name, Transcript(tuple(kept), transcript.messages, transcript.replies)))
-    return parts
+    called = dict.fromkeys(goals[one.action] for one in transcript.calls if one.action in goals)
+    return list(called) or ([goal] if goal is not None else [])
+
+
+def _turns(events: Sequence[Event], kind: str) -> list[str]:
+    return [str(event.payload.get("text")) for event in events if event.kind == kind]
+
+
+_LINE = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*): (.+)$", re.MULTILINE)
+
+
+def _told(text: str) -> dict[str, JSON]:
+    """Values that the user gave a line each, by name; the last word counts."""
+    return {name: plain(read_value(value)) for name, value in _LINE.findall(text)}
+
+
+def _changed_to(events: Sequence[Event], goals: Sequence[str]) -> bool:
+    """Whether the user asked for one of the goals after the first request."""
+    later = " ".join(_turns(events, "user_said")[1:]).lower().replace("_", " ")
+    return any(re.search(rf"\b{re.escape(goal.replace('_', ' '))}\b", later) for goal in goals)
+
+
+def _note(event: Event, name: str) -> bool:
+    return event.kind == "note" and event.payload.get("name") == name
+
+
+def _not_offered(events: Sequence[Event]) -> set[str]:
+    found: set[str] = set()
+    for event in events:
+        details = event.payload.get("details")
+        if _note(event, "not_offered") and isinstance(details, Mapping):
+            named = details.get("actions")
+            found.update(map(str, named) if isinstance(named, list | tuple) else ())
+    return found

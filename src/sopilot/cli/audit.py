@@ -44,7 +44,8 @@ def command(
     store_spec: str | None,
 ) -> None:
     """Judge WHAT by its SOP: the id of a session, a trace file, or a transcript of any agent
-    (OpenAI-style messages, or recorded SOPBench trajectories) as JSON.
+    as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded SOPBench
+    trajectories).
 
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """

@@ -96,7 +96,7 @@ class TraceInput:
             # The chain is over the events as they were sealed; these may be restored ones.
             chain=trace.events,
         )
-        goals = ", ".join(trace.programs) or "session"
+        goals = str(trace.about.get("handbook") or "") or ", ".join(trace.programs) or "session"
         return Audited(f"Audit of {goals}", report, rows_of_trace(whole))
 
     def _untracked(self, whole: list[Event]) -> Audited:
@@ -190,8 +190,9 @@ def _session(
 def _transcripts(
     what: str, content: object, handbook: str | None, goal: str | None
 ) -> ForeignInput:
-    if isinstance(content, Mapping) and isinstance(content.get("messages"), list):
-        content = content["messages"]
+    if isinstance(content, Mapping):
+        held = [content[name] for name in ("messages", "items", "output") if name in content]
+        content = next((one for one in held if isinstance(one, list)), content)
     if not isinstance(content, list):
         raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
@@ -199,7 +200,9 @@ def _transcripts(
     if handbook is None:
         raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
     book, chosen = _procedure(handbook, goal)
-    return ForeignInput(((Path(what).stem, book, chosen, read_messages(content)),))
+    effects = frozenset(one.action for one in book.procedures.values())
+    transcript = read_messages(content, effects=effects)
+    return ForeignInput(((Path(what).stem, book, chosen, transcript),))
 
 
 def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
