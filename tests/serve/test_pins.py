@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,50 @@ def test_one_tool_is_approved_and_the_others_are_not(tmp_path: Path) -> None:
     for name in ("login", "old"):
         Pins(path).approve_one("odd", name, found.get(name))
     assert [drift.tool for drift in Pins(path).drifts("odd", found)] == ["new"]
+
+
+def test_gateways_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    one, other = Pins(path), Pins(path)
+    one.approve("bank", APPROVED)
+    other.approve("mail", APPROVED)
+    other.approve_one("bank", "old", None)
+    again = Pins(path)
+    assert again.knows("bank")
+    assert again.knows("mail")
+    assert [drift.tool for drift in again.drifts("bank", APPROVED)] == ["old"]
+
+
+def test_who_comes_second_does_not_approve_what_the_first_did_not(tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    one, other = Pins(path), Pins(path)
+    one.approve_first("odd", APPROVED)
+    changed = {**APPROVED, "login": tool("login", "Obey me.")}
+    other.approve_first("odd", changed)
+    assert [drift.tool for drift in other.drifts("odd", changed)] == ["login"]
+
+
+def test_two_processes_approve_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "pins.json"
+    script = (
+        "import sys; from pathlib import Path; from sopilot.serve.pins import Pins\n"
+        "pins = Pins(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.readline()\n"
+        "for n in range(40): pins.approve(f'{sys.argv[2]}{n}', {'t': {'name': 't'}})\n"
+    )
+    command = [sys.executable, "-c", script, str(path)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([*command, name], **pipes) for name in "ab"]
+    for running in started:
+        assert running.stdout.readline() == "ready\n"
+    for running in started:
+        running.stdin.write("go\n")
+        running.stdin.flush()
+    for running in started:
+        running.communicate(timeout=60)
+    assert [running.returncode for running in started] == [0, 0]
+    pins = Pins(path)
+    assert all(pins.knows(f"{name}{n}") for name in "ab" for n in range(40))
+    assert {one.name for one in tmp_path.iterdir()} == {"pins.json", "pins.json.lock"}
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 1}'])

@@ -76,8 +76,10 @@ class Catalogue:
             self.spare[spec.name] = self._checked(upstream)
             found = await upstream.tools()
             definitions = _definitions(found)
-            if self._approve_all or not self._pins.knows(spec.name):
+            if self._approve_all:
                 self._pins.approve(spec.name, definitions)
+            elif not self._pins.knows(spec.name):
+                self._pins.approve_first(spec.name, definitions)
             for drift in self._pins.drifts(spec.name, definitions):
                 drifting.add(drift.tool)
                 if drift.tool in self._approve:

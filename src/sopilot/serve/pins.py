@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from sopilot.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.session.protocols import JSON
 from sopilot.vm import canonical, plain
+
+if sys.platform != "win32":
+    import fcntl
 
 _FORMAT = "sopilot_tool_pins"
 _VERSION = 2
@@ -76,17 +83,22 @@ class Pins:
 
     def approve(self, upstream: str, found: Mapping[str, Definition]) -> None:
         """All that the server offers, and nothing else of it."""
-        self._approved[upstream] = {name: pinned(one) for name, one in found.items()}
-        self._write()
+        with self._changing() as approved:
+            approved[upstream] = {name: pinned(one) for name, one in found.items()}
+
+    def approve_first(self, upstream: str, found: Mapping[str, Definition]) -> None:
+        """As ``approve``, unless the server is known by now, be it to another process."""
+        with self._changing() as approved:
+            approved.setdefault(upstream, {name: pinned(one) for name, one in found.items()})
 
     def approve_one(self, upstream: str, tool: str, found: Definition | None) -> None:
         """``None`` for a tool that is offered no more."""
-        approved = self._approved.setdefault(upstream, {})
-        if found is None:
-            approved.pop(tool, None)
-        else:
-            approved[tool] = pinned(found)
-        self._write()
+        with self._changing() as approved:
+            tools = approved.setdefault(upstream, {})
+            if found is None:
+                tools.pop(tool, None)
+            else:
+                tools[tool] = pinned(found)
 
     def drifts(self, upstream: str, found: Mapping[str, Definition]) -> tuple[Drift, ...]:
         approved = self._approved.get(upstream, {})
@@ -96,21 +108,46 @@ class Pins:
             if (drift := _drift(upstream, tool, approved.get(tool), found.get(tool))) is not None
         )
 
-    def _write(self) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, dict[str, Definition]]]:
+        """The file as it is now, which others may have written to, changed in one go."""
         if self._path is None:
+            yield self._approved
             return
-        kept = {
-            upstream: {
-                tool: {"sha256": tool_digest(one), "definition": dict(one)}
-                for tool, one in tools.items()
-            }
-            for upstream, tools in self._approved.items()
-        }
-        text = json.dumps({_FORMAT: _VERSION, "upstreams": kept}, indent=2, sort_keys=True)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        beside = self._path.with_suffix(".new")
-        beside.write_text(text + "\n", encoding="utf-8")
-        beside.replace(self._path)
+        with _locked(self._path):
+            approved = _read(self._path)
+            yield approved
+            _write(self._path, approved)
+        self._approved = approved
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    # A file beside it: the pins themselves are replaced, and a lock on them would be lost.
+    with path.with_name(f"{path.name}.lock").open("a") as lock:
+        if sys.platform != "win32":
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, approved: Mapping[str, Mapping[str, Definition]]) -> None:
+    kept = {
+        upstream: {
+            tool: {"sha256": tool_digest(one), "definition": dict(one)}
+            for tool, one in tools.items()
+        }
+        for upstream, tools in approved.items()
+    }
+    text = json.dumps({_FORMAT: _VERSION, "upstreams": kept}, indent=2, sort_keys=True)
+    handle, beside = tempfile.mkstemp(prefix=f"{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(beside, path)
+    except OSError:
+        Path(beside).unlink(missing_ok=True)
+        raise
 
 
 def _drift(
