@@ -21,7 +21,7 @@ from sopilot.agent.providers import (
     Sleep,
     complete_with_retries,
 )
-from sopilot.agent.recovery import SkipsTurns, recover
+from sopilot.agent.recovery import SkipsTurns, must_start_again, recover
 from sopilot.agent.refusals import refusals
 from sopilot.agent.result import Ending, RequestRecord, SessionResult
 from sopilot.agent.spending import BudgetSpent, Spending
@@ -136,12 +136,15 @@ class Run:
             return
         await session.note("run_resumed", {"events": len(session.events)})
         await recover(session)
+        # An approved call may have been made, which is one more.
+        self._spending.domain_calls = len(session.ledger.made)
         if isinstance(self._user, SkipsTurns):
             self._user.skip(self._spending.user_turns)
         self._dialog = rebuild(session)
         if session.unknown_outcomes:
             raise Waiting(f"nobody knows how call {session.unknown_outcomes[0]} ended")
-        self._calls.raise_if_over()
+        if not must_start_again(session):
+            self._calls.raise_if_over()
         unanswered = awaits_user(session)
         if unanswered is not None:
             await self._user_turn(unanswered)

@@ -67,9 +67,11 @@ async def resume_run(
     clock: Clock | None = None,
     judge: Judge | None = None,
     programs: ProgramSet | None = None,
+    accept_changed: bool = False,
     take_over: bool = False,
 ) -> Session:
     """The session of an interrupted run, with the judge that ``open_run`` gives by default.
+    With ``programs``, others than the stored ones are refused or accepted, as it is said.
     What the machine does by itself is in the session's own settings."""
     return await resume_session(
         store,
@@ -78,6 +80,7 @@ async def resume_run(
         clock=clock,
         judge=judge if judge is not None else judge_verdict,
         programs=programs,
+        accept_changed=accept_changed,
         take_over=take_over,
     )
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from sopilot.agent.dialog import MODEL_REQUEST
 from sopilot.agent.operators import RecallsOutcomes
 from sopilot.session import HeldState, Session
+from sopilot.session.guards import hold_reason
 from sopilot.session.protocols import ToolResult
+from sopilot.session.recovery import PROGRAM_CHANGED
+from sopilot.vm import Actor
 
 NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"
 
@@ -16,6 +20,19 @@ class SkipsTurns(Protocol):
     """Users that can be told how many of their answers were given before an interruption."""
 
     def skip(self, turns: int) -> None: ...
+
+
+def must_start_again(session: Session) -> bool:
+    """Whether a change of programs ended what ran, and the model was not asked since."""
+    went_over = False
+    for sealed in reversed(session.events):
+        event = sealed.event
+        if event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
+            return False
+        went_over |= event.kind == "note" and event.payload["name"] == PROGRAM_CHANGED
+        if went_over and event.kind == "fail" and event.actor == Actor.RUNTIME:
+            return True
+    return False
 
 
 async def recover(session: Session) -> None:
@@ -37,5 +54,7 @@ async def recover(session: Session) -> None:
     for call_id in session.retryable:
         await session.retry(call_id)
     for held in session.held_calls:
-        if held.state is HeldState.APPROVED:
+        # Amended, or of a program that was changed, it waits until the goal is started for it.
+        hold = hold_reason(session.machine, session.configuration, held.action, held.arguments)
+        if held.state is HeldState.APPROVED and hold is None:
             await session.run_held(held.call_id)

@@ -18,19 +18,21 @@ from sopilot.agent import (
     arm_named,
     open_run,
     resume_run,
+    run_programs,
     run_session,
 )
 from sopilot.audit import Report, audit_trace
 from sopilot.audit.text_report import render_text
 from sopilot.audit.untracked import audit_untracked
 from sopilot.bundled import Judgement
+from sopilot.cli.changed_programs import as_it_started, changed_since
 from sopilot.cli.output import heading, print_json, say
 from sopilot.cli.person_model import PERSON, PersonModel
 from sopilot.cli.scene import Description, Scene, set_scene
 from sopilot.cli.stores import with_store
 from sopilot.handbook.verdict import judge as judge_verdict
 from sopilot.scenarios.judging import ScenarioJudge
-from sopilot.session import Session, Store
+from sopilot.session import ProgramChanged, Session, Store
 from sopilot.session.protocols import JSON, Model
 from sopilot.vm import SealedEvent
 
@@ -87,16 +89,20 @@ def perform(
     resume_id: str | None = None,
     new_id: str | None = None,
     take_over: bool = False,
+    as_started: bool = False,
+    accept_changed: bool = False,
     quiet: bool = False,
     frames: bool = False,
 ) -> Performance:
-    """Run or resume to the end. Interrupted, the session stays resumable."""
+    """Run or resume to the end. Interrupted, the session stays resumable. A handbook that has
+    changed since needs ``as_started`` or ``accept_changed``."""
     session_id = resume_id or new_id or secrets.token_hex(16)
-    scene = set_scene(description, session_id, store_spec)
+    scene = set_scene(description, session_id, store_spec, as_started=as_started)
     model = _model(description, scene)
     watcher = Watcher(quiet=quiet, frames=frames, person=description.person)
 
     async def run(store: Store) -> Performance:
+        nonlocal scene
         arm = arm_named(description.arm)
         if resume_id is None:
             session = await open_run(
@@ -105,13 +111,26 @@ def perform(
                 arm,
                 tools=scene.tools,
                 model=description.model,
-                extra=description.as_json(),
+                extra=description.to_keep(),
                 unguarded=scene.simulated,
                 session_id=session_id,
             )
         else:
-            session = await resume_run(store, session_id, tools=scene.tools, take_over=take_over)
+            present = run_programs(scene.briefing, arm, unguarded=scene.simulated)
+            try:
+                session = await resume_run(
+                    store,
+                    session_id,
+                    tools=scene.tools,
+                    programs=None if as_started else present,
+                    accept_changed=accept_changed,
+                    take_over=take_over,
+                )
+            except ProgramChanged as changed:
+                raise changed_since(description, changed) from None
         async with session:
+            if as_started:
+                scene = as_it_started(scene, session, arm)
             result = await run_session(
                 session,
                 scene.briefing,
@@ -166,11 +185,12 @@ def _judged(
         )
     else:
         report = audit_trace(
-            session.programs.programs,
+            session.first_programs.programs,
             session.events,
             session_id=session.id,
             judge=judge_verdict,
             head=session.head,
+            changes=session.program_changes,
             ended=result.ending is not Ending.WAITING,
         )
     judgement = None

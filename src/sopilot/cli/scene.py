@@ -7,7 +7,7 @@ A scene is described by plain values that are kept with the session, so that
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from sopilot.agent import (
@@ -24,7 +24,7 @@ from sopilot.bundled.judge import desk_judge
 from sopilot.cli.desk_world import DeskWorld
 from sopilot.cli.folder_world import InterruptedTools, RecordedVotes, opening
 from sopilot.cli.human_user import HumanUser
-from sopilot.cli.sources import compile_source
+from sopilot.cli.sources import compile_source, read_text
 from sopilot.cli.stores import data_folder
 from sopilot.cli.workflow_folder import is_workflow_folder, load_folder
 from sopilot.cli.written_world import written_world
@@ -36,7 +36,8 @@ from sopilot.session.protocols import JSON, Tools, User
 @dataclass(frozen=True, slots=True)
 class Description:
     """Everything that sets a scene. ``person`` means that somebody at the terminal is served;
-    ``out`` is where the tools of a workflow folder keep and make their files."""
+    ``out`` is where the tools of a workflow folder keep and make their files; ``text`` the
+    handbook file as it stood when the session began."""
 
     source: str
     goal: str | None = None
@@ -51,9 +52,18 @@ class Description:
     approvers: tuple[str, ...] = ()
     budgets: Mapping[str, JSON] = field(default_factory=dict)
     out: str | None = None
+    text: str | None = None
 
     def as_json(self) -> dict[str, JSON]:
         return asdict(self)
+
+    def to_keep(self) -> dict[str, JSON]:
+        """What a session keeps of it: resumed from another folder, the source is still found."""
+        if self.source in bundled_names() or self.source.startswith("sopbench:"):
+            return self.as_json()
+        path = Path(self.source).resolve()
+        text = None if path.is_dir() else read_text(path)
+        return replace(self, source=str(path), text=text).as_json()
 
 
 def description_from_json(value: Mapping[str, JSON]) -> Description:
@@ -77,10 +87,19 @@ class Scene:
     expected: str | None = None
 
 
-def set_scene(description: Description, session_id: str, store_spec: str | None) -> Scene:
+def set_scene(
+    description: Description,
+    session_id: str,
+    store_spec: str | None,
+    *,
+    as_started: bool = False,
+) -> Scene:
+    """With ``as_started`` the handbook is the one that was kept, if one was."""
+    _check_results_serve(description)
     if is_workflow_folder(description.source):
         return _in_folder(description)
-    units = compile_source(description.source, goal=description.goal)
+    text = description.text if as_started else None
+    units = compile_source(description.source, goal=description.goal, text=text)
     if description.source.startswith("sopbench:"):
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
     handbook = units[0].handbook
@@ -180,6 +199,19 @@ def _written_down(description: Description, briefing: Briefing, budgets: Budgets
         simulated=True,
         expected=world.expected,
     )
+
+
+def _check_results_serve(description: Description) -> None:
+    if description.results is None:
+        return
+    cure = "leave --results out; --task NAME chooses another task, and with it another state"
+    if description.source in bundled_names():
+        message = f"the tools of `{description.source}` are simulated, no file answers for them"
+    elif is_workflow_folder(description.source):
+        message = f"`{description.source}` has tools of its own, no file answers for them"
+    else:
+        return
+    raise UserMistake([Diagnostic("results-unused", message, Place("--results"), cure)])
 
 
 def _known_roles(description: Description, programs: Iterable[Program]) -> None:

@@ -40,10 +40,15 @@ class Unit:
         return self.compiled.explanation
 
 
-def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
-    """Every procedure that SOURCE names, compiled and verified."""
+def compile_source(
+    source: str, *, tools: str | None = None, goal: str | None = None, text: str | None = None
+) -> list[Unit]:
+    """Every procedure that SOURCE names, compiled and verified. ``text`` is read instead of
+    its file, where the file may have changed."""
     if source.startswith("sopbench:"):
         units = list(_sopbench(source, tools or "official"))
+    elif text is not None:
+        units = list(_handbook(load_handbook(text, source), source, tools))
     else:
         units = list(_handbook(load_source(source), source, tools))
     if goal is not None:
