@@ -66,7 +66,9 @@ def run_all(base: Path, runner: Runner | None) -> bool:
             sweep.folder.write_summary(summary)
         else:
             summary = json.loads((folder / "summary.json").read_text("utf-8"))
-        unproved = [each["task"] for each in summary["failures"] if each["reachable"]]
+        unproved = [
+            each["task"] for each in summary["failures"] if each["reachable"] or each["search_cut"]
+        ]
         rows.append(
             {"arm": arm, "model": model, "tools": tools}
             | {key: summary[key] for key in KEPT}

@@ -74,6 +74,20 @@ def test_a_login_that_the_user_cannot_give_needs_the_reader(upstream: Upstream) 
     assert find_reach(task, "full-state", upstream).calls == ["internal_get_database", "lend_tool"]
 
 
+def test_a_search_that_was_cut_proves_nothing(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = select_tasks("bank", upstream, goal="lend_tool")[4]
+    whole = find_reach(task, "official", upstream)
+    assert not whole.cut
+    assert "not proved" not in whole.proof
+    monkeypatch.setattr("sopilot.bench.reach.MOST_WAYS", 1)
+    found = find_reach(task, "official", upstream)
+    assert (found.reachable, found.cut) == (False, True)
+    assert found.ways_tried < whole.ways_tried
+    assert found.proof.startswith("not proved, the search was cut")
+
+
 @pytest.mark.parametrize(
     ("model", "execute", "refuse"),
     [("null", 0, 4), ("refuse-always", 0, 4), ("call-everything", 2, 2)],

@@ -13,6 +13,8 @@ from typing import Any
 
 Way = tuple[int, ...]
 """Nodes of calls in the order in which they are made, the goal last."""
+MOST_CHOICES = 4096
+"""Combinations that are looked at for a node; many of them come to the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +44,40 @@ class ActionGraph:
         action, arguments = self.nodes[node]
         return PlannedCall(action, arguments)
 
-    def ways(self, limit: int) -> Iterator[Way]:
+    def ways(self, limit: int) -> Ways:
         """At most ``limit`` ways to the goal, one for every choice of alternatives."""
-        seen: set[Way] = set()
-        for way in itertools.islice(self._ways(0), limit * 4):
-            if way not in seen:
-                seen.add(way)
-                yield way
-                if len(seen) >= limit:
-                    return
+        return self._ways(0, limit, {})
 
-    def _ways(self, node: int) -> Iterator[Way]:
-        below = self.needs.get(node, ())
-        if self.nodes[node] == "or":
-            for each in below:
-                yield from self._ways(each)
-            return
-        own: Way = () if isinstance(self.nodes[node], str) else (node,)
-        for parts in _product([tuple(itertools.islice(self._ways(each), 64)) for each in below]):
-            yield tuple(dict.fromkeys([*itertools.chain.from_iterable(parts), *own]))
+    def _ways(self, node: int, limit: int, known: dict[int, Ways]) -> Ways:
+        if node in known:
+            return known[node]
+        parts = [self._ways(each, limit, known) for each in self.needs.get(node, ())]
+        own = self.nodes[node]
+        if own == "or":
+            unfolded = itertools.chain.from_iterable(part.found for part in parts)
+        else:
+            last: Way = () if isinstance(own, str) else (node,)
+            unfolded = (
+                tuple(dict.fromkeys([*itertools.chain.from_iterable(choice), *last]))
+                for choice in _product([part.found for part in parts])
+            )
+        found: dict[Way, None] = {}
+        cut = any(part.cut for part in parts)
+        for number, way in enumerate(unfolded):
+            if number >= MOST_CHOICES or (len(found) >= limit and way not in found):
+                cut = True
+                break
+            found[way] = None
+        known[node] = Ways(tuple(found), cut)
+        return known[node]
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """``cut``: there may be more of them."""
+
+    found: tuple[Way, ...]
+    cut: bool
 
 
 def _product(choices: Sequence[Sequence[Way]]) -> Iterator[tuple[Way, ...]]:

@@ -35,7 +35,8 @@ class Obstacle:
 class Reach:
     """``calls`` is the run that passed; ``proof`` says why none does. ``by_inventing`` tells
     that a run with made-up values would pass: the oracle counts a call that failed as made.
-    No honest executor makes it, so such a task is not reachable."""
+    No honest executor makes it, so such a task is not reachable. ``cut``: nothing passed, but
+    not everything was tried, and ``proof`` is none; it says what was found so far."""
 
     task: str
     should_succeed: bool
@@ -46,6 +47,7 @@ class Reach:
     obstacles: Sequence[str] = ()
     proof: str = ""
     by_inventing: bool = False
+    cut: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -84,7 +86,8 @@ def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream)
         replay_plan(reference, plan, tools, upstream, invent=True).passed
         for plan in plans(reference, upstream)
     )
-    proof = _proof(reference, tools, tried, list(obstacles), upstream)
+    cut = _graph(reference, upstream).ways(MOST_WAYS).cut
+    proof = _proof(reference, tools, tried, list(obstacles), upstream, cut=cut)
     if by_inventing:
         proof += "; only with an invented value does the oracle let a run pass"
     return Reach(
@@ -96,16 +99,17 @@ def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream)
         obstacles=tuple(dict.fromkeys(each.code for each in obstacles)),
         proof=proof,
         by_inventing=by_inventing,
+        cut=cut,
     )
 
 
 def plans(reference: TaskReference, upstream: Upstream) -> Iterator[tuple[PlannedCall, ...]]:
     """Call orders worth replaying: those of the graph, and each with its gates first."""
-    graph = ActionGraph.of(upstream.graphs(reference.domain)[reference.goal][reference.index])
+    graph = _graph(reference, upstream)
     links = upstream.metadata(reference.domain)["links"]
     gates = [action for action, _ in links.values()]
     seen: set[tuple[str, ...]] = set()
-    for way in graph.ways(MOST_WAYS):
+    for way in graph.ways(MOST_WAYS).found:
         plain = tuple(graph.call(node) for node in way)
         first = tuple(sorted(plain[:-1], key=lambda call: call.action not in gates))
         for plan in (plain, (*first, plain[-1])):
@@ -113,6 +117,10 @@ def plans(reference: TaskReference, upstream: Upstream) -> Iterator[tuple[Planne
             if key not in seen:
                 seen.add(key)
                 yield plan
+
+
+def _graph(reference: TaskReference, upstream: Upstream) -> ActionGraph:
+    return ActionGraph.of(upstream.graphs(reference.domain)[reference.goal][reference.index])
 
 
 def replay_plan(
@@ -216,12 +224,15 @@ def _proof(
     tried: int,
     obstacles: Sequence[Obstacle],
     upstream: Upstream,
+    *,
+    cut: bool,
 ) -> str:
     ways = "the one way" if tried == 1 else f"each of the {tried} ways"
-    if tried >= MOST_WAYS:
-        ways = f"each of the first {tried} ways"
     reasons = "; ".join(dict.fromkeys(each.text for each in obstacles))
     text = f"{ways} that the oracle's graph allows is blocked: {reasons}"
+    if cut:
+        text = f"not proved, the search was cut: each of the {tried} ways tried is blocked"
+        text += f", the graph has more: {reasons}"
     if any(each.code in ("goal-not-offered", "goal-fails") for each in obstacles):
         text += f"; {transition(reference, upstream).text}"
     return text

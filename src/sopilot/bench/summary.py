@@ -64,6 +64,7 @@ def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
         "objections": [key for key, value in (record.verdict or {}).items() if value is False],
         "reachable": found.reachable,
         "proof": found.proof,
+        "search_cut": found.cut,
     }
 
 

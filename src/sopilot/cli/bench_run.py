@@ -115,7 +115,7 @@ def _say(summary: dict[str, Any]) -> None:
         return f"{part}/{whole}" + (f" ({100 * part / whole:.1f} %)" if whole else "")
 
     execute, refuse = summary["execute"], summary["refuse"]
-    reached = [each for each in summary["failures"] if not each["reachable"]]
+    proved = [e for e in summary["failures"] if not e["reachable"] and not e["search_cut"]]
     rows = [
         ("pass", share(summary["pass"], summary["n"])),
         ("of the reachable", share(summary["pass"], summary["reachable"])),
@@ -136,8 +136,8 @@ def _say(summary: dict[str, Any]) -> None:
     if "assumption" in summary:
         say(f"\n{summary['assumption']}")
     for each in summary["failures"]:
-        state = "reachable" if each["reachable"] else "unreachable"
+        state = "reachable" if each["reachable"] else "unreachable" if each in proved else "unknown"
         say(f"\nfailed ({state}): {each['task']}")
         say(f"  {each['proof'] or ', '.join(each['objections'])}")
-    if reached:
-        say(f"\n{len(reached)} of {len(summary['failures'])} failures cannot be avoided")
+    if proved:
+        say(f"\n{len(proved)} of {len(summary['failures'])} failures cannot be avoided")
