@@ -4,7 +4,7 @@ STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
 EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel
 
-.PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks clean
+.PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
 
 install: $(STAMP) ## everything this project needs, into .venv
 
