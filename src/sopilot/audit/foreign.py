@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.audit.finding import Finding
@@ -30,6 +30,7 @@ def audit_transcript(
     judge: Judge | None = None,
     truth: TruthAt | None = None,
     enforced: Mapping[str, Tree] | None = None,
+    offered: Collection[str] | None = None,
     session_id: str | None = None,
 ) -> Report:
     """Judge the domain calls of a transcript for one goal of the handbook.
@@ -38,7 +39,8 @@ def audit_transcript(
     own requirement. ``truth`` supplies the truth of predicates where an oracle
     has it; otherwise machine verdicts over the recorded results do (``judge``).
     ``enforced`` is what an action's own tool checks before it does anything: such
-    a call counts as a call of those verifiers as well.
+    a call counts as a call of those verifiers as well. ``offered`` are the tools that
+    there were: what could not be called is a ground to refuse.
     """
     if goal not in handbook.procedures:
         raise UserMistake(
@@ -46,10 +48,13 @@ def audit_transcript(
             + did_you_mean(goal, handbook.procedures)
         )
     proof = Proof(handbook, judge, truth)
-    review = Review(proof, transcript, (goal,), enforced=enforced or {})
+    review = Review(proof, transcript, (goal,), enforced=enforced or {}, offered=offered)
     review.judge_calls()
     if not review.attempted(goal):
-        review.judge_refusal(goal)
+        action = handbook.procedures[goal].action
+        missing = offered is not None and action not in offered
+        obstacle = f"the tool `{action}` is not on offer" if missing else ""
+        review.judge_refusal(goal, obstacle=obstacle)
     return review.report(session_id)
 
 
@@ -63,6 +68,7 @@ class Review:
     goals: Sequence[str]
     own: bool = False
     enforced: Mapping[str, Tree] = field(default_factory=dict[str, Tree])
+    offered: Collection[str] | None = None
     findings: list[Finding] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
@@ -289,7 +295,7 @@ class Review:
         lies outside of the calls."""
         procedure = self.handbook.procedures[goal]
         end = self.transcript.calls[-1].index + 1 if self.transcript.calls else 0
-        grounds = Grounds(self.proof, self.transcript, procedure.requires, end)
+        grounds = Grounds(self.proof, self.transcript, procedure.requires, end, self.offered)
         nothing = grounds.nothing_shown()
         # An oracle knows the truth when a call was made; at the end none is made.
         causes = grounds.causes() if self.proof.oracle is None else []

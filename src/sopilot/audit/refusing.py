@@ -6,7 +6,7 @@ that could have been made and was not is no ground.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sopilot.audit.proof import Proof
@@ -20,12 +20,14 @@ DEEPEST = 8
 
 @dataclass(slots=True)
 class Grounds:
-    """For one goal's requirement, at the end of a transcript."""
+    """For one goal's requirement, at the end of a transcript. ``offered`` are the tools that
+    could be called, where that is known."""
 
     proof: Proof
     transcript: Transcript
     tree: Tree
     end: int
+    offered: Collection[str] | None = None
 
     def values(self) -> dict[str, JSON]:
         """Values by name as the calls used them and the user gave them; a name that calls used
@@ -100,13 +102,15 @@ class Grounds:
             return True
         if depth >= DEEPEST:
             return True
-        # A check whose every way is closed by a guard of its own cannot be made.
+        # A check whose every way is closed, by a guard of its own or by a tool that is not
+        # offered, cannot be made.
         return all(
             any(
                 self._at_worst(handbook.actions[one.action].requires, values, depth + 1) is False
                 for one in way
             )
             for way in recipes
+            if self.offered is None or all(one.action in self.offered for one in way)
         )
 
     def _stayed_shut(self, opening: ActionCall, values: Mapping[str, JSON]) -> bool:

@@ -27,7 +27,7 @@ from sopilot.bench.contestants import contestant, domain_budgets, served_user
 from sopilot.bench.programs import ProgramShelf
 from sopilot.bench.record import BenchRecord, RunConfiguration
 from sopilot.bench.reference import TaskReference
-from sopilot.bench.source import SopbenchTask, load_task
+from sopilot.bench.source import SopbenchTask, load_task, offered_actions
 from sopilot.bench.timed import TimedModel, TimedTools
 from sopilot.bench.upstream import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot.bench.world import MadeCall, calls_after_goal, open_world
@@ -163,4 +163,6 @@ class TrialRunner:
             for index, call in enumerate(made)
         )
         transcript = Transcript(calls, len(calls), replies)
-        return audit_transcript(task.handbook, transcript, goal=task.goal).findings
+        offered = offered_actions(task.handbook, self._tools)
+        report = audit_transcript(task.handbook, transcript, goal=task.goal, offered=offered)
+        return report.findings

@@ -101,7 +101,13 @@ async def session_report(player: Player, store: Store, *, ended: bool) -> Report
         message = f"under `{player.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
     transcript = transcript_of(await whole_trace(store, session.id), player.user_turns)
-    return audit_transcript(player.briefing.handbook, transcript, goal=goal, session_id=session.id)
+    return audit_transcript(
+        player.briefing.handbook,
+        transcript,
+        goal=goal,
+        offered={schema.name for schema in player.world.tools.schemas()},
+        session_id=session.id,
+    )
 
 
 async def start_play(
