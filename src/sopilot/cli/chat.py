@@ -5,10 +5,12 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.cli.checked_arm import ARM_HELP, checked_arm
 from sopilot.cli.folder_runs import run_folder
+from sopilot.cli.given_values import read_results
 from sopilot.cli.output import say
 from sopilot.cli.performing import perform, show
-from sopilot.cli.run import read_results, tell_world
+from sopilot.cli.run import tell_world
 from sopilot.cli.scene import Description
 from sopilot.cli.stores import STORE
 
@@ -23,7 +25,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 @click.option("--goal", help="Only this procedure.")
 @click.option("--task", help="The world of this task of a desk, or of this scenario.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option("--arm", default="pg", show_default=True, metavar="ARM")
+@click.option("--arm", metavar="ARM", help=ARM_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
 @click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
@@ -34,7 +36,7 @@ def command(
     goal: str | None,
     task: str | None,
     model: str,
-    arm: str,
+    arm: str | None,
     language: str,
     results: str | None,
     approvers: tuple[str, ...],
@@ -43,6 +45,8 @@ def command(
 ) -> None:
     if model == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
+    if arm is None:
+        arm = checked_arm(model, source)
     description = Description(
         source=source,
         goal=goal,

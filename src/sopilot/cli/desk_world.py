@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sopilot.bundled import Simulator
+from sopilot.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.session.protocols import JSON, ToolResult, ToolSchema
 
 
@@ -17,10 +18,23 @@ class DeskWorld:
     def __init__(self, simulator: Simulator, path: Path) -> None:
         self.simulator = simulator
         self._path = path
-        if path.exists():
-            simulator.restore(json.loads(path.read_text(encoding="utf-8")))
-        else:
-            self._write()
+        try:
+            if path.exists():
+                simulator.restore(json.loads(path.read_text(encoding="utf-8")))
+            else:
+                self._write()
+        except (OSError, ValueError) as problem:
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "no-world",
+                        f"the desk's state cannot be kept here: {problem}",
+                        Place(str(path)),
+                        "name a folder that can be written with --store sqlite:PATH, or with "
+                        "the variable SOPILOT_HOME",
+                    )
+                ]
+            ) from problem
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self.simulator.schemas()

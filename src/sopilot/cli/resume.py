@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import click
 
+from sopilot.cli.given_values import chosen_budgets
 from sopilot.cli.output import json_option
 from sopilot.cli.performing import perform, show
-from sopilot.cli.run import chosen_budgets
 from sopilot.cli.scene import Description, description_from_json
 from sopilot.cli.stores import STORE, with_store
 from sopilot.diagnostics import UserMistake

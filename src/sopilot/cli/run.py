@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import click
-import yaml
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.agent import ARMS, DEEP_BUDGETS
+from sopilot.agent import ARMS
 from sopilot.bundled import bundled_names
-from sopilot.cli.checked_arm import DEFAULT, checked_arm
+from sopilot.cli.checked_arm import ARM_HELP, checked_arm
 from sopilot.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
+from sopilot.cli.given_values import chosen_budgets, pairs, read_results
 from sopilot.cli.output import json_option, say
 from sopilot.cli.performing import perform, show
 from sopilot.cli.scene import Description
-from sopilot.cli.sources import load_source, read_text
+from sopilot.cli.sources import load_source
 from sopilot.cli.stores import STORE
 from sopilot.cli.workflow_folder import load_folder
 from sopilot.cli.written_world import check_results, missing_results, scenario_for
-from sopilot.diagnostics import UserMistake
 
 
 @click.command(
@@ -39,9 +36,7 @@ from sopilot.diagnostics import UserMistake
 )
 @click.option("--out", type=click.Path(), help="Where a workflow folder's tools work.")
 @click.option("--model", default="reference", show_default=True, metavar="MODEL")
-@click.option(
-    "--arm", metavar="ARM", help="Default: what the last `sopilot gate` of the model says, else pg."
-)
+@click.option("--arm", metavar="ARM", help=ARM_HELP)
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--request", help="What the user says first, instead of the task's request.")
 @click.option("--knows", multiple=True, metavar="NAME=VALUE", help="What the user can tell.")
@@ -71,10 +66,7 @@ def command(
     as_json: bool,
 ) -> None:
     if arm is None:
-        # A workflow folder's program is written by hand: there is no other representation of it.
-        arm, why = (DEFAULT, "") if Path(source).is_dir() else checked_arm(model)
-        if why:
-            click.echo(why, err=True)
+        arm = checked_arm(model, source)
     description = Description(
         source=source,
         goal=goal,
@@ -119,41 +111,3 @@ def tell_world(description: Description) -> None:
         return  # that is told where the goal is looked up
     scenario = scenario_for(description, handbook, goals)
     click.echo(f"the tools answer as in the scenario `{scenario.name}`", err=True)
-
-
-def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
-    """``name=value``; a value that is not JSON is a text."""
-    found: dict[str, Any] = {}
-    for pair in written:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
-
-
-def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
-    known = set(type(DEEP_BUDGETS).__dataclass_fields__)
-    chosen: dict[str, Any] = (
-        {"wall_seconds": DEEP_BUDGETS.wall_seconds, "user_turns": DEEP_BUDGETS.user_turns}
-        if deep
-        else {}
-    )
-    given = pairs("--budget", written)
-    unknown = sorted(set(given) - known)
-    if unknown:
-        raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
-    return chosen | given
-
-
-def read_results(path: str) -> dict[str, Any]:
-    try:
-        value = yaml.safe_load(read_text(Path(path)))
-    except yaml.YAMLError as error:
-        raise UserMistake(f"{path} is not YAML: {error}") from error
-    if not isinstance(value, dict):
-        raise UserMistake(f"{path} must map each action to its result")
-    return value
