@@ -97,6 +97,8 @@ def token_rows(figures: dict[str, Any]) -> Iterator[Row]:
                 f"paper {paper['pg_to_flat'][what]:g}" if row["domain"] == paper["domain"] else ""
             )
             yield f"{row['domain']}: {what} of pg to flat", row["pg_to_flat"][what], known
+        for arm in ("fused", "pg"):
+            yield f"{row['domain']}: price of {arm} to flat", row[f"{arm}_to_flat"]["price"], ""
 
 
 def growth_rows(figures: dict[str, Any]) -> Iterator[Row]:

@@ -18,13 +18,14 @@ from vocabulary import smollm2
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Tokens of one request; ``cached`` are those a prefix cache would serve."""
+    """Tokens of one request and its reply; ``cached`` are those a prefix cache would serve."""
 
     prompt: int
     cached: int
     tools: int
     resident: int
     slot: int
+    completion: int
 
 
 class MeteredModel:
@@ -45,12 +46,20 @@ class MeteredModel:
         last = request.messages[-1]
         slot = counts[-1] if last.role == "system" and len(request.messages) > 1 else 0
         cached = _shared(self._before, parts)
-        self.sent.append(Sent(sum(counts), cached, counts[0], counts[1], slot))
         self._before = parts
         reply = await self._model.complete(request)
-        written = reply.content + "".join(call.name + call.arguments for call in reply.tool_calls)
-        usage = Usage(sum(counts), cached, len(_tokens(written)))
-        return replace(reply, usage=usage)
+        completion = len(_tokens(generated(reply)))
+        self.sent.append(Sent(sum(counts), cached, counts[0], counts[1], slot, completion))
+        return replace(reply, usage=Usage(sum(counts), cached, completion))
+
+
+def generated(reply: ModelReply) -> str:
+    """What the model writes itself: its text, its calls as JSON; ids are the provider's."""
+    calls = [
+        f'{{"name": "{call.name}", "arguments": {call.arguments or "{}"}}}'
+        for call in reply.tool_calls
+    ]
+    return "\n".join(part for part in (reply.content, *calls) if part)
 
 
 def segments(request: ModelRequest) -> list[str]:

@@ -49,6 +49,10 @@ class MeteredRun:
         return sum(one.cached for one in self.sent)
 
     @property
+    def completion_tokens(self) -> int:
+        return sum(one.completion for one in self.sent)
+
+    @property
     def verdicts(self) -> list[tuple[str, bool]]:
         """Rule and gate verdicts in their order, whoever made the return."""
         return [

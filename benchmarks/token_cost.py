@@ -1,4 +1,4 @@
-"""What paging costs: prompt tokens and model calls of `fused` against `flat` and `pg`.
+"""What paging costs: tokens, model calls and price of `fused` against `flat` and `pg`.
 
     python benchmarks/token_cost.py [--domain bank|all] [--limit N] [--tools official] [--json FILE]
 
@@ -15,7 +15,7 @@ import asyncio
 import json
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,9 @@ PAPER = {
     "calls": {"flat": 6, "pg": 14},
     "pg_to_flat": {"tokens": round(160_658 / 59_051, 2), "calls": round(14 / 6, 2)},
 }
+CACHED_WEIGHT, COMPLETION_WEIGHT = 0.1, 4.0
+"""An assumption: what a cached and a written token cost, where a prompt token costs 1.
+Providers' lists have 0.1 to 0.5 and 3 to 5."""
 COMPARED = ("flat", "pg", "fused")
 
 
@@ -76,6 +79,12 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     return {"median": middle, "q1": low, "q3": high}
 
 
+def price(run: MeteredRun) -> float:
+    """In prompt tokens that no cache serves."""
+    fresh = run.prompt_tokens - run.cached_tokens
+    return fresh + CACHED_WEIGHT * run.cached_tokens + COMPLETION_WEIGHT * run.completion_tokens
+
+
 def figures(runs: Sequence[MeteredRun]) -> dict[str, Any]:
     return {
         "n": len(runs),
@@ -84,6 +93,8 @@ def figures(runs: Sequence[MeteredRun]) -> dict[str, Any]:
         "cache_served": spread([run.cached_tokens for run in runs]),
         "not_cached": spread([run.prompt_tokens - run.cached_tokens for run in runs]),
         "calls": spread([len(run.sent) for run in runs]),
+        "completion_tokens": spread([run.completion_tokens for run in runs]),
+        "price": spread([price(run) for run in runs]),
     }
 
 
@@ -94,14 +105,18 @@ def ratios(runs: Sequence[MeteredRun], base: Sequence[MeteredRun]) -> dict[str, 
         paired = statistics.median(a / b for a, b in zip(of, to, strict=True))
         return round(statistics.median(of) / statistics.median(to), 4), round(paired, 4)
 
-    tokens = both([run.prompt_tokens for run in runs], [run.prompt_tokens for run in base])
-    calls = both([len(run.sent) for run in runs], [len(run.sent) for run in base])
-    return {
-        "tokens": tokens[0],
-        "tokens_paired": tokens[1],
-        "calls": calls[0],
-        "calls_paired": calls[1],
+    measured: dict[str, Callable[[MeteredRun], float]] = {
+        "tokens": lambda run: run.prompt_tokens,
+        "calls": lambda run: len(run.sent),
+        "completion": lambda run: run.completion_tokens,
+        "price": price,
     }
+    found: dict[str, float] = {}
+    for name, measure in measured.items():
+        found[name], found[f"{name}_paired"] = both(
+            [measure(run) for run in runs], [measure(run) for run in base]
+        )
+    return found
 
 
 def differences(fused: Sequence[MeteredRun], pg: Sequence[MeteredRun]) -> dict[str, list[str]]:
@@ -156,6 +171,8 @@ def say_row(row: dict[str, Any]) -> None:
             f"{row['domain']:<14} {name:<6} {tokens['median']:>9,.0f} "
             f"[{tokens['q1']:,.0f}–{tokens['q3']:,.0f}]  calls {calls['median']:g} "
             f"[{calls['q1']:g}–{calls['q3']:g}]  cache {cached['median']:,.0f}  "
+            f"written {arm['completion_tokens']['median']:,.0f}  "
+            f"price {arm['price']['median']:,.0f}  "
             f"pass {arm['pass']}/{arm['n']}"
         )
     for name in ("fused_to_flat", "pg_to_flat"):
@@ -184,14 +201,19 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         for name, arm in ablations().items():
             runs = await run_arm(bench, tasks, arm)
             table[name] = figures(runs) | {"to_flat": ratios(runs, flat)}
-            middle = {k: table[name][k]["median"] for k in ("prompt_tokens", "calls", "not_cached")}
+            kept = ("prompt_tokens", "calls", "not_cached", "completion_tokens")
+            middle = {k: table[name][k]["median"] for k in kept}
             print(
                 f"  {name:<30} tokens {middle['prompt_tokens']:>8,.0f} "
                 f"({table[name]['to_flat']['tokens']:.3f})  calls {middle['calls']:g}  "
-                f"not cached {middle['not_cached']:,.0f}  pass {table[name]['pass']}"
+                f"not cached {middle['not_cached']:,.0f}  "
+                f"written {middle['completion_tokens']:,.0f}  "
+                f"price {table[name]['to_flat']['price']:.3f}  pass {table[name]['pass']}"
             )
     return {
-        "what": "prompt tokens as sent and model calls a task, reference executor",
+        "what": "prompt tokens as sent, model calls and tokens written a task, reference executor",
+        "price": "prompt not cached + "
+        f"{CACHED_WEIGHT:g} × cached + {COMPLETION_WEIGHT:g} × written (weights assumed)",
         "tokenizer": smollm2().name,
         "tools": tools,
         "upstream_commit": upstream.checkout.commit,

@@ -7,7 +7,7 @@ replay of defects; nothing that acts for an agent may import this module.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +54,7 @@ class ActionGraph:
         parts = [self._ways(each, limit, known) for each in self.needs.get(node, ())]
         own = self.nodes[node]
         if own == "or":
-            unfolded = itertools.chain.from_iterable(part.found for part in parts)
+            unfolded: Iterable[Way] = itertools.chain.from_iterable(part.found for part in parts)
         else:
             last: Way = () if isinstance(own, str) else (node,)
             unfolded = (
