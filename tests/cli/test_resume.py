@@ -64,7 +64,7 @@ def waiting(tmp_path: Path, *options: str) -> str:
     held = json.loads(call("approve", "list", session, "--json").stdout)["held"][0]
     done(
         call(
-            "approve", "approve", session, held["call_id"], "--role", "manager", "--as", "R. Vale",
+            "approve", "approve", session, held["call_id"], "--role", "manager", "--as", "desk-manager",
             "--json",
         )
     )  # fmt: skip
