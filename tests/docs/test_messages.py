@@ -11,7 +11,7 @@ from sopilot.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
-COMMANDS = "check compiled_warnings new test format sources scene show written_world"
+COMMANDS = "check compiled_warnings given_values new test format sources scene show written_world"
 AUTHORING = (
     "handbook",
     "scenarios",
