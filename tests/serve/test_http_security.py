@@ -86,6 +86,8 @@ LET_IN = 400
 
 LOOPBACK = HttpSettings(port=PORT)
 WITH_TOKENS = HttpSettings(port=PORT, tokens=TOKENS)
+OTHER = HttpSettings("127.0.0.2", PORT)
+SIX = HttpSettings("2001:db8:0::1", PORT, TOKENS)
 PUBLIC = HttpSettings(
     "0.0.0.0", PORT, TOKENS, ("desk.example", "desk.example:443"), ("https://a.example",)
 )
@@ -98,6 +100,12 @@ PUBLIC = HttpSettings(
         (LOOPBACK, [("host", f"localhost:{PORT}")], LET_IN),
         (LOOPBACK, [("host", f"LOCALHOST:{PORT}")], LET_IN),
         (LOOPBACK, [("host", f"[::1]:{PORT}")], LET_IN),
+        (OTHER, [("host", f"127.0.0.2:{PORT}"), ("origin", f"http://127.0.0.2:{PORT}")], LET_IN),
+        (OTHER, [("host", f"127.0.0.3:{PORT}")], 421),
+        (HttpSettings("::1", PORT), [("host", f"[::1]:{PORT}")], LET_IN),
+        (SIX, [("host", f"[2001:db8::1]:{PORT}")], 401),
+        (SIX, [("host", f"2001:db8::1:{PORT}")], 421),
+        (replace(PUBLIC, hosts=("2001:db8::2",)), [("host", f"[2001:db8::2]:{PORT}")], 401),
         (LOOPBACK, [("host", "127.0.0.1:9")], 421),
         (LOOPBACK, [("host", "evil.example")], 421),
         (LOOPBACK, [("host", f"127.0.0.1.evil.example:{PORT}")], 421),

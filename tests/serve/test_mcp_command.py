@@ -6,9 +6,11 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -19,6 +21,21 @@ from click.testing import CliRunner
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.cli.main import sopilot
 from sopilot.diagnostics import SopilotError
+
+HELLO = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+               "clientInfo": {"name": "test", "version": "1"}},
+}  # fmt: skip
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+STEP = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
+START = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": STEP}
+
+
+def send(stream: IO[bytes], *messages: object) -> None:
+    for message in messages:
+        stream.write(json.dumps(message).encode() + b"\n")
+    stream.flush()
 
 
 def refused(*arguments: str) -> str:
@@ -32,6 +49,10 @@ def refused(*arguments: str) -> str:
     [
         (("bank-desk", "--http", "0.0.0.0:8000"), "there is no token"),
         (("bank-desk", "--http", "8000"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:-1"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:²"), "is not HOST:PORT"),
+        (("bank-desk", "--http", f"127.0.0.1:{'9' * 5000}"), "is not HOST:PORT"),
+        (("bank-desk", "--http", "127.0.0.1:65536"), "there is no port 65536"),
         (("bank-desk", "--arm", "pgg"), "there is no arm `pgg`"),
         (("bank-dsk",), "neither a file nor a bundled handbook"),
         (("bank-desk/nothing",), "has no task `nothing`"),
@@ -53,6 +74,10 @@ def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None
         "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
     )
     os.chmod(path, 0o600)
+    path.write_text(f"anna {'a' * 32}\nben {'b' * 32}\nanna {'c' * 32}\n")
+    assert "`anna` has two tokens" in refused(
+        "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
+    )
     path.write_text("anna\n")
     assert "`NAME TOKEN`" in refused(
         "bank-desk", "--http", "127.0.0.1:1", "--token-file", str(path)
@@ -73,14 +98,6 @@ def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: 
 
 def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
     """Although a thread waits for the client's next line."""
-    hello = {
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-                   "clientInfo": {"name": "test", "version": "1"}},
-    }  # fmt: skip
-    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    step = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
-    start = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": step}
     command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
     with subprocess.Popen(
@@ -88,10 +105,8 @@ def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None
     ) as running:
         assert running.stdin is not None
         assert running.stdout is not None
-        for messages in ([hello], [ready, start]):
-            for message in messages:
-                running.stdin.write(json.dumps(message).encode() + b"\n")
-            running.stdin.flush()
+        for messages in ([HELLO], [READY, START]):
+            send(running.stdin, *messages)
             assert b"result" in running.stdout.readline()
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=60) == 130
@@ -103,3 +118,41 @@ def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None
         return found
 
     assert asyncio.run(leases()) == [""]
+
+
+def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+    ) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert running.stderr is not None
+        send(running.stdin, HELLO)
+        running.stdout.readline()
+        running.stdout.close()
+        send(running.stdin, READY, START)
+        running.stdin.close()
+        assert running.wait(timeout=30) == 0
+        assert running.stderr.read() == b""
+
+
+def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "sopilot.cli.main", "mcp", "bank-desk", "--http", address],
+            env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 2
+    assert "no-listening" in done.stderr
+    assert f"`{address}` cannot be listened on" in done.stderr
+    assert "serving" not in done.stderr
+    assert "Traceback" not in done.stderr

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sopilot.serve.mcp_server import ProcedureServer
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
+_LONGEST_PORT = 5
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
 
@@ -72,7 +73,12 @@ STOPPED = 130
 @click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", help="For SOPBench.")
-@click.option("--http", "address", metavar="HOST:PORT", help="Serve HTTP instead of stdio.")
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    help="Serve HTTP instead of stdio; port 0 is any free one.",
+)
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
@@ -161,10 +167,11 @@ def command(
 async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> bool:
     """Until the client leaves or somebody stops it; whether standard streams were cut off."""
     if settings is not None:
-        from sopilot.serve.http import PATH, serve_http
+        from sopilot.serve.http import listen, serve_http
 
-        _tell(f"serving http://{settings.host}:{settings.port}{PATH}")
-        await serve_http(procedures, settings)
+        settings, sockets = listen(settings)
+        _tell(f"serving {settings.url}")
+        await serve_http(procedures, settings, sockets)
         return False
     from mcp.server.stdio import stdio_server
 
@@ -173,8 +180,11 @@ async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> 
 
     async def converse() -> None:
         options = procedures.server.create_initialization_options()
-        async with stdio_server() as (read, write):
-            await procedures.server.run(read, write, options)
+        try:
+            async with stdio_server() as (read, write):
+                await procedures.server.run(read, write, options)
+        except* BrokenPipeError:
+            pass  # the client has left without closing its side
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -225,7 +235,7 @@ def _http_settings(
     from sopilot.serve.http import HttpSettings
 
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not (port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT):
         raise UserMistake(f"--http: `{address}` is not HOST:PORT")
     settings = HttpSettings(host.strip("[]"), int(port), _tokens(token_file), hosts, origins)
     settings.check()
@@ -247,6 +257,8 @@ def _tokens(path: Path | None) -> dict[str, str]:
             continue
         if len(words) != 2:
             raise UserMistake(f"{path}: every line is `NAME TOKEN`")
+        if words[0] in tokens:
+            raise UserMistake(f"{path}: `{words[0]}` has two tokens; give each its own name")
         tokens[words[0]] = words[1]
     if not tokens:
         raise UserMistake(f"{path}: there is no token in it")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 import hmac
 import ipaddress
 import signal
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -25,14 +27,17 @@ from sopilot.serve.mcp_server import ProcedureServer
 
 SHORTEST_TOKEN = 16
 PATH = "/mcp"
+LAST_PORT = 65535
+_EVERYWHERE = ("0.0.0.0", "::", "")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ONCE = ("host", "origin", "authorization")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """``tokens`` maps an owner's name to its token. ``hosts`` are the names under which
-    clients may ask for this server, beside the address itself; ``origins`` the web pages
-    that may talk to it."""
+    """``host`` is an address without brackets, or a name. ``tokens`` maps an owner's name to
+    its token. ``hosts`` are the names under which clients may ask for this server, beside the
+    address itself; ``origins`` the web pages that may talk to it."""
 
     host: str = "127.0.0.1"
     port: int = 8321
@@ -42,13 +47,15 @@ class HttpSettings:
 
     def check(self) -> None:
         """Raises rather than serve strangers."""
+        if not 0 <= self.port <= LAST_PORT:
+            raise _mistake("no-such-port", f"there is no port {self.port}", f"0 to {LAST_PORT}")
         if not is_loopback(self.host) and not self.tokens:
             raise _mistake(
                 "unprotected-server",
                 f"`{self.host}` can be reached by others, and there is no token",
                 "give --token-file, or bind to 127.0.0.1",
             )
-        if self.host in ("0.0.0.0", "::", "") and not self.hosts:
+        if self.host in _EVERYWHERE and not self.hosts:
             raise _mistake(
                 "unknown-host-name",
                 "bound to every address, the server cannot tell its own name from a forged one",
@@ -64,22 +71,36 @@ class HttpSettings:
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        own = ("127.0.0.1", "localhost", "[::1]") if is_loopback(self.host) else (self.host,)
-        named = own if self.host not in ("0.0.0.0", "::", "") else ()
         return frozenset(
             spelled.lower()
-            for one in (*named, *self.hosts)
+            for one in (*self._own_names, *map(in_url, self.hosts))
             for spelled in ((one,) if _has_port(one) else (one, f"{one}:{self.port}"))
         )
 
     @property
     def allowed_origins(self) -> frozenset[str]:
-        own: tuple[str, ...] = ()
-        if is_loopback(self.host):
-            own = tuple(
-                f"http://{name}:{self.port}" for name in ("127.0.0.1", "localhost", "[::1]")
-            )
+        local = self._own_names if is_loopback(self.host) else ()
+        own = (f"http://{name}:{self.port}" for name in local)
         return frozenset(one.lower().rstrip("/") for one in (*own, *self.origins))
+
+    @property
+    def url(self) -> str:
+        return f"http://{in_url(self.host)}:{self.port}{PATH}"
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        if self.host in _EVERYWHERE:
+            return ()
+        return (in_url(self.host), *(_LOOPBACK if is_loopback(self.host) else ()))
+
+
+def in_url(host: str) -> str:
+    """As it stands in URLs and Host headers: addresses of IPv6 in brackets, at their shortest."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return host
+    return f"[{address}]" if address.version == 6 else host
 
 
 def is_loopback(host: str) -> bool:
@@ -178,12 +199,42 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
     return Gatekeeper(Farewell(app, procedures), settings)
 
 
-async def serve_http(procedures: ProcedureServer, settings: HttpSettings) -> None:
-    """Until it is told to stop."""
+def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
+    """Takes the port before anything is said of it; with 0, any free one. Close the sockets, or
+    hand them to ``serve_http``."""
+    settings.check()
+    taken: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        for family, *_, address in dict.fromkeys(found):
+            port = taken[0].getsockname()[1] if taken else settings.port
+            try:
+                taken.append(socket.create_server((address[0], port), family=family))
+            except OSError as problem:
+                # `localhost` may have an address of a family that this machine does not speak.
+                if problem.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = problem
+        if missing is not None and not taken:
+            raise missing
+    except (OSError, UnicodeError) as problem:
+        for one in taken:
+            one.close()
+        raise _mistake(
+            "no-listening",
+            f"`{in_url(settings.host)}:{settings.port}` cannot be listened on: {problem}",
+            "choose another address or port; with port 0 any free one is taken",
+        ) from None
+    return replace(settings, port=taken[0].getsockname()[1]), taken
+
+
+async def serve_http(
+    procedures: ProcedureServer, settings: HttpSettings, sockets: list[socket.socket]
+) -> None:
+    """Until it is told to stop, on what ``listen`` has taken."""
     config = uvicorn.Config(
         http_app(procedures, settings),
-        host=settings.host,
-        port=settings.port,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -195,7 +246,7 @@ async def serve_http(procedures: ProcedureServer, settings: HttpSettings) -> Non
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.stop)
     try:
-        await server.serve()
+        await server.serve(sockets)
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
