@@ -71,8 +71,9 @@ def waiting(tmp_path: Path, *options: str) -> str:
     return session
 
 
-def change(tmp_path: Path) -> None:
-    (tmp_path / "refunds.yaml").write_text(HANDBOOK.replace("largest: 200", "largest: 5"))
+def change(tmp_path: Path, largest: int = 5) -> None:
+    changed = HANDBOOK.replace("largest: 200", f"largest: {largest}")
+    (tmp_path / "refunds.yaml").write_text(changed)
 
 
 def test_the_approved_call_is_counted(tmp_path: Path) -> None:
@@ -113,6 +114,15 @@ def test_accepted_the_goal_is_started_again_under_the_new_program(tmp_path: Path
     assert document["domain_calls"] == 1
     assert done(call("audit", session, "--json"))["clean"]
     assert done(call("resume", session, "--json"))["ending"] == "refused"
+
+
+def test_accepted_and_proven_under_the_new_program_it_runs(tmp_path: Path) -> None:
+    session = waiting(tmp_path)
+    change(tmp_path, 150)
+    document = done(call("resume", session, "--accept-changed", "--json"))
+    assert document["ending"] == "executed"
+    assert document["audit"]["clean"]
+    assert document["domain_calls"] == 3
 
 
 def test_both_ways_at_once_are_a_mistake(tmp_path: Path) -> None:
