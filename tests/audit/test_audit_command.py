@@ -15,6 +15,7 @@ from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, dialog
 
 from sopilot.cli.audit import command
 from sopilot.cli.main import main
+from sopilot.diagnostics import UserMistake
 from sopilot.session import ProgramSet, TraceFile, write_trace
 from sopilot.vm import Complete, Fail, Note, genesis, redact, seal_all
 
@@ -170,3 +171,20 @@ def test_a_touched_file_is_told_before_anything_in_it_is_believed(
     codes = {one["code"] for one in json.loads(result.output)["findings"]}
     assert "tampering" in codes
     assert codes <= {"tampering", "withheld-payload"}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"interactions": 5}],
+        [{"interactions": [{}]}],
+        [{"interactions": [{"interaction": 5}]}],
+        [{"interactions": []}, 5],
+        [{"interactions": [], "domain": "bank", "task": 5}],
+    ],
+)
+def test_a_recording_of_another_shape_is_misuse(tmp_path: Path, entries: object) -> None:
+    path = tmp_path / "recorded.json"
+    path.write_text(json.dumps(entries), "utf-8")
+    with pytest.raises(UserMistake):
+        CliRunner().invoke(command, [str(path)], catch_exceptions=False)

@@ -284,6 +284,8 @@ def test_sentences_name_what_the_call_was_about() -> None:
 
 # --- refusals -------------------------------------------------------------------------
 
+BEFORE = "[small(amount), logged_in(user), funds(user, amount)]"
+BEHIND = "[logged_in(user), funds(user, amount), small(amount)]"
 LIMITED = HANDBOOK.replace(
     "procedures:",
     """  small(amount):
@@ -291,11 +293,12 @@ LIMITED = HANDBOOK.replace(
     verify: arguments
     verdict: amount <= 100
 procedures:""",
-).replace(IN_ORDER, "[logged_in(user), funds(user, amount), small(amount)]")
+)
 
 
-def test_a_leaf_that_needs_no_call_excuses_no_refusal() -> None:
-    book = load_handbook(LIMITED)
+@pytest.mark.parametrize("order", [BEFORE, BEHIND])
+def test_a_leaf_that_needs_no_call_excuses_no_refusal(order: str) -> None:
+    book = load_handbook(LIMITED.replace(IN_ORDER, order))
     assert codes(plainly(book=book)) == ["refusal-without-cause"]
     assert codes(plainly(LOGIN, book=book)) == ["refusal-without-cause"]
     assert plainly(("login", {"user": "ann", "password": "no"}, {"error": "no"}), book=book).clean

@@ -68,7 +68,9 @@ def test_a_bundled_task_in_pieces(task: str, ending: str, arm: str, tmp_path: Pa
     moves = moves_of(whole_run(task, arm).messages)
     score = in_pieces(tmp_path / "s.db", task, moves, arm=arm)
     assert (score.passed, score.ending, score.task, score.arm) == (True, ending, task, arm)
-    assert [finding.code for finding in score.findings] == []
+    # Without a machine nobody is asked for the approvals that a wipe needs.
+    unasked = arm == "flat" and task == "it-desk/wipe-lost-tablet"
+    assert [finding.code for finding in score.findings] == ["approval-missing"] * unasked
 
 
 def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:

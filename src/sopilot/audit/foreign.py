@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sopilot.audit.finding import Finding
 from sopilot.audit.proof import Proof, TruthAt
@@ -303,12 +303,13 @@ class Review:
         excused = not nothing if self.proof.oracle is not None else grounds.exist()
         if obstacle or excused:
             return
+        sure = self.own and not replace(grounds, guessing=True).exist()
         self._find(
             "refusal-without-cause",
             end,
             f"`{goal}` was not carried out, and nothing that was checked rules it out",
             sentence=procedure.says,
-            severity=Severity.ERROR if self.own or nothing else Severity.WARNING,
+            severity=Severity.ERROR if sure or nothing else Severity.WARNING,
         )
 
     def _find(

@@ -21,13 +21,15 @@ DEEPEST = 8
 @dataclass(slots=True)
 class Grounds:
     """For one goal's requirement, at the end of a transcript. ``offered`` are the tools that
-    could be called, where that is known."""
+    could be called, where that is known. ``guessing``: a leaf over values that nobody wrote
+    down may have been the false one."""
 
     proof: Proof
     transcript: Transcript
     tree: Tree
     end: int
     offered: Collection[str] | None = None
+    guessing: bool = False
 
     def values(self) -> dict[str, JSON]:
         """Values by name as the calls used them and the user gave them; a name that calls used
@@ -93,6 +95,8 @@ class Grounds:
         predicate = handbook.predicates[leaf.predicate]
         recipes = recipes_of(predicate)
         if not recipes:
+            if predicate.verdict is not None and self.proof.machine is not None:
+                return self.guessing
             return self._reached(tree, leaf, values)
         if self.proof.calls(leaf, values) is not None:
             return True

@@ -219,13 +219,18 @@ def _recorded(
     """SOPBench's own recordings name their task, so that no handbook need be named."""
     found = []
     for number, entry in enumerate(entries):
+        recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
+        if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
+            raise _mistake(
+                what, f"entry {number} holds no recorded interactions", "is the file whole?"
+            )
         if handbook is not None:
             book, chosen = _procedure(handbook, goal)
         else:
             book, chosen = _sopbench_task(what, entry)
         if goal is not None and chosen != goal:
             continue
-        for one in entry["interactions"]:
+        for one in recorded:
             transcript = read_messages(
                 one["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
             )
@@ -235,14 +240,22 @@ def _recorded(
     return found
 
 
+def _is_interaction(one: object) -> bool:
+    return isinstance(one, Mapping) and isinstance(one.get("interaction"), list)
+
+
 def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
     from sopilot.bench.reference import TaskReference
     from sopilot.bench.source import task_handbook
     from sopilot.bench.upstream import shared_upstream
 
-    domain, task = str(entry.get("domain")), entry.get("task", {})
+    domain, task = str(entry.get("domain")), entry.get("task")
+    if not isinstance(task, Mapping):
+        raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
     keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
-    for index, known in enumerate(shared_upstream().tasks(domain).get(task.get("user_goal"), ())):
+    for index, known in enumerate(
+        shared_upstream().tasks(domain).get(str(task.get("user_goal")), ())
+    ):
         if all(known[key] == task.get(key) for key in keys):
             reference = TaskReference(domain, task["user_goal"], index)
             return task_handbook(reference), reference.goal
