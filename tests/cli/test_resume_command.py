@@ -64,8 +64,8 @@ def waiting(tmp_path: Path, *options: str) -> str:
     held = json.loads(call("approve", "list", session, "--json").stdout)["held"][0]
     done(
         call(
-            "approve", "approve", session, held["call_id"], "--role", "manager", "--as", "desk-manager",
-            "--json",
+            "approve", "approve", session, held["call_id"], "--role", "manager",
+            "--as", "desk-manager", "--json",
         )
     )  # fmt: skip
     return session
