@@ -1,8 +1,8 @@
-"""Every performance figure in one table, as ratios from one run.
+"""Every performance figure in one table, from one run: ratios, and tasks a second.
 
     python benchmarks [--small]
 
-`--small` takes a minute and shows that all of it works; without it every task and walk is
+`--small` takes a minute or two and shows that all of it works; without it every task and walk is
 run in full, and a missed bound makes the command exit 1. Parts whose extra or checkout is
 missing are left out, and the table says so.
 """
@@ -22,21 +22,21 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-EXTRA = "left out: install the extra `bench-peers`"
 
 Row = tuple[str, float, str]
-"""What is compared, the ratio, and what was wanted."""
+"""What is measured, the figure (a ratio unless it says otherwise), and what was wanted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """``rows`` reads the figures that the script leaves; ``needs`` is a module, without which
-    the part is left out; ``checkout``: it needs SOPBench."""
+    the part is left out, and ``extra`` what brings it; ``checkout``: it needs SOPBench."""
 
     title: str
     command: list[str]
     rows: Callable[[dict[str, Any]], Iterator[Row]] | None = None
     needs: str = ""
+    extra: str = "bench-peers"
     checkout: bool = False
 
 
@@ -44,6 +44,12 @@ def parts(*, small: bool) -> list[Part]:
     few = ["--sessions", "50", "--latency", "0.1"] if small else []
     # What each switch brings is a table of its own: `evidence.py token-cost`.
     tokens = ["--no-ablation", *(["--limit", "5"] if small else [])]
+    calls = ["--calls", "20"] if small else []
+    sweep = [
+        "--only",
+        "reference-pg-official",
+        *(["--limit", "7", "--runner", "plain"] if small else []),
+    ]
     turns = ["10", "50"] if small else ["10", "100", "1000"]
     return [
         Part("compile", ["compile_speed.py", *(["--small"] if small else [])], compile_rows),
@@ -57,6 +63,8 @@ def parts(*, small: bool) -> list[Part]:
         Part("concurrency", ["concurrency.py", *few], concurrency_rows),
         Part("tokens", ["token_cost.py", *tokens], token_rows, "tiktoken", checkout=True),
         Part("growth", ["prompt_growth.py", "--turns", *turns], growth_rows, "tiktoken"),
+        Part("gateway", ["mcp_gateway.py", *calls], gateway_rows, "mcp", extra="mcp"),
+        Part("sopbench", ["sweep.py", *sweep], sopbench_rows, checkout=True),
     ]
 
 
@@ -108,6 +116,20 @@ def growth_rows(figures: dict[str, Any]) -> Iterator[Row]:
         yield title, sizes[longest] / sizes[shorter], "bounded" if name == "fused" else ""
 
 
+def gateway_rows(figures: dict[str, Any]) -> Iterator[Row]:
+    for transport in ("stdio", "http"):
+        for suffix, how in (("", ""), ("_looking_once", ", looking once")):
+            title = f"a call by the gateway to a direct one, {transport}{how}"
+            yield title, figures[f"{transport}{suffix}"]["ratio"], ""
+
+
+def sopbench_rows(figures: dict[str, Any]) -> Iterator[Row]:
+    for row in figures["sweeps"]:
+        label = f"{row['model']}, {row['arm']}, {row['tools']}"
+        yield f"{label}: tasks a second, {row['workers']} workers", row["tasks_per_second"], ""
+        yield f"{label}: passed to reachable", row["share_of_reachable"], "1"
+
+
 def run(part: Part) -> tuple[str, list[Row]]:
     """How the part ended: `met`, `missed` (a bound) or `failed`."""
     with tempfile.TemporaryDirectory() as folder:
@@ -150,7 +172,7 @@ def main() -> None:
 
 def _missing(part: Part) -> str:
     if part.needs and not _installed(part.needs):
-        return EXTRA
+        return f"left out: install the extra `{part.extra}`"
     if part.checkout:
         from sopilot.bench.checkout import find_checkout
         from sopilot.diagnostics import UserMistake

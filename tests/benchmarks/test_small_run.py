@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("compile", "machine", "store", "concurrency", "tokens", "growth")
+PARTS = ("compile", "machine", "store", "concurrency", "tokens", "growth", "gateway", "sopbench")
 WITHOUT_ROWS = "machine"
 
 
