@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sopilot.cli.checked_arm import checked_arm
+from sopilot.cli.starter import HANDBOOK
 from sopilot.gate import folder as checks
 
 
@@ -23,7 +24,7 @@ def checked(home: Path, model: str, arm: str, *, page: bool) -> None:
     path.write_text(json.dumps({"arm": arm, "page": page, "cases": 4, "planned": 4}))
 
 
-@pytest.mark.parametrize("model", ["reference", "person"])
+@pytest.mark.parametrize("model", ["reference", "person", "replay:x"])
 def test_who_needs_no_check_is_paged_without_a_word(
     model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,5 +53,11 @@ def test_a_verdict_is_followed(
     assert checked_arm("good", str(tmp_path)) == "fused"
     assert checked_arm("weak", "bank-desk") == "flat"
     assert "says do not page" in capsys.readouterr().err
+    handbook = tmp_path / "mine.yaml"
+    text = HANDBOOK.format(name="mine")
+    handbook.write_text(text)
+    assert checked_arm("weak", str(handbook)) == "full-cursor"
+    handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
+    assert checked_arm("weak", str(handbook)) == "flat"
     # A program written by hand has no other wording, and its guards need the machine.
     assert checked_arm("weak", str(tmp_path)) == "full-cursor"
