@@ -79,7 +79,11 @@ def test_a_task_over_mcp(arm: str, task_id: str, ending: str) -> None:
                     break
             text = texts(await call(client, "finish_task"))[0]
         score = json.loads(text.removeprefix("Done: "))
-        assert (score["passed"], score["ending"], score["findings"]) == (True, ending, [])
+        assert (score["passed"], score["ending"]) == (True, ending)
+        # Without a machine nobody is asked for the approval that closing an account needs.
+        unasked = arm == "flat" and ending == "executed"
+        codes = [finding["code"] for finding in score["findings"]]
+        assert codes == ["approval-missing"] * unasked
         await server.close()
 
     asyncio.run(run())
