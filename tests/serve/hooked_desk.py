@@ -141,7 +141,8 @@ def _check(hooked: HookedDesk, outcome: str) -> None:
     desk, task = hooked.desk, hooked.task
     session = hooked.hook.session
     report = audit_trace(session.programs.programs, session.events, session_id=session.id)
-    assert [finding.code for finding in report.findings] == []
+    # The talks begin with the goal itself, on purpose: that was held, and is told.
+    assert [finding.code for finding in report.findings] == ["premature-goal"]
     assert report.score_card.outcome == outcome
     judgement = desk.judge(task, hooked.world.calls, hooked.world.state)
     assert judgement.reasons == ()

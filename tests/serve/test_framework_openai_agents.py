@@ -19,8 +19,10 @@ from agents import (
     RunConfig,
     Runner,
     Usage,
+    WebSearchTool,
     function_tool,
 )
+from agents.mcp import MCPServerStdio
 from agents.run import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
 from hooked_desk import (
@@ -43,6 +45,7 @@ from openai.types.responses import (
 )
 
 from sopilot.adapters.frameworks.openai_agents import hooked_config, hooked_tools
+from sopilot.diagnostics import UserMistake
 from sopilot.session.protocols import Message, ToolCall, ToolSchema
 
 
@@ -224,6 +227,37 @@ def test_a_tool_that_raises_is_no_result(action: str) -> None:
     said = asyncio.run(run())
     assert " failed: " in said
     assert "secret" not in said, "what the library keeps from a model stays kept from it"
+
+
+def test_what_the_hook_cannot_see_is_refused() -> None:
+    async def run() -> None:
+        hook = await bare_hook()
+        own = function_tool(lambda: "done", name_override="read_ledger", description_override="x")
+        hooked: Any = hooked_tools(hook, [own])
+        show = hooked_config(hook).call_model_input_filter
+        assert show is not None
+
+        async def asked(**agent: Any) -> str:
+            one: Agent[Any] = Agent(name="desk", **agent)
+            try:
+                shown: Any = show(CallModelData(ModelInputData([], None), one, None))
+                await shown
+            except UserMistake as refused:
+                return str(refused)
+            return ""
+
+        assert await asked(tools=hooked) == ""
+        assert "`read_ledger` runs past the hook" in await asked(tools=[*hooked, own])
+        assert "`web_search` runs past" in await asked(tools=[*hooked, WebSearchTool()])
+        assert "`handoffs`" in await asked(tools=hooked, handoffs=[Agent(name="other")])
+        server = MCPServerStdio({"command": "false", "args": []})
+        assert "`mcp_servers`" in await asked(tools=hooked, mcp_servers=[server])
+        hosted: Any = [WebSearchTool()]
+        with pytest.raises(UserMistake, match="`web_search` runs past the hook"):
+            hooked_tools(hook, hosted)
+        await hook.close()
+
+    asyncio.run(run())
 
 
 def test_a_filter_of_ones_own_still_runs() -> None:

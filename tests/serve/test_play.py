@@ -210,3 +210,21 @@ def test_start_shows_what_a_model_would_be_sent(tmp_path: Path) -> None:
     assert "200 euros" in shown["messages"][0]["content"]
     assert shown["tools"][0]["name"] == "end_session"
     assert shown["slot"] == ""
+
+
+def test_findings_of_an_arm_without_a_machine_name_events_of_the_trace() -> None:
+    async def run() -> None:
+        store = MemoryStore()
+        play = await start_play(store, "bank-desk/transfer-wrong-password", arm="flat")
+        moved = {"username": "anna", "to": "ben", "amount": 10}
+        await play.player.call("transfer", moved)
+        score = await play.finish()
+        events = {one.event.seq: one.event.kind for one in await store.events(play.id)}
+        calls = [seq for seq, kind in events.items() if kind == "domain_call"]
+        assert score.findings
+        assert {finding.seq for finding in score.findings} <= set(events)
+        assert calls[0] in {finding.seq for finding in score.findings}
+        assert calls[0] > 1
+        await play.close()
+
+    asyncio.run(run())

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from sopilot.agent import arm_named, open_run, resume_run
 from sopilot.audit import Finding, Report, audit_trace
-from sopilot.audit.foreign import audit_transcript
-from sopilot.audit.transcript import Transcript, TranscriptCall
+from sopilot.audit.untracked import audit_untracked
 from sopilot.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
 from sopilot.handbook.verdict import judge
 from sopilot.serve.hub import whole_trace
@@ -16,7 +15,6 @@ from sopilot.serve.player import Player
 from sopilot.serve.tasks import OpenTask, open_task
 from sopilot.session import Store
 from sopilot.session.protocols import JSON
-from sopilot.vm import Event
 
 PLAY = "play"
 
@@ -89,7 +87,7 @@ async def score_play(player: Player, store: Store) -> PlayScore:
 
 
 async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
-    """The audit's, of the trace where there is a machine, else of the calls alone."""
+    """The audit's, of what the machine did where there is one, else of the calls alone."""
     session = player.session
     if player.arm.machine:
         programs = session.programs.programs
@@ -100,13 +98,14 @@ async def session_report(player: Player, store: Store, *, ended: bool) -> Report
     if not goal:
         message = f"under `{player.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
-    transcript = transcript_of(await whole_trace(store, session.id), player.user_turns)
-    return audit_transcript(
+    sealed = await store.events(session.id)
+    return audit_untracked(
         player.briefing.handbook,
-        transcript,
+        await whole_trace(store, session.id),
         goal=goal,
-        offered={schema.name for schema in player.world.tools.schemas()},
+        chain=sealed,
         session_id=session.id,
+        judge=judge,
     )
 
 
@@ -164,19 +163,3 @@ async def resume_play(store: Store, session_id: str) -> Play:
         await task.world.close()
         raise
     return Play(player, store)
-
-
-def transcript_of(events: Sequence[Event], replies: int = 0) -> Transcript:
-    """The domain calls of a run without a machine, for the audit of transcripts."""
-    begun: dict[str, tuple[str, Mapping[str, JSON]]] = {}
-    calls: list[TranscriptCall] = []
-    for event in events:
-        payload = event.payload
-        if event.kind == "domain_call":
-            begun[payload["call_id"]] = payload["action"], payload["arguments"]
-        elif event.kind == "domain_result":
-            action, arguments = begun[payload["call_id"]]
-            index, ok = len(calls), bool(payload["ok"])
-            value = payload["value"]
-            calls.append(TranscriptCall(index, index, action, arguments, ok, value, True, ok))
-    return Transcript(tuple(calls), len(calls), replies)

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from agents import (
+    Agent,
     FunctionTool,
     RunConfig,
     Tool,
@@ -29,20 +31,31 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from sopilot.adapters.frameworks.hook import ProcedureHook
+from sopilot.diagnostics import Diagnostic, UserMistake
+
+_HOOKED: WeakKeyDictionary[ProcedureHook, list[Tool]] = WeakKeyDictionary()
+"""The tools that each hook has made."""
 
 
 def hooked_tools(hook: ProcedureHook, tools: Sequence[FunctionTool]) -> list[Tool]:
-    """The same tools, on record and guarded, and the bookkeeping tool."""
-    return [_step_tool(hook), *(_hooked(hook, tool) for tool in tools)]
+    """The same tools, on record and guarded, and the bookkeeping tool. Hosted tools run where no
+    hook sees them, and are refused."""
+    for tool in tools:
+        if not isinstance(tool, FunctionTool):
+            raise _unseen(f"the tool `{tool.name}` runs")
+    made: list[Tool] = [_step_tool(hook), *(_hooked(hook, tool) for tool in tools)]
+    _HOOKED.setdefault(hook, []).extend(made)
+    return made
 
 
 def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunConfig:
     """``config`` with the program's place before every model call, after what its own input
-    filter does."""
+    filter does. An agent with tools past the hook is refused at its first model call."""
     own = config or RunConfig()
     own_filter = own.call_model_input_filter
 
     async def show(data: CallModelData[Any]) -> ModelInputData:
+        _refuse_unseen(hook, data.agent)
         shown = data.model_data
         if own_filter is not None:
             filtered = own_filter(data)
@@ -54,6 +67,24 @@ def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunCo
         return ModelInputData(input=[*shown.input, slot], instructions=first)
 
     return replace(own, call_model_input_filter=show)
+
+
+def _refuse_unseen(hook: ProcedureHook, agent: Agent[Any]) -> None:
+    """What is called past the hook is neither on record nor held."""
+    if agent.mcp_servers:
+        raise _unseen("the agent's `mcp_servers` are called")
+    if agent.handoffs:
+        raise _unseen("what the agent hands over by `handoffs` goes on")
+    hooked = _HOOKED.get(hook, [])
+    for tool in agent.tools:
+        if not any(tool is one for one in hooked):
+            raise _unseen(f"the tool `{tool.name}` runs")
+
+
+def _unseen(what: str) -> UserMistake:
+    message = f"{what} past the hook, neither on record nor guarded"
+    cure = "give the agent `hooked_tools(hook, tools)` alone; MCP servers behind `sopilot mcp`"
+    return UserMistake([Diagnostic("unseen-tools", message, help=cure)])
 
 
 def _step_tool(hook: ProcedureHook) -> FunctionTool:
