@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -51,7 +52,12 @@ STOPPED = 130
 )
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
-    "--upstream-timeout", type=click.FloatRange(min=0.1), default=300.0, show_default=True
+    "--upstream-timeout",
+    type=click.FloatRange(min=0.1),
+    default=300.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long an answer of an upstream is waited for.",
 )
 @click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
 @click.option(
@@ -112,6 +118,7 @@ def command(
     every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
+    logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
     specs = [parse_upstream(text) for text in upstreams]
     if upstream_file is not None:
         specs += read_upstreams(upstream_file)
@@ -270,6 +277,12 @@ def _tell(text: str) -> None:
     themselves may be in it: nothing of that may move the cursor of a terminal."""
     shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
     click.echo(f"sopilot: {shown}", err=True)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """A line of an upstream that cannot be read is worth one line."""
+    record.exc_info = None
+    return True
 
 
 def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

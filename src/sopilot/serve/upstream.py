@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
@@ -57,6 +58,8 @@ class Upstream:
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._connecting = asyncio.Lock()
+        self._asked: list[asyncio.Event] = []
+        """For every request under way: its answer came, and cannot be read."""
 
     @property
     def connected(self) -> bool:
@@ -104,20 +107,27 @@ class Upstream:
     ) -> Answer:
         """In time, unless the client gives up before."""
         asked = asyncio.ensure_future(request)
-        waits: set[asyncio.Future[Any]] = {asked}
+        garbled = asyncio.Event()
+        spoilt = asyncio.create_task(garbled.wait())
+        waits: set[asyncio.Future[Any]] = {asked, spoilt}
         stop: asyncio.Task[Any] | None = None
+        self._asked.append(garbled)
         if link is not None:
             stop = asyncio.create_task(link.cancelled.wait())
             waits.add(stop)
         try:
             await asyncio.wait(waits, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
             if not asked.done():
-                cancelled = stop is not None and stop.done()
-                late = f"there was no answer within {self._timeout:g} s"
-                why = "it was cancelled" if cancelled else late
+                why = f"there was no answer within {self._timeout:g} s"
+                if stop is not None and stop.done():
+                    why = "it was cancelled"
+                elif spoilt.done():
+                    why = "its answer cannot be read"
                 raise UpstreamFailed(f"`{what}` of `{self.spec.name}`: {why}")
             return await self._understood(asked)
         finally:
+            self._asked.remove(garbled)
+            spoilt.cancel()
             if stop is not None:
                 stop.cancel()
             if not asked.done():
@@ -239,6 +249,9 @@ class Upstream:
     async def _message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification) and self.on_list_changed:
             await self.on_list_changed()
+        # Which request it answers is not known here: with several, all wait for their time.
+        if isinstance(message, ValidationError) and len(self._asked) == 1 and _answers(message):
+            self._asked[0].set()
 
     async def close(self) -> None:
         keeper, self._keeper = self._keeper, None
@@ -248,6 +261,15 @@ class Upstream:
             await asyncio.wait({keeper}, timeout=10)
             if not keeper.done():
                 keeper.cancel()
+
+
+def _answers(problem: ValidationError) -> bool:
+    """Whether a line that is no message was meant as an answer, and not just printed."""
+    try:
+        line = json.loads(str(problem.errors(include_url=False)[0]["input"]))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(line, dict) and "id" in line and ("result" in line or "error" in line)
 
 
 def _innermost(problem: BaseException) -> str:
