@@ -6,6 +6,9 @@ Both over stdio and over HTTP, the upstream in a process of its own, the gateway
 with a durable store. Rounds alternate, so that a busy machine is busy for both. A gateway that
 did nothing but ask on would have a ratio of 2, and one that looks at the tools before every
 call, of 3; `…_looking_once` is measured with `--recheck-tools 3600`.
+
+The times are told and bound by nothing: they are the machine's. What passes or fails is that
+every call was answered with its own arguments; `wrong_answers` counts those that were not.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import asyncio
 import json
 import shlex
 import statistics
+import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
@@ -28,29 +32,39 @@ from mcp_processes import ECHO, SOPILOT, free_port, process
 ROUNDS = 10
 
 
-async def timed(client: Client, calls: int) -> list[float]:
-    seconds = []
-    for number in range(calls):
-        begun = time.perf_counter()
-        await client.call_tool("echo", {"n": number})
-        seconds.append(time.perf_counter() - begun)
-    return seconds
+class Timed:
+    """A client's calls: how long each took, and how many were not answered rightly."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._made = 0
+        self.seconds: list[float] = []
+        self.wrong = 0
+
+    async def call(self, calls: int) -> None:
+        for _ in range(calls):
+            self._made += 1
+            given = {"n": self._made}
+            begun = time.perf_counter()
+            result = await self._client.call_tool("echo", given)
+            self.seconds.append(time.perf_counter() - begun)
+            self.wrong += result.is_error or result.structured_content != given
 
 
 async def compared(direct: Client, through: Client, calls: int) -> dict[str, float]:
-    await timed(direct, 5)
-    await timed(through, 5)
-    plain: list[float] = []
-    guarded: list[float] = []
+    for client in (direct, through):
+        await Timed(client).call(5)
+    plain, guarded = Timed(direct), Timed(through)
     for _ in range(ROUNDS):
-        plain += await timed(direct, calls // ROUNDS)
-        guarded += await timed(through, calls // ROUNDS)
-    a, b = statistics.median(plain), statistics.median(guarded)
+        for one in (plain, guarded):
+            await one.call(calls // ROUNDS)
+    a, b = statistics.median(plain.seconds), statistics.median(guarded.seconds)
     return {
         "direct_ms": round(a * 1000, 3),
         "through_ms": round(b * 1000, 3),
         "ratio": round(b / a, 2),
         "added_ms": round((b - a) * 1000, 3),
+        "wrong_answers": plain.wrong + guarded.wrong,
     }
 
 
@@ -87,15 +101,19 @@ async def main() -> None:
     parser.add_argument("--calls", type=int, default=500)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    figures: dict[str, object] = {"calls": given.calls}
+    figures: dict[str, object] = {"calls": given.calls, "passes": "every call answered rightly"}
+    wrong = 0.0
     with tempfile.TemporaryDirectory() as folder:
         for name, measure in (("stdio", over_stdio), ("http", over_http)):
             for suffix, options in (("", ()), ("_looking_once", ("--recheck-tools", "3600"))):
                 home = Path(folder) / f"{name}{suffix}"
-                figures[f"{name}{suffix}"] = await measure(home, given.calls, *options)
+                found = await measure(home, given.calls, *options)
+                figures[f"{name}{suffix}"] = found
+                wrong += found["wrong_answers"]
                 print(f"{name}{suffix}", figures[f"{name}{suffix}"], flush=True)
     if given.json:
         given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
