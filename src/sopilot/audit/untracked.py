@@ -7,7 +7,7 @@ the trace, every goal that was gone for, and what the user said.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sopilot.audit.auditing import judge_chain
 from sopilot.audit.foreign import Review
@@ -32,9 +32,10 @@ def audit_untracked(
     session_id: str | None = None,
     judge: Judge | None = None,
     head: Head | None = None,
+    offered: Collection[str] | None = None,
 ) -> Report:
     """``goal`` is what the user came for, where that is known. ``chain`` are the events as they
-    were sealed."""
+    were sealed; ``offered`` the tools that the agent had, where that is known."""
     transcript = transcript_of(events)
     review = Review(
         Proof(handbook, judge),
@@ -42,13 +43,15 @@ def audit_untracked(
         _gone_for(handbook, transcript, goal),
         # Who ran out of turns has refused nothing.
         own=not any(_note(event, "budget") for event in events),
+        offered=offered,
     )
     review.judge_calls()
     if goal is not None and not review.attempted(goal):
         others = [name for name in review.goals if name != goal]
         if not others or not _changed_to(events, others):
             action = handbook.procedures[goal].action
-            hindered = action in _not_offered(events)
+            absent = offered is not None and action not in offered
+            hindered = absent or action in _not_offered(events)
             obstacle = f"`{action}` is not on offer" if hindered else ""
             review.judge_refusal(goal, obstacle=obstacle)
     broken, whole = judge_chain(chain, session_id, head)

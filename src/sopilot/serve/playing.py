@@ -106,6 +106,7 @@ async def session_report(player: Player, store: Store, *, ended: bool) -> Report
         chain=sealed,
         session_id=session.id,
         judge=judge,
+        offered={tool.name for tool in player.tools},
     )
 
 
