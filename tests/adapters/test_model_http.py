@@ -45,7 +45,7 @@ HELLO = ModelRequest(
         Message("system", "slot"),
     ],
     [TOOL],
-    timeout_seconds=0.5,
+    timeout_seconds=3.0,
 )
 QUICK = Retries(attempts=3, first_seconds=0.01)
 
@@ -116,7 +116,7 @@ FAILURES = {
     "no choice": Plan(raw="{}"),
     "no object": Plan(raw="[]"),
     "dropped": Plan(drop=True),
-    "timeout": Plan({"content": "late"}, delay=1.0),
+    "timeout": Plan({"content": "late"}, delay=6.0),
 }
 
 

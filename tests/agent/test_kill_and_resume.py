@@ -17,6 +17,7 @@ import pytest
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.agent import Ending
 from sopilot.cli.desk_world import DeskWorld
+from sopilot.cli.human_user import PROMPT
 from sopilot.cli.performing import Performance, perform
 from sopilot.cli.scene import Description, description_from_json
 from sopilot.cli.stores import with_store
@@ -220,10 +221,11 @@ def test_interrupted_by_a_person(tmp_path: Path) -> None:
     chat.stdin.write("I would like to transfer money.\n")
     chat.stdin.flush()
     said = ""
-    while "Please tell me" not in said:
-        said = chat.stdout.readline()
-        assert said
-    time.sleep(0.3)
+    while PROMPT not in said.partition("Please tell me")[2]:
+        read = chat.stdout.read(1)
+        assert read
+        said += read
+    time.sleep(0.5)
     chat.send_signal(signal.SIGINT)
     # The input stays open: its end, which is an answer, must not come at the same moment.
     assert chat.wait(timeout=60) == 130
