@@ -226,10 +226,18 @@ def test_interrupted_by_a_person(tmp_path: Path) -> None:
         assert read
         said += read
     time.sleep(0.5)
-    chat.send_signal(signal.SIGINT)
     # The input stays open: its end, which is an answer, must not come at the same moment.
-    assert chat.wait(timeout=60) == 130
+    # An interrupt that meets the end of a timed step can be lost (`wait_for` of Python 3.11);
+    # a person would press again.
+    for _ in range(6):
+        chat.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            chat.wait(timeout=10)
+            break
+    if chat.poll() is None:
+        chat.kill()
     _, problems = chat.communicate()
+    assert chat.returncode == 130
     record = the_session(spec)
     assert record is not None
     assert f"sopilot resume {record.id}" in problems
