@@ -209,9 +209,11 @@ class Session:
             yield
         finally:
             task.cancel()
+            await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
+            problem = None if task.cancelled() else task.exception()
             # A lost lease shows at the next write, where it matters.
-            with suppress(asyncio.CancelledError, RunEnded):
-                await task
+            if problem is not None and not isinstance(problem, RunEnded):
+                raise problem
 
     async def release(self) -> None:
         """Gives the session up. Anybody may take it; this object writes nothing more."""
