@@ -275,3 +275,33 @@ def test_reserved_notes_are_the_sessions_own() -> None:
         await session.note("budget", {"left": 0})
 
     asyncio.run(case())
+
+
+def test_an_interrupt_while_the_lease_is_let_go_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def run() -> None:
+        session = await fresh(MemoryStore(), lease_seconds=0.03)
+        leaving = asyncio.Event()
+
+        async def renew() -> None:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                leaving.set()
+                await asyncio.sleep(0.2)  # a renewal takes a moment to end
+                raise
+
+        monkeypatch.setattr(session, "renew", renew)
+
+        async def work() -> None:
+            async with session.keep_alive():
+                await asyncio.sleep(0.05)
+
+        task = asyncio.create_task(work())
+        await leaving.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(run())
