@@ -31,23 +31,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sopilot.audit import Report
-from sopilot.audit.foreign import audit_transcript
-from sopilot.audit.proof import TruthAt
-from sopilot.audit.requirement import recipes_of
-from sopilot.audit.transcript import (
+from sopilot.lab.bench.notation import read_tree
+from sopilot.lab.bench.reference import TaskReference
+from sopilot.lab.bench.sopbench_process import Simulator, Upstream, shared_upstream
+from sopilot.lab.bench.source import task_handbook
+from sopilot.language.diagnostics import Severity
+from sopilot.language.handbook import Handbook, Name, Tree, leaves, substitute
+from sopilot.runtime.audit import Report
+from sopilot.runtime.audit.proof import TruthAt
+from sopilot.runtime.audit.requirement import recipes_of
+from sopilot.runtime.audit.transcript import (
     Transcript,
     TranscriptCall,
     read_messages,
     success_first_outcome,
 )
-from sopilot.bench.notation import read_tree
-from sopilot.bench.reference import TaskReference
-from sopilot.bench.source import task_handbook
-from sopilot.bench.upstream import Simulator, Upstream, shared_upstream
-from sopilot.diagnostics import Severity
-from sopilot.handbook import Handbook, Name, Tree, leaves, substitute
-from sopilot.vm import agree, plain
+from sopilot.runtime.audit.transcripts import audit_transcript
+from sopilot.runtime.vm import agree, plain
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "evidence" / "audit-agreement.json"

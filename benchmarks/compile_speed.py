@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sopilot.bench.checkout import find_checkout
-from sopilot.bench.source import load_tasks, offered_actions, sopbench_handbook
-from sopilot.compiler import Compiler, pipeline
-from sopilot.diagnostics import UserMistake
-from sopilot.handbook import (
+from sopilot.lab.bench.checkout import find_checkout
+from sopilot.lab.bench.source import load_tasks, offered_actions, sopbench_handbook
+from sopilot.language.compiler import Compiler, pipeline
+from sopilot.language.diagnostics import UserMistake
+from sopilot.language.handbook import (
     Action,
     ActionCall,
     All,
@@ -38,7 +38,7 @@ from sopilot.handbook import (
     Procedure,
     Tree,
 )
-from sopilot.render import render_flat
+from sopilot.language.render import render_flat
 
 ROUNDS = 25
 

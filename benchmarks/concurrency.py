@@ -18,7 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.agent import (
+from sopilot.desks.bundled import load_desk
+from sopilot.desks.bundled.judge import desk_judge
+from sopilot.language.compiler import compile_handbook
+from sopilot.runtime.agent import (
     ARMS,
     Briefing,
     Ending,
@@ -29,10 +32,7 @@ from sopilot.agent import (
     run_programs,
     run_session,
 )
-from sopilot.bundled import load_desk
-from sopilot.bundled.judge import desk_judge
-from sopilot.compiler import compile_handbook
-from sopilot.session.protocols import Model, ModelReply, ModelRequest
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
 
 DESK, TASK, ARM = "bank-desk", "dispute-electronics", "pg"
 MOST_TIMES, MOST_BYTES = 1.2, 2 * 1024**3

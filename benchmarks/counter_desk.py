@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 
-from sopilot.compiler import compile_handbook
-from sopilot.handbook import load_handbook
-from sopilot.program import Act, Branch, Check, Complete, Fail, Kind, Program, Return
-from sopilot.session import ProgramSet, Session, ToolResult, ToolSchema
-from sopilot.vm import JSON, Call, Configuration, Machine, Operation, SelectBranch, Start
-from sopilot.vm import Complete as CompleteOperation
-from sopilot.vm import Fail as FailOperation
-from sopilot.vm import Return as ReturnOperation
+from sopilot.language.compiler import compile_handbook
+from sopilot.language.handbook import load_handbook
+from sopilot.language.program import Act, Branch, Check, Complete, Fail, Kind, Program, Return
+from sopilot.runtime.session import ProgramSet, Session, ToolResult, ToolSchema
+from sopilot.runtime.vm import JSON, Call, Configuration, Machine, Operation, SelectBranch, Start
+from sopilot.runtime.vm import Complete as CompleteOperation
+from sopilot.runtime.vm import Fail as FailOperation
+from sopilot.runtime.vm import Return as ReturnOperation
 
 HANDBOOK = """
 handbook: counter

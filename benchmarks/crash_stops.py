@@ -10,7 +10,7 @@ from counter_desk import COUNTER
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
 from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.session import (
+from sopilot.runtime.session import (
     Session,
     Store,
     StoreUnavailable,

@@ -33,7 +33,7 @@ from counter_desk import COUNTER
 from crash_stops import postgres_stops
 from crash_work import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.session import Session, Store, open_session, resume_session
+from sopilot.runtime.session import Session, Store, open_session, resume_session
 
 WORKERS = 2
 """On one store, at the same time."""

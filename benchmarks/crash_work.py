@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from counter_desk import COUNTER, ERRANDS, next_move
-from sopilot.session import Session, Settings, Store, ToolResult, ToolSchema
-from sopilot.vm import JSON, Configuration, SealedEvent, Start, TraceError, replay, verify_chain
+from sopilot.runtime.session import Session, Settings, Store, ToolResult, ToolSchema
+from sopilot.runtime.trace import SealedEvent, replay, verify_chain
+from sopilot.runtime.vm import JSON, Configuration, Start, TraceError
 
 IRREVERSIBLE = "transfer"
 SETTINGS = Settings(lease_seconds=3600.0)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.bundled import bundled_names, load_desk
-from sopilot.compiler import compile_handbook
-from sopilot.gate.case import Case
-from sopilot.gate.desk_cases import desk_cases
-from sopilot.gate.population import SIMULATED_ARMS, SUBJECTS, Laboratory
-from sopilot.gate.rehearsal import rehearse
-from sopilot.gate.rule import FLAT, PAGED, RULE_VERSION
+from sopilot.desks.bundled import bundled_names, load_desk
+from sopilot.lab.discipline.case import Case
+from sopilot.lab.discipline.desk_cases import desk_cases
+from sopilot.lab.discipline.population import SIMULATED_ARMS, SUBJECTS, Laboratory
+from sopilot.lab.discipline.rehearsal import rehearse
+from sopilot.lab.discipline.rule import FLAT, PAGED, RULE_VERSION
+from sopilot.language.compiler import compile_handbook
 
 HELPED = 0.15
 HARMED = -0.05

@@ -27,9 +27,9 @@ from pathlib import Path
 
 from counter_desk import COUNTER, HandClock
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.diagnostics import RunEnded
-from sopilot.session import LeaseHeld, LeaseLost, Session, open_session, resume_session
-from sopilot.vm import verify_chain
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.session import LeaseHeld, LeaseLost, Session, open_session, resume_session
+from sopilot.runtime.trace import verify_chain
 
 MOST = 8
 KINDS = ("released", "expired", "forced")

@@ -37,8 +37,8 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.session import ProgramSet, Store, open_session
-from sopilot.vm import Machine
+from sopilot.runtime.session import ProgramSet, Store, open_session
+from sopilot.runtime.vm import Machine
 from vm_step import operations, program
 
 STEPS = len(operations())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sopilot.adapters.model_wire import wire_messages, wire_tools
-from sopilot.session.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
 from vocabulary import smollm2
 
 

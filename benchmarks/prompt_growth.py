@@ -21,11 +21,9 @@ from typing import Any
 
 from metered import MeteredModel
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.agent import ARMS, Arm, Briefing, Budgets, View, fused_arm, open_run, run_session
-from sopilot.agent.arms.fused import ALL_ON
-from sopilot.bundled import load_desk
-from sopilot.compiler import compile_handbook
-from sopilot.program.model import (
+from sopilot.desks.bundled import load_desk
+from sopilot.language.compiler import compile_handbook
+from sopilot.language.program.model import (
     Act,
     Check,
     Complete,
@@ -39,8 +37,19 @@ from sopilot.program.model import (
     Source,
     Step,
 )
-from sopilot.session.protocols import ModelReply, ModelRequest, ToolCall
-from sopilot.vm import TOOL_NAME, Machine, Start
+from sopilot.runtime.agent import (
+    ARMS,
+    Arm,
+    Briefing,
+    Budgets,
+    View,
+    fused_arm,
+    open_run,
+    run_session,
+)
+from sopilot.runtime.agent.arms.fused import ALL_ON
+from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
+from sopilot.runtime.vm import TOOL_NAME, Machine, Start
 from vocabulary import smollm2
 
 DEPTHS = (1, 2, 5, 10, 20, 50)

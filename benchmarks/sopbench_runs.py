@@ -7,7 +7,15 @@ from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.agent import (
+from sopilot.lab.bench.contestants import domain_budgets
+from sopilot.lab.bench.programs import ProgramShelf
+from sopilot.lab.bench.reference import TaskReference
+from sopilot.lab.bench.sopbench_process import ToolList, Upstream
+from sopilot.lab.bench.source import load_task
+from sopilot.lab.bench.upstream_judge import UpstreamJudge
+from sopilot.lab.bench.world import open_world
+from sopilot.language.handbook.cel import judge
+from sopilot.runtime.agent import (
     Arm,
     Briefing,
     Misbehaviour,
@@ -17,17 +25,9 @@ from sopilot.agent import (
     open_run,
     run_session,
 )
-from sopilot.audit import audit_trace
-from sopilot.bench.contestants import domain_budgets
-from sopilot.bench.programs import ProgramShelf
-from sopilot.bench.reference import TaskReference
-from sopilot.bench.source import load_task
-from sopilot.bench.upstream import ToolList, Upstream
-from sopilot.bench.upstream_judge import UpstreamJudge
-from sopilot.bench.world import open_world
-from sopilot.handbook.verdict import judge
-from sopilot.session import SystemClock
-from sopilot.vm import SealedEvent
+from sopilot.runtime.audit import audit_trace
+from sopilot.runtime.session import SystemClock
+from sopilot.runtime.trace import SealedEvent
 
 
 @dataclass(frozen=True, slots=True)

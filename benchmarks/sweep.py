@@ -19,11 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from sopilot.bench import shared_upstream
-from sopilot.bench.reach_survey import reach_cache, survey
-from sopilot.bench.shard import Runner
-from sopilot.bench.summary import summarise
-from sopilot.bench.sweep import make_configuration, run_sweep, select_tasks
+from sopilot.lab.bench import shared_upstream
+from sopilot.lab.bench.reach_survey import reach_cache, survey
+from sopilot.lab.bench.shard import Runner
+from sopilot.lab.bench.summary import summarise
+from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
 
 LEAST = {"official": 814, "full-state": 822}
 SWEEPS = [

@@ -25,19 +25,25 @@ from pathlib import Path
 
 from counter_desk import COUNTER, CountingTools, HandClock, wander
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.session import (
-    SignedHead,
+from sopilot.runtime.session import (
     TraceFile,
     export_trace,
-    generate_key,
     open_session,
     read_trace,
-    sign_head,
     verify_trace,
     write_trace,
 )
-from sopilot.session.signing import SigningKey
-from sopilot.vm import Event, SealedEvent, TraceError, genesis, head, seal_all
+from sopilot.runtime.trace import (
+    SealedEvent,
+    SignedHead,
+    generate_key,
+    genesis,
+    head,
+    seal_all,
+    sign_head,
+)
+from sopilot.runtime.trace.signing import SigningKey
+from sopilot.runtime.vm import Event, TraceError
 
 Change = Callable[[TraceFile, TraceFile, random.Random], TraceFile | bytes | None]
 """Given a trace and another session's, the tampered one; ``None`` when nothing came of it."""

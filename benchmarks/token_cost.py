@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from sopbench_runs import Bench, MeteredRun
-from sopilot.agent import ARMS, Arm, FusedSwitches, Offer, fused_arm
-from sopilot.agent.arms.fused import ALL_OFF, ALL_ON
-from sopilot.bench import shared_upstream
-from sopilot.bench.reference import DOMAINS, TaskReference, task_references
-from sopilot.bench.upstream import ToolList
+from sopilot.lab.bench import shared_upstream
+from sopilot.lab.bench.reference import DOMAINS, TaskReference, task_references
+from sopilot.lab.bench.sopbench_process import ToolList
+from sopilot.runtime.agent import ARMS, Arm, FusedSwitches, Offer, fused_arm
+from sopilot.runtime.agent.arms.fused import ALL_OFF, ALL_ON
 from vocabulary import smollm2
 
 HASH_SEED = 0

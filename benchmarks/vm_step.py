@@ -10,7 +10,7 @@ import importlib
 import statistics
 import time
 
-from sopilot.program.model import (
+from sopilot.language.program.model import (
     Act,
     Check,
     Complete,
@@ -23,20 +23,10 @@ from sopilot.program.model import (
     Source,
     Step,
 )
-from sopilot.vm import (
-    Call,
-    DomainCall,
-    DomainResult,
-    Event,
-    Machine,
-    Operation,
-    Start,
-    genesis,
-    replay,
-    seal_line,
-)
-from sopilot.vm import Complete as CompleteOperation
-from sopilot.vm import Return as ReturnOperation
+from sopilot.runtime.trace import genesis, replay, seal_line
+from sopilot.runtime.vm import Call, DomainCall, DomainResult, Event, Machine, Operation, Start
+from sopilot.runtime.vm import Complete as CompleteOperation
+from sopilot.runtime.vm import Return as ReturnOperation
 
 CHECKS = 49
 ROUNDS = 200

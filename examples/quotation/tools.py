@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sopilot.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 from .case_file import CaseFile
 from .case_tools import case_tools

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openpyxl
 
-from sopilot.session.protocols import ToolResult
+from sopilot.runtime.session.protocols import ToolResult
 
 from .case_tools import REQUEST
 from .checking import check_workbook

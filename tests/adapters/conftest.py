@@ -16,7 +16,7 @@ from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.session import Store
+from sopilot.runtime.session import Store
 
 StoreFactory = Callable[[], Store]
 """Another handle on the same stored sessions; for memory, the same store."""

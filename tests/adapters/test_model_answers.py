@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sopilot.adapters.model_local import _reply
 from sopilot.adapters.model_stream import DONE, StreamedReply
 from sopilot.adapters.model_wire import read_reply
-from sopilot.agent import ProviderError
-from sopilot.session.protocols import ModelReply, ToolCall, Usage
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import ModelReply, ToolCall, Usage
 
 Reader = Callable[[Any], ModelReply]
 

@@ -16,10 +16,16 @@ from sopilot.adapters.model_http import HttpModel
 from sopilot.adapters.model_local import fit, plain_messages, reply_schema
 from sopilot.adapters.model_local_file import local_model_file
 from sopilot.adapters.model_replay import ReplayModel, load_replay, record
-from sopilot.agent import Ending, Reference, SessionResult, VerdictJudge
-from sopilot.bundled import load_desk
-from sopilot.diagnostics import RunEnded, UserMistake
-from sopilot.session.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
+from sopilot.desks.bundled import load_desk
+from sopilot.language.diagnostics import RunEnded, UserMistake
+from sopilot.runtime.agent import Ending, Reference, SessionResult, VerdictJudge
+from sopilot.runtime.session.protocols import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolSchema,
+)
 
 TOOL = ToolSchema("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
 

@@ -12,7 +12,9 @@ from chat_server import Plan, calling, saying, serving
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_http import HttpModel
 from sopilot.adapters.model_stream import StreamedReply
-from sopilot.agent import (
+from sopilot.desks.bundled import load_desk
+from sopilot.language.compiler import compile_handbook
+from sopilot.runtime.agent import (
     ARMS,
     Briefing,
     Ending,
@@ -24,9 +26,7 @@ from sopilot.agent import (
     open_run,
     run_session,
 )
-from sopilot.bundled import load_desk
-from sopilot.compiler import compile_handbook
-from sopilot.session.protocols import (
+from sopilot.runtime.session.protocols import (
     Message,
     ModelReply,
     ModelRequest,

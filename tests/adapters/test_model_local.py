@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from sopilot.adapters.model_local_file import local_model_file
-from sopilot.cli.main import sopilot
-from sopilot.diagnostics import UserMistake
+from sopilot.doors.cli.main import sopilot
+from sopilot.language.diagnostics import UserMistake
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,8 @@ import pytest
 from counter_desk import COUNTER, CountingTools, HandClock, go_on
 from sopilot.adapters import sqlite_schema
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.session import LeaseHeld, StoreUnavailable, resume_session, verify_head
-from sopilot.vm import encode_line, verify_chain
+from sopilot.runtime.session import LeaseHeld, StoreUnavailable, resume_session
+from sopilot.runtime.trace import encode_line, verify_chain, verify_head
 
 DUMP = Path(__file__).parent / "schema_1.sql"
 """Two sessions as a release with schema 1 left them: one released, one at work, with values

@@ -17,8 +17,8 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_schema import SCHEMA_VERSION
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.diagnostics import SopilotError, UserMistake
-from sopilot.session import (
+from sopilot.language.diagnostics import SopilotError, UserMistake
+from sopilot.runtime.session import (
     Session,
     Store,
     StoreCorrupt,
@@ -27,7 +27,8 @@ from sopilot.session import (
     open_session,
     resume_session,
 )
-from sopilot.vm import Start, TraceError, verify_chain
+from sopilot.runtime.trace import verify_chain
+from sopilot.runtime.vm import Start, TraceError
 
 
 async def opened(store: Store) -> Session:

@@ -7,19 +7,19 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from sopilot.session import (
+from sopilot.runtime.session import (
     Batch,
     Conflict,
     LeaseHeld,
     LeaseLost,
     NewSession,
     SessionExists,
-    SignedHead,
     Store,
     StoreCorrupt,
     UnknownSession,
 )
-from sopilot.vm import JSON, Event, Head, SealedEvent, genesis, seal_all
+from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis, seal_all
+from sopilot.runtime.vm import JSON, Event
 
 StoreFactory = Callable[[], Store]
 Case = Callable[[Store], Awaitable[None]]

@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from sopilot.audit import TITLES
+from sopilot.runtime.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
 COMMANDS = "check compiled_warnings given_values new test format sources scene show written_world"
 AUTHORING = (
-    "handbook",
-    "scenarios",
-    "compiler",
-    *(f"cli/{name}.py" for name in COMMANDS.split()),
+    "language/handbook",
+    "desks/scenarios",
+    "language/compiler",
+    *(f"doors/cli/{name}.py" for name in COMMANDS.split()),
 )
 
 

@@ -10,8 +10,8 @@ from quotation_runs import EXAMPLE, tasks
 
 import sopilot
 from quotation.tools import make_tools
-from sopilot.cli.check import command
-from sopilot.program import Act, Emit, program_from_yaml, program_to_yaml, verify_program
+from sopilot.doors.cli.check import command
+from sopilot.language.program import Act, Emit, program_from_yaml, program_to_yaml, verify_program
 
 PROGRAM = program_from_yaml((EXAMPLE / "program.yaml").read_text(encoding="utf-8"), "program.yaml")
 

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.cli.folder_runs import TaskRun, coverage_of_runs, run_all
-from sopilot.cli.main import sopilot
-from sopilot.cli.scene import Description
-from sopilot.cli.workflow_folder import load_folder
+from sopilot.doors.cli.folder_runs import TaskRun, coverage_of_runs, run_all
+from sopilot.doors.cli.main import sopilot
+from sopilot.doors.cli.scene import Description
+from sopilot.doors.cli.workflow_folder import load_folder
 
 Runs = tuple[dict[str, TaskRun], Path]
 

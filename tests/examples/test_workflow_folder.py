@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sopilot.cli.folder_runs import run_folder
-from sopilot.cli.main import sopilot
-from sopilot.cli.workflow_folder import is_workflow_folder, load_folder
-from sopilot.diagnostics import UserMistake
+from sopilot.doors.cli.folder_runs import run_folder
+from sopilot.doors.cli.main import sopilot
+from sopilot.doors.cli.workflow_folder import is_workflow_folder, load_folder
+from sopilot.language.diagnostics import UserMistake
 
 PROGRAM = """\
 sopilot_program: 1
@@ -24,7 +24,7 @@ functions:
       - {step: done, complete: Waved.}
 """
 TOOLS = """\
-from sopilot.session.protocols import ToolResult, ToolSchema
+from sopilot.runtime.session.protocols import ToolResult, ToolSchema
 from .manners import WAVE
 
 class Tools:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.session import (
+from sopilot.runtime.session import (
     Batch,
     Conflict,
     Lease,
@@ -14,11 +14,11 @@ from sopilot.session import (
     NewSession,
     SessionExists,
     SessionRecord,
-    SignedHead,
     UnknownSession,
 )
-from sopilot.session.errors import StoreCorrupt
-from sopilot.vm import JSON, Head, SealedEvent, genesis, plain
+from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
+from sopilot.runtime.vm import JSON, plain
 
 
 @dataclass(slots=True)

@@ -6,9 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from sopilot.agent import Judge, Misbehaviour, Reference
-from sopilot.diagnostics import Diagnostic, UserMistake
-from sopilot.session.protocols import Model
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.runtime.agent import Judge, Misbehaviour, Reference
+from sopilot.runtime.session.protocols import Model
 
 MODEL_HELP: Final = (
     "reference (default, needs nothing), local (SmolLM2, extra `local`), replay:FILE, "

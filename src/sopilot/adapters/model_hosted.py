@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from sopilot.adapters.model_wire import read_reply, wire_messages, wire_tools
-from sopilot.agent import ProviderError
-from sopilot.diagnostics import UserMistake
-from sopilot.session.protocols import ModelReply, ModelRequest
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
 _LASTING = (
     "AuthenticationError",

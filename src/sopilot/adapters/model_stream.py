@@ -17,8 +17,8 @@ from sopilot.adapters.model_wire import (
     text,
     well_formed,
 )
-from sopilot.agent import ProviderError
-from sopilot.session.protocols import ModelReply, ToolCall, Usage
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import ModelReply, ToolCall, Usage
 
 DONE = "[DONE]"
 

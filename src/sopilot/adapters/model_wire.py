@@ -6,8 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sopilot.agent import ProviderError
-from sopilot.session.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
+from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.session.protocols import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolSchema,
+    Usage,
+)
 
 LONGEST_SHOWN: Final = 300
 """Characters of a provider's own words in an error."""

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from sopilot.diagnostics import Diagnostic, UserMistake
-from sopilot.session import StoreTooNew, StoreUnavailable
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.runtime.session import StoreTooNew, StoreUnavailable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.session import (
+from sopilot.runtime.session import (
     Batch,
     Conflict,
     Lease,
@@ -16,20 +16,18 @@ from sopilot.session import (
     NewSession,
     SessionExists,
     SessionRecord,
-    SignedHead,
     StoreCorrupt,
     UnknownSession,
-    signed_head_from_json,
 )
-from sopilot.vm import (
-    JSON,
+from sopilot.runtime.trace import (
     Head,
     SealedEvent,
-    TraceError,
-    canonical,
+    SignedHead,
     decode_line,
     genesis,
+    signed_head_from_json,
 )
+from sopilot.runtime.vm import JSON, TraceError, canonical
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from sopilot.adapters.sqlite_schema import SCHEMA_VERSION, migrate, require_readable, written_schema
-from sopilot.session import StoreCorrupt, StoreUnavailable
+from sopilot.runtime.session import StoreCorrupt, StoreUnavailable
 
 if sys.platform != "win32":
     import fcntl

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from sopilot.diagnostics import Diagnostic, Place
-from sopilot.session import StoreTooNew
+from sopilot.language.diagnostics import Diagnostic, Place
+from sopilot.runtime.session import StoreTooNew
 
 SCHEMA_VERSION = 2
 """What this release writes. A later one adds a migration below and raises it."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
-from sopilot.session import (
+from sopilot.runtime.session import (
     Batch,
     Conflict,
     Lease,
@@ -19,20 +19,19 @@ from sopilot.session import (
     NewSession,
     SessionExists,
     SessionRecord,
-    SignedHead,
     StoreCorrupt,
     UnknownSession,
-    signed_head_from_json,
 )
-from sopilot.vm import (
-    JSON,
+from sopilot.runtime.trace import (
     Head,
     SealedEvent,
-    TraceError,
+    SignedHead,
     decode_line,
     genesis,
+    signed_head_from_json,
 )
-from sopilot.vm.values import spell
+from sopilot.runtime.vm import JSON, TraceError
+from sopilot.runtime.vm.values import spell
 
 _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
     lease_expires_at FROM sessions JOIN heads ON session = number"""

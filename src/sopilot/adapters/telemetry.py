@@ -16,7 +16,7 @@ from typing import Final
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer
 
 from sopilot import __version__
-from sopilot.session.protocols import (
+from sopilot.runtime.session.protocols import (
     JSON,
     Model,
     ModelReply,

@@ -1,0 +1,1 @@
+"""The worlds that ship: handbooks with simulators and tasks, and scenarios for any handbook."""

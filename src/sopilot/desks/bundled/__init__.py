@@ -1,0 +1,26 @@
+"""The handbooks that ship, each with a world to try it in.
+
+Owns three desks: handbook, simulator, tasks, ground truth and oracle. The
+simulators implement ``Tools``; the oracle judges a run by its calls and states.
+May import every room above except ``adapters``; its desks need ``handbook``
+and the protocols of ``session`` only.
+"""
+
+from sopilot.desks.bundled.desk import Desk, bundled_names, handbook_text, load_desk
+from sopilot.desks.bundled.oracle import Judgement
+from sopilot.desks.bundled.simulator import Call, Simulator, State
+from sopilot.desks.bundled.task import TAGS, Outcome, Task
+
+__all__ = [
+    "TAGS",
+    "Call",
+    "Desk",
+    "Judgement",
+    "Outcome",
+    "Simulator",
+    "State",
+    "Task",
+    "bundled_names",
+    "handbook_text",
+    "load_desk",
+]

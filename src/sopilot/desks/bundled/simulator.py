@@ -1,0 +1,172 @@
+"""A desk's world: plain state behind tools.
+
+The tools enforce what a real system would enforce (arguments, logins, unknown
+records) and nothing of the handbook's policy: a careless caller can break the
+SOP here, and the oracle must notice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.handbook import Action
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+
+State = dict[str, JSON]
+"""Everything a desk knows, as JSON values. The present day is part of it."""
+
+Handler = Callable[..., ToolResult]
+"""``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "object": (dict,),
+    "array": (list,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool call as it happened."""
+
+    name: str
+    arguments: Mapping[str, JSON]
+    result: ToolResult
+
+
+def answer(**value: JSON) -> ToolResult:
+    return ToolResult(True, value)
+
+
+def refuse(error: str) -> ToolResult:
+    return ToolResult(False, {"error": error})
+
+
+class Simulator:
+    """One world for one run. ``actions`` are the handbook's, ``handlers`` do the work."""
+
+    def __init__(
+        self, actions: Mapping[str, Action], handlers: Mapping[str, Handler], state: State
+    ) -> None:
+        self._actions = actions
+        self._handlers = handlers
+        self._state = copy.deepcopy(state)
+        self._answered: dict[str, Call] = {}
+        self._calls: list[Call] = []
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """Every call that was carried out, in order; repetitions of a key are left out."""
+        return tuple(self._calls)
+
+    @property
+    def state(self) -> State:
+        """A copy of the present state."""
+        return copy.deepcopy(self._state)
+
+    def copy(self) -> Simulator:
+        """Another world that starts where this one stands."""
+        twin = Simulator(self._actions, self._handlers, self._state)
+        twin.restore(self.snapshot())
+        return twin
+
+    def snapshot(self) -> State:
+        """State and answered keys as JSON, so that a restored world still knows a repetition."""
+        return {
+            "state": copy.deepcopy(self._state),
+            "answered": {key: _to_json(call) for key, call in self._answered.items()},
+            "calls": [_to_json(call) for call in self._calls],
+        }
+
+    def restore(self, snapshot: Mapping[str, JSON]) -> None:
+        self._state = copy.deepcopy(snapshot["state"])
+        self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
+        self._calls = [_from_json(call) for call in snapshot["calls"]]
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(_schema(action) for action in self._actions.values())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        return self.perform(name, arguments, key=key)
+
+    def perform(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """``call`` without an event loop. A key that was answered is answered the same again."""
+        earlier = self._answered.get(key)
+        if earlier is not None:
+            if (earlier.name, earlier.arguments) == (name, dict(arguments)):
+                return copy.deepcopy(earlier.result)
+            return refuse(f"the key `{key}` was used for another call")
+        call = Call(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
+        self._answered[key] = call
+        self._calls.append(call)
+        return copy.deepcopy(call.result)
+
+    def _carry_out(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        action = self._actions.get(name)
+        if action is None:
+            return refuse(f"there is no tool `{name}`; {did_you_mean(name, self._actions)}")
+        problem = _problem(action, arguments)
+        if problem:
+            return refuse(problem)
+        working = copy.deepcopy(self._state)
+        result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+        if result.ok:
+            self._state = working
+        return copy.deepcopy(result)
+
+
+def _problem(action: Action, arguments: Mapping[str, JSON]) -> str:
+    inputs = {item.name: item for item in action.inputs}
+    for name, value in arguments.items():
+        if name not in inputs:
+            return f"`{action.name}` has no argument `{name}`; {did_you_mean(name, inputs)}"
+        wanted = inputs[name].type
+        fits = isinstance(value, _TYPES[wanted]) and (
+            wanted == "boolean" or not isinstance(value, bool)
+        )
+        if not fits:
+            return f"the argument `{name}` of `{action.name}` must be of type {wanted}"
+    missing = [name for name, item in inputs.items() if item.required and name not in arguments]
+    if missing:
+        return f"`{action.name}` also needs: {', '.join(f'`{name}`' for name in missing)}"
+    return ""
+
+
+def _schema(action: Action) -> ToolSchema:
+    properties: dict[str, JSON] = {}
+    for item in action.inputs:
+        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
+        if item.says:
+            properties[item.name]["description"] = item.says
+    return ToolSchema(
+        name=action.name,
+        description=action.says,
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": [item.name for item in action.inputs if item.required],
+            "additionalProperties": False,
+        },
+    )
+
+
+def _to_json(call: Call) -> JSON:
+    return copy.deepcopy(
+        {
+            "name": call.name,
+            "arguments": dict(call.arguments),
+            "ok": call.result.ok,
+            "value": call.result.value,
+        }
+    )
+
+
+def _from_json(value: JSON) -> Call:
+    held = copy.deepcopy(value)
+    return Call(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

@@ -1,0 +1,194 @@
+"""`sopilot approve`: decisions of people on held calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+import click
+
+from sopilot.doors.cli.stores import STORE, Answer, with_store
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session import HeldCall, Session, Store, attach_session
+
+JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+ROLE = click.option("--role", required=True, help="In which role.")
+BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
+REASON = click.option("--reason", default="", help="Recorded with the decision.")
+SESSION = click.argument("session_id", metavar="ID")
+CALL = click.argument("call_id", metavar="CALL")
+
+
+@click.group()
+def command() -> None:
+    """Approve, reject or amend a call that waits for people.
+
+    Every decision is an event of the session's trace. A session that another
+    process runs at this moment is refused; it gives way while it waits.
+    """
+
+
+@command.command("list")
+@SESSION
+@STORE
+@JSON_FLAG
+def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
+    """Calls of session ID that wait, and outcomes that nobody knows."""
+
+    async def look(session: Session) -> tuple[tuple[HeldCall, ...], tuple[str, ...]]:
+        return session.held_calls, session.unknown_outcomes
+
+    held, unknown = _on_session(store_spec, session_id, look)
+    if as_json:
+        calls = [one.as_json() for one in held]
+        click.echo(json.dumps({"session": session_id, "held": calls, "unknown": list(unknown)}))
+        return
+    for one in held:
+        _show(one)
+    for call_id in unknown:
+        click.echo(f"{call_id}  outcome unknown: settle it with `sopilot approve settle`")
+    if not held and not unknown:
+        click.echo("nothing waits")
+
+
+@command.command()
+@SESSION
+@CALL
+@ROLE
+@BY
+@REASON
+@STORE
+@JSON_FLAG
+def approve(
+    session_id: str,
+    call_id: str,
+    role: str,
+    by: str,
+    reason: str,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Approve CALL of session ID."""
+    _decide("approve", session_id, call_id, role, by, reason, store_spec, as_json)
+
+
+@command.command()
+@SESSION
+@CALL
+@ROLE
+@BY
+@REASON
+@STORE
+@JSON_FLAG
+def reject(
+    session_id: str,
+    call_id: str,
+    role: str,
+    by: str,
+    reason: str,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Reject CALL of session ID. One rejection ends it."""
+    _decide("reject", session_id, call_id, role, by, reason, store_spec, as_json)
+
+
+@command.command()
+@SESSION
+@CALL
+@ROLE
+@BY
+@REASON
+@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
+@STORE
+@JSON_FLAG
+def amend(
+    session_id: str,
+    call_id: str,
+    role: str,
+    by: str,
+    reason: str,
+    arguments: str,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
+    try:
+        amended = json.loads(arguments)
+    except ValueError:
+        raise UserMistake("--arguments is not JSON") from None
+    if not isinstance(amended, dict):
+        raise UserMistake("--arguments must be a JSON object")
+    _decide("amend", session_id, call_id, role, by, reason, store_spec, as_json, amended)
+
+
+@command.command()
+@SESSION
+@CALL
+@BY
+@click.option("--happened/--did-not-happen", required=True, help="How the call really ended.")
+@STORE
+@JSON_FLAG
+def settle(
+    session_id: str,
+    call_id: str,
+    by: str,
+    happened: bool,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Say how CALL ended, of which the outcome is unknown."""
+
+    async def use(session: Session) -> tuple[str, ...]:
+        await session.settle_outcome(call_id, ok=happened, by=by)
+        return session.unknown_outcomes
+
+    left = _on_session(store_spec, session_id, use)
+    if as_json:
+        report = {"session": session_id, "call_id": call_id, "happened": happened}
+        click.echo(json.dumps({**report, "unknown": list(left)}))
+    else:
+        click.echo(f"{call_id}: recorded")
+
+
+def _decide(
+    decision: str,
+    session_id: str,
+    call_id: str,
+    role: str,
+    by: str,
+    reason: str,
+    store_spec: str | None,
+    as_json: bool,
+    arguments: dict[str, object] | None = None,
+) -> None:
+    async def use(session: Session) -> HeldCall:
+        return await session.decide(
+            decision, call_id, by=by, role=role, arguments=arguments, reason=reason
+        )
+
+    held = _on_session(store_spec, session_id, use)
+    if as_json:
+        click.echo(json.dumps({"session": session_id, **held.as_json()}))
+    else:
+        _show(held)
+
+
+def _on_session(
+    store_spec: str | None, session_id: str, use: Callable[[Session], Awaitable[Answer]]
+) -> Answer:
+    async def run(store: Store) -> Answer:
+        async with await attach_session(store, session_id) as session:
+            return await use(session)
+
+    return with_store(store_spec, run)
+
+
+def _show(held: HeldCall) -> None:
+    arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
+    click.echo(
+        f"{held.call_id}  {held.state}  {held.action} {arguments}  "
+        f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
+    )
+    if held.why:
+        click.echo(f"  not proven: {held.why}")

@@ -1,0 +1,114 @@
+"""`sopilot audit`: a session, a trace file or a foreign transcript, judged."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from sopilot.doors.cli.audit_inputs import Audited, ForeignInput, TraceInput, read_input
+from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.stores import STORE
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.audit import Report, batch
+from sopilot.runtime.audit.html_report import render_html
+from sopilot.runtime.audit.text_report import render_batch_text, render_text
+from sopilot.runtime.audit.timeline import Row
+
+
+@click.command()
+@click.argument("what", metavar="WHAT")
+@click.option(
+    "--handbook",
+    metavar="SOURCE",
+    help="What a transcript, or a trace without a machine, is judged by.",
+)
+@click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
+@click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a self-contained page as well.",
+)
+@json_option
+@STORE
+def command(
+    what: str,
+    handbook: str | None,
+    goal: str | None,
+    verify: bool,
+    page: Path | None,
+    as_json: bool,
+    store_spec: str | None,
+) -> None:
+    """Judge WHAT by its SOP: the id of a session, a trace file, or a transcript of any agent
+    as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded SOPBench
+    trajectories).
+
+    Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
+    """
+    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
+    if verify:
+        _verify(given, as_json)
+        return
+    audited = given.audit()
+    if page is not None:
+        _write_page(page, what, audited)
+    reports = [one.report for one in audited]
+    if as_json:
+        print_json(_as_json(reports))
+    elif len(reports) == 1:
+        say(render_text(reports[0]))
+    else:
+        say(render_batch_text(batch(reports)))
+    if page is not None and not as_json:
+        say(f"\nwritten: {page}")
+    sys.exit(0 if all(report.clean for report in reports) else 1)
+
+
+def _as_json(reports: list[Report]) -> dict[str, object]:
+    if len(reports) == 1:
+        return reports[0].as_json()
+    return {
+        "clean": all(report.clean for report in reports),
+        "batch": batch(reports).as_json(),
+        "reports": [report.as_json() for report in reports],
+    }
+
+
+def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
+    if isinstance(given, ForeignInput):
+        raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
+    problems = given.verify()
+    if as_json:
+        listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
+        print_json({"verified": not problems, "problems": listed})
+    else:
+        events = len(given.trace.events)
+        for problem in problems:
+            say(str(problem))
+        if not problems:
+            signed = len(given.trace.signatures)
+            say(f"{events} events, chain whole, {signed} signed heads agree")
+    sys.exit(1 if problems else 0)
+
+
+def _write_page(page: Path, what: str, audited: list[Audited]) -> None:
+    worst = next((one for one in audited if not one.report.clean), audited[0])
+    if len(audited) > 1:
+        say("the page shows the first report with findings")
+    rows: list[Row] = worst.rows
+    try:
+        page.write_text(render_html(worst.report, rows, title=worst.title), encoding="utf-8")
+    except OSError as problem:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unwritable-file",
+                    f"cannot be written: {problem.strerror}",
+                    Place(str(page)),
+                )
+            ]
+        ) from None

@@ -1,0 +1,95 @@
+"""``sopilot bench reach`` and ``sopilot bench defects``: what can be passed at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sopilot.doors.cli.output import json_option, print_json, progress, say, table
+from sopilot.lab.bench import DOMAINS, shared_upstream
+from sopilot.lab.bench.defects import replay_goals
+from sopilot.lab.bench.reach_survey import reach_cache, survey
+from sopilot.lab.bench.screen import SCREENED_GOALS
+from sopilot.lab.bench.sweep import select_tasks
+
+
+@click.command()
+@click.option("--domain", type=click.Choice([*DOMAINS, "all"]), default="all", show_default=True)
+@click.option("--goal", help="Only this goal of the domain.")
+@click.option(
+    "--tools",
+    type=click.Choice(["official", "full-state", "both"]),
+    default="both",
+    show_default=True,
+)
+@click.option("--fresh", is_flag=True, help="Search again instead of using what was found before.")
+@json_option
+def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool) -> None:
+    """Search for a passing run of every task; where there is none, prove it."""
+    upstream = shared_upstream()
+    references = select_tasks(domain, upstream, goal=goal)
+    lists: list[Any] = ["official", "full-state"] if tools == "both" else [tools]
+    answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
+    for each in lists:
+        progress(f"searching with the tool list `{each}` …")
+        cache = None if fresh else reach_cache()
+        found = survey(references, each, upstream, cache=cache)
+        answer[each] = {
+            "reachable": sum(one.reachable for one in found.values()),
+            "unreachable": [one.as_json() for one in found.values() if not one.reachable],
+        }
+    if as_json:
+        print_json(answer)
+        return
+    for each in lists:
+        say(f"{each}: {answer[each]['reachable']} of {len(references)} tasks can be passed")
+        for one in answer[each]["unreachable"]:
+            say(f"  {one['task']}: {one['proof']}")
+
+
+@click.command()
+@click.option(
+    "--goal",
+    "goals",
+    multiple=True,
+    help="DOMAIN/GOAL; default: the five goals that the study screened.",
+)
+@json_option
+def defects(goals: tuple[str, ...], as_json: bool) -> None:
+    """Replay the screened goals after everything they need and classify what happens."""
+    upstream = shared_upstream()
+    wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
+    found = replay_goals(upstream, wanted)
+    if as_json:
+        print_json(
+            {
+                "confirmed": sum(each.classification == "confirmed defect" for each in found),
+                "reachable": sum(each.classification == "reachable" for each in found),
+                "goals": [each.as_json() for each in found],
+                "upstream_commit": upstream.checkout.commit,
+            }
+        )
+        return
+    rows = [
+        (
+            each.domain,
+            each.goal,
+            f"{each.passes}/{each.runs}",
+            f"{each.reachable_tasks}/{each.execute_tasks}",
+            "yes" if each.offered else "no",
+            each.classification,
+        )
+        for each in found
+    ]
+    header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
+    say(table(rows, header))
+    for each in found:
+        say(f"\n{each.domain}/{each.goal}: {each.what}")
+
+
+def _goal(text: str) -> tuple[str, str]:
+    domain, _, goal = text.partition("/")
+    if domain not in DOMAINS or not goal:
+        raise click.BadParameter("write DOMAIN/GOAL, for example bank/open_account")
+    return domain, goal

@@ -1,0 +1,106 @@
+"""``sopilot bench baselines`` and ``sopilot bench screen``: what upstream recorded."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from sopilot.doors.cli.output import json_option, print_json, say, table
+from sopilot.lab.bench import DOMAINS, find_checkout, shared_upstream
+from sopilot.lab.bench.baselines import recompute, subset_size
+from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, zero_pass
+
+_NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
+
+
+@click.command()
+@click.option("--domain", type=click.Choice([*DOMAINS, "all"]), default="bank", show_default=True)
+@click.option(
+    "--screen",
+    "screen_name",
+    type=click.Choice(list(SCREENS)),
+    default="paper",
+    show_default=True,
+    help="`paper` leaves out the execute tasks that the study left out.",
+)
+@json_option
+def baselines(domain: str, screen_name: str, as_json: bool) -> None:
+    """Recompute the official configurations from their stored verdicts.
+
+    Each row says which tool list the configuration had: `full`, or `oracle`, which offers the
+    tools of the right answer alone.
+    """
+    upstream = shared_upstream()
+    screen = SCREENS[screen_name]
+    rows = []
+    for each in DOMAINS if domain == "all" else (domain,):
+        size = subset_size(upstream.scoring(each), each, screen)
+        rows += recompute(upstream.checkout, each, screen, subset_size=size)
+    if as_json:
+        print_json(
+            {
+                "screen": screen_name,
+                "upstream_commit": upstream.checkout.commit,
+                "configurations": [row.as_json() for row in rows],
+            }
+        )
+        return
+
+    if not rows:
+        say(_NO_RECORDINGS)
+        return
+
+    def percent(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.1f}"
+
+    shown = [
+        (
+            row.domain,
+            row.model,
+            row.mode,
+            row.tools,
+            row.user,
+            row.tally.n,
+            percent(row.pass_rate),
+            percent(row.refusal_rate),
+            row.why,
+        )
+        for row in rows
+    ]
+    header = ["domain", "model", "mode", "tools", "user", "n", "pass %", "refusal %", ""]
+    say(table(shown, header))
+
+
+@click.command()
+@click.option("--domain", type=click.Choice([*DOMAINS, "all"]), default="all", show_default=True)
+@json_option
+def screen(domain: str, as_json: bool) -> None:
+    """Apply the zero-pass rule to the recorded runs: goals whose execute tasks nobody passed.
+
+    It shows that nobody did, not that nobody can: see `bench reach` and `bench defects`.
+    """
+    records = zero_pass(find_checkout(), DOMAINS if domain == "all" else (domain,))
+    if as_json:
+        print_json(
+            {
+                "goals": [asdict(each) | {"screened": each.screened} for each in records],
+                "screened": [f"{e.domain}/{e.goal}" for e in records if e.screened],
+                "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
+            }
+        )
+        return
+    if not records:
+        say(_NO_RECORDINGS)
+        return
+    rows = [
+        (
+            each.domain,
+            each.goal,
+            f"{each.passes}/{each.runs}",
+            "screened" if each.screened else "",
+            "left out by the study" if (each.domain, each.goal) in SCREENED_GOALS else "",
+        )
+        for each in records
+    ]
+    say(table(rows, ["domain", "goal", "passes", "zero-pass rule", "the study"]))

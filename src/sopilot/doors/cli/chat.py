@@ -1,0 +1,66 @@
+"""``sopilot chat``: a person plays the user."""
+
+from __future__ import annotations
+
+import click
+
+from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.doors.cli.checked_arm import ARM_HELP, checked_arm
+from sopilot.doors.cli.folder_runs import run_folder
+from sopilot.doors.cli.given_values import read_results
+from sopilot.doors.cli.output import say
+from sopilot.doors.cli.run import tell_world
+from sopilot.doors.cli.run_and_audit import perform, show
+from sopilot.doors.cli.scene import Description
+from sopilot.doors.cli.stores import STORE
+
+_PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
+
+
+@click.command(
+    help="Talk to an agent that follows SOURCE. An empty line ends the dialog.\n\n"
+    f"MODEL is {MODEL_HELP}"
+)
+@click.argument("source")
+@click.option("--goal", help="Only this procedure.")
+@click.option("--task", help="The world of this task of a desk, or of this scenario.")
+@click.option("--model", default="reference", show_default=True, metavar="MODEL")
+@click.option("--arm", metavar="ARM", help=ARM_HELP)
+@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
+@click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
+@click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
+@click.option("--frames", is_flag=True, help="Show what the model is shown.")
+@STORE
+def command(
+    source: str,
+    goal: str | None,
+    task: str | None,
+    model: str,
+    arm: str | None,
+    language: str,
+    results: str | None,
+    approvers: tuple[str, ...],
+    frames: bool,
+    store_spec: str | None,
+) -> None:
+    if model == "reference":
+        say('The reference executor understands values as `name: "value"`, one a line or message.')
+    if arm is None:
+        arm = checked_arm(model, source)
+    description = Description(
+        source=source,
+        goal=goal,
+        task=task,
+        model=model,
+        arm=arm,
+        language=language,
+        person=True,
+        results=read_results(results) if results else None,
+        approvers=approvers,
+        budgets=_PATIENCE,
+        out=run_folder(source, task, None),
+    )
+    tell_world(description)
+    performance = perform(description, store_spec, frames=frames)
+    show(performance, as_json=False)
+    raise SystemExit(performance.exit_code)

@@ -1,0 +1,63 @@
+"""Shows named figures: one JSON object, or a small table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from sopilot.lab.stats import Undefined
+
+Report = Mapping[str, Any]
+
+
+def show(report: Report, as_json: bool) -> None:
+    """One JSON object, or a table. In JSON an undefined figure is null and its reason
+    stands under `undefined`, in the object that lacks it."""
+    if as_json:
+        click.echo(json.dumps(_plain(report), ensure_ascii=False, allow_nan=False))
+        return
+    lists = {name: value for name, value in report.items() if isinstance(value, list)}
+    lines = {name: value for name, value in report.items() if name not in lists}
+    width = max((len(name) for name in lines), default=0)
+    for name, value in lines.items():
+        click.echo(f"{name:<{width}}  {_cell(value)}")
+    for rows in lists.values():
+        _table(rows)
+
+
+def _table(rows: Sequence[Report]) -> None:
+    cells = [[str(name) for name in rows[0]]] + [
+        [_cell(value) for value in row.values()] for row in rows
+    ]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    for row in cells:
+        click.echo(
+            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {reason}" for reason, count in value.items()) or "none"
+    return "–" if value in (None, "") else str(value)
+
+
+def _plain(report: Report) -> dict[str, Any]:
+    plain: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name, value in report.items():
+        if isinstance(value, Undefined):
+            plain[name] = None
+            missing[name] = value.reason
+        elif isinstance(value, list):
+            plain[name] = [_plain(row) for row in value]
+        else:
+            plain[name] = value
+    return plain | {"undefined": missing} if missing else plain

@@ -1,0 +1,69 @@
+"""``sopilot format``: handbooks in their normal layout; comments and order stay."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from sopilot.doors.cli.output import say
+from sopilot.doors.cli.sources import read_text
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.handbook import format_handbook
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True)
+@click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file would change.")
+@click.option("--stdout", "to_stdout", is_flag=True, help="Print the result; change no file.")
+def command(files: tuple[str, ...], check: bool, to_stdout: bool) -> None:
+    """Lay handbooks and scenario files out in one way. Comments and order stay."""
+    if check and to_stdout:
+        raise UserMistake("`--check` and `--stdout` exclude each other")
+    mistakes: list[Diagnostic] = []
+    formatted: list[tuple[Path, str, str]] = []
+    for name in files:
+        path = Path(name)
+        try:
+            text = read_text(path)
+            formatted.append((path, text, format_handbook(text, name)))
+        except UserMistake as mistake:
+            mistakes.extend(mistake.diagnostics)
+    if mistakes:
+        # All or nothing: a half-formatted folder is harder to review than none.
+        raise UserMistake(mistakes)
+    changed = 0
+    for path, before, after in formatted:
+        if to_stdout:
+            say(after.rstrip("\n"))
+        elif before != after:
+            changed += 1
+            say(f"{'would change' if check else 'formatted'} {path}")
+            if not check:
+                _write(path, after)
+    if not to_stdout:
+        noun = "file" if len(formatted) == 1 else "files"
+        verb = "would change" if check else "changed"
+        say(f"{len(formatted)} {noun}: {changed} {verb}")
+    if check and changed:
+        raise SystemExit(1)
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all: an interrupted format must not cost anybody a handbook."""
+    target = path.resolve()
+    try:
+        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+            Path(draft).chmod(target.stat().st_mode & 0o777)
+            Path(draft).replace(target)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        message = f"the file cannot be written: {error.strerror}"
+        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error

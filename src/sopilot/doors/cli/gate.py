@@ -1,0 +1,235 @@
+"""``sopilot gate``: know your model before you page."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.model_by_name import MODEL_HELP, make_model
+from sopilot.desks.scenarios import load_scenarios
+from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
+from sopilot.doors.cli.output import json_option, print_json
+from sopilot.doors.cli.sources import load_source, read_text
+from sopilot.doors.cli.stores import data_folder
+from sopilot.lab.discipline import (
+    ARMS_CHECKED,
+    CASES,
+    QUESTIONS,
+    RULE_VERSION,
+    Allowance,
+    Case,
+    Check,
+    CheckFolder,
+    Cursor,
+    Prices,
+    Rehearsal,
+    Spending,
+    Step,
+    check_path,
+    decide,
+    desk_cases,
+    planned,
+    rehearse,
+    scenario_cases,
+    spread,
+    verdict_document,
+)
+from sopilot.lab.discipline.html_page import render_page
+from sopilot.lab.discipline.spending import CALLS, MINUTES
+from sopilot.language.compiler import compile_handbook
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.program import Program
+from sopilot.language.program.codec import program_hash
+from sopilot.runtime.agent import ARMS, Reference
+from sopilot.runtime.session.protocols import JSON, Model
+
+READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
+
+
+@click.command(
+    help="Check whether MODEL should be paged, and which representation suits it.\n\n"
+    "Runs bundled handbooks, or --handbook with its scenarios, under every arm on the same "
+    "cases; asks the model where it stands; counts calls after the goal. The verdict follows a "
+    "rule that is written down in design/discipline-check.md. Interrupted or out of budget, the "
+    "same command goes on where it stopped. `sopilot run` takes the verdict as its default arm."
+    f"\n\nMODEL is {MODEL_HELP}"
+)
+@click.option("--model", required=True, metavar="MODEL")
+@click.option("--handbook", "source", help="A handbook file or bundled name. Default: all desks.")
+@click.option("--scenarios", help="Default: the handbook's name with `.scenarios.yaml`.")
+@click.option(
+    "--arm",
+    "only_arms",
+    multiple=True,
+    type=click.Choice(ARMS_CHECKED),
+    help="Run these alone (repeatable). Default: all of them.",
+)
+@click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
+@click.option("--probe", default=QUESTIONS, show_default=True, type=click.IntRange(0))
+@click.option(
+    "--scope",
+    type=click.Choice(["handbook", "goal"]),
+    help="What a case shows: the whole handbook, or its own goal alone, as in the study. Default: "
+    "handbook; goal for `local`, whose context does not hold a whole one.",
+)
+@click.option("--calls", default=CALLS, show_default=True, help="Most requests to the model.")
+@click.option("--minutes", default=MINUTES, show_default=True, help="Longest, for this call.")
+@click.option("--money", type=float, help="Most money; needs --price.")
+@click.option(
+    "--price", type=(float, float), metavar="IN OUT", help="Per million prompt and reply tokens."
+)
+@click.option("--parallel", default=1, show_default=True, help="Cases at a time.")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop.")
+@click.option("--restart", is_flag=True, help="Forget what an earlier call has finished.")
+@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the page here.")
+@json_option
+def command(
+    model: str,
+    source: str | None,
+    scenarios: str | None,
+    only_arms: tuple[str, ...],
+    cases: int,
+    probe: int,
+    scope: str | None,
+    calls: int,
+    minutes: float,
+    money: float | None,
+    price: tuple[float, float] | None,
+    parallel: int,
+    only_estimate: bool,
+    restart: bool,
+    html: Path | None,
+    as_json: bool,
+) -> None:
+    if money is not None and price is None:
+        raise UserMistake("--money needs --price: what a million prompt and reply tokens cost")
+    scope = scope or ("goal" if model == "local" else "handbook")
+    allowance = Allowance(calls, money, minutes, Prices(*(price or (0.0, 0.0))))
+    arms = [
+        arm
+        for arm in ARMS_CHECKED
+        if arm in ARMS
+        and arm in (only_arms or ARMS_CHECKED)
+        and (model != "reference" or arm in READ_BY_REFERENCE)
+    ]
+    plan = planned(_cases(source, scenarios, whole=scope == "handbook"), cases)
+    if not plan:
+        raise UserMistake("there is no case that ends in an execution or a refusal")
+    begun = time.monotonic()
+    rehearsal = asyncio.run(rehearse(plan, arms, store_for=MemoryStore))
+    plan = [case for case in plan if case.key not in rehearsal.unreachable]
+    if not as_json or only_estimate:
+        tell_estimate(rehearsal, arms, allowance, len(plan), as_json=as_json)
+    if only_estimate:
+        return
+    if not plan:
+        raise UserMistake("the reference executor passes none of these cases; see `sopilot test`")
+    configuration: dict[str, JSON] = {
+        "model": model,
+        "arms": list(arms),
+        "cases": [case.key for case in plan],
+        "programs": _hashes(plan),
+        "scope": scope,
+        "probe": probe,
+        "rule_version": RULE_VERSION,
+    }
+    folder = CheckFolder(
+        check_path(data_folder(), model, configuration), configuration, restart=restart
+    )
+    spending = Spending(allowance)
+    check = Check(
+        cases=plan,
+        arms=arms,
+        model_for=_ModelFor(model),
+        rehearsal=rehearsal,
+        spending=spending,
+        journal=folder,
+        store_for=MemoryStore,
+        questions=_questions(plan, rehearsal, 0 if model == "reference" else probe),
+        parallel=parallel,
+        watch=_quiet if as_json else _watch,
+    )
+    try:
+        asyncio.run(check.run())
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted; the same command goes on from here", err=True)
+        raise SystemExit(130) from None
+    verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan), arms_planned=arms)
+    document = verdict_document(
+        verdict, folder.runs(), folder.grades(), spending, rehearsal,
+        stopped=check.stopped, seconds=time.monotonic() - begun,
+    )  # fmt: skip
+    page = render_page(document)
+    folder.finish(document, page)
+    if html is not None:
+        html.write_text(page, encoding="utf-8")
+    document["report"] = str(folder.path / "report.html")
+    if as_json:
+        print_json(document)
+    else:
+        tell_verdict(document)
+
+
+def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Case]:
+    from sopilot.desks.bundled import bundled_names, load_desk
+
+    names = bundled_names() if source is None else (source,)
+    found: list[Case] = []
+    for name in names:
+        handbook = load_source(name)
+        programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
+        if name in bundled_names() and scenarios is None:
+            found += desk_cases(load_desk(name), programs, whole_handbook=whole)
+            continue
+        path = Path(scenarios) if scenarios else Path(name).with_suffix(".scenarios.yaml")
+        if not path.exists():
+            cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
+            message = "there is no such scenario file"
+            raise UserMistake([Diagnostic("no-scenarios", message, Place(str(path)), cure)])
+        suite = load_scenarios(read_text(path), handbook, str(path))
+        found += scenario_cases(suite, handbook, programs, whole_handbook=whole)
+    return found
+
+
+def _hashes(plan: Sequence[Case]) -> dict[str, JSON]:
+    return {
+        f"{case.domain}/{goal}": program_hash(program)
+        for case in plan
+        for goal, program in case.briefing.programs.items()
+    }
+
+
+def _questions(
+    plan: Sequence[Case], rehearsal: Rehearsal, count: int
+) -> list[tuple[Cursor, Program]]:
+    programs = {case.key: case.briefing.programs for case in plan}
+    usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
+    return [(one, programs[one.case][one.goal]) for one in spread(usable, count)] if count else []
+
+
+class _ModelFor:
+    """One model for all; the reference executor once a handbook."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._model: Model | None = None
+
+    def __call__(self, case: Case, arm: str) -> Model:
+        if self._name == "reference":
+            return Reference(case.reader)
+        if self._model is None:
+            self._model = make_model(self._name)
+        return self._model
+
+
+def _quiet(step: Step) -> None:
+    return None
+
+
+def _watch(step: Step) -> None:
+    click.echo(f"[{step.done}/{step.planned}] {step.what}", err=True)

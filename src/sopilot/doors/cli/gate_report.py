@@ -1,0 +1,106 @@
+"""What `sopilot gate` says at the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sopilot.doors.cli.output import heading, print_json, say, table
+from sopilot.lab.discipline import Allowance, Rehearsal
+from sopilot.runtime.session.protocols import JSON
+
+
+def tell_estimate(
+    rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int, *, as_json: bool
+) -> None:
+    """Before anything is spent. The reference executor makes no detours: a lower estimate."""
+    total = rehearsal.total
+    cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
+    if as_json:
+        print_json(
+            {
+                "cases": cases,
+                "arms": {arm: rehearsal.of_arm(arm).requests for arm in arms},
+                "requests": total.requests,
+                "prompt_tokens": total.prompt_tokens,
+                "completion_tokens": total.completion_tokens,
+                "money": round(cost, 4),
+                "unreachable": list(rehearsal.unreachable),
+            }
+        )
+        return
+    heading(f"{cases} cases under {len(arms)} arms")
+    rows = [
+        (arm, found.requests, found.prompt_tokens)
+        for arm in arms
+        for found in (rehearsal.of_arm(arm),)
+    ]
+    say(table(rows, ("arm", "requests", "prompt tokens")))
+    priced = f", {cost:.2f} in money" if cost else ""
+    say(
+        f"at least {total.requests} requests, about {total.prompt_tokens} prompt and "
+        f"{total.completion_tokens} reply tokens{priced}"
+    )
+    limit = f", {allowance.money:g} in money" if allowance.money is not None else ""
+    say(f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}")
+    if rehearsal.unreachable:
+        say(f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}")
+    say()
+
+
+def tell_verdict(document: Mapping[str, JSON]) -> None:
+    say()
+    rows = [
+        (
+            arm,
+            f"{one['pass']}/{one['n']}",
+            _number(one["rate"]),
+            _interval(one["interval"]),
+            _number(one["execute"]),
+            _number(one["refuse"]),
+            _number(one["r2"]),
+            one["requests"],
+        )
+        for arm, one in document["arms"].items()
+    ]
+    header = ("arm", "passed", "rate", "95 % interval", "execute", "refuse", "R2", "requests")
+    say(table(rows, header))
+    probe = document["probe"]
+    if probe["questions"]:
+        say(
+            f"probe: localisation {_number(probe['localisation'])} "
+            f"{_interval(probe['interval'])}, score {_number(probe['score'])}, whole state "
+            f"{_number(probe['whole'])} over {probe['questions']} questions"
+        )
+        depths = ", ".join(
+            f"{depth}: {_number(one['localisation'])}" for depth, one in probe["depths"].items()
+        )
+        say(f"       by depth {depths}")
+    say()
+    for one in document["conditions"]:
+        say(f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}")
+    say()
+    word = "page" if document["page"] else "do not page"
+    heading(f"verdict for {document['model']}: {word}; run it with `{document['arm']}`")
+    for line in document["reasons"]:
+        say(f"  {line}")
+    for line in document["notes"]:
+        say(f"  note: {line}")
+    if document["changes"]:
+        say("what would change it:")
+        for line in document["changes"]:
+            say(f"  {line}")
+    used = document["used"]
+    ended = f"; ended by {document['stopped_by']}" if document["stopped_by"] else ""
+    say(
+        f"used: {used['requests']} requests, {used['prompt_tokens']} prompt tokens, "
+        f"{used['seconds']:.0f} s{ended}"
+    )
+    say(f"page: {document['report']}")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _interval(value: Sequence[float] | None) -> str:
+    return "–" if value is None else f"{value[0]:.2f}–{value[1]:.2f}"

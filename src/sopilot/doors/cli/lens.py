@@ -1,0 +1,199 @@
+"""`sopilot lens`: where an open-weight model looks in the requests of a recorded session."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from sopilot.doors.cli.audit_inputs import TraceInput, read_input
+from sopilot.doors.cli.output import json_option, print_json, say, table
+from sopilot.doors.cli.scene import Description, description_from_json
+from sopilot.doors.cli.sources import compile_source
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.lab.lens import (
+    Moment,
+    MomentStudy,
+    OpenWeights,
+    Summary,
+    load_weights,
+    moments_of,
+    spread,
+    study,
+    summarise,
+)
+from sopilot.lab.lens import plot as draw
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
+from sopilot.runtime.agent.toolbox import Toolbox
+from sopilot.runtime.session import Store
+from sopilot.runtime.session.program_set import ProgramSet
+from sopilot.runtime.session.recovery import program_changes, whole_events
+from sopilot.runtime.vm import Machine
+
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command(
+    help="Where an open-weight model looks in the requests of a recorded session, and what it "
+    "rests on. WHAT is a session's ID, or a trace file with --handbook.\n\n"
+    "Parity 1.0 is attention in proportion to length. Needs the extra `lens`."
+)
+@click.argument("what", metavar="WHAT")
+@click.option(
+    "--model",
+    "model",
+    default="local",
+    show_default=True,
+    help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
+)
+@click.option("--handbook", metavar="SOURCE", help="The SOP of a trace file.")
+@click.option("--arm", help="Show the session's places as this arm would. Default: its own.")
+@click.option("--goal", help="What the user wants, where the session never started it.")
+@click.option(
+    "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
+    help="Requests to look at, spread over the session.",
+)  # fmt: skip
+@click.option("--plot", "plot_file", type=NEW_FILE, help="An SVG per layer and head.")
+@STORE
+@json_option
+def command(
+    what: str,
+    model: str,
+    handbook: str | None,
+    arm: str | None,
+    goal: str | None,
+    count: int,
+    plot_file: Path | None,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    begun = time.monotonic()
+    recorded = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
+    if not isinstance(recorded, TraceInput):
+        raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
+    described = None if Path(what).exists() else _described(what, store_spec)
+    chosen = _chosen(recorded, described, handbook, arm, goal, count)
+    weights = _weights(model)
+    studies = _studies(weights, chosen, quiet=as_json)
+    summary = summarise(weights.name, studies)
+    if summary is None:
+        raise UserMistake("every request is longer than the model reads")
+    if plot_file is not None:
+        plot_file.write_text(draw(summary), encoding="utf-8")
+    cost = {
+        "seconds": round(time.monotonic() - begun, 1),
+        "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    if as_json:
+        print_json({"session": recorded.trace.session_id, **summary.as_json(), **cost})
+    else:
+        _show(summary)
+        say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
+
+
+def _described(session_id: str, store_spec: str | None) -> Description:
+    async def use(store: Store) -> Description:
+        record = await store.record(session_id)
+        return description_from_json(record.metadata.get("extra", {}))
+
+    return with_store(store_spec, use)
+
+
+def _chosen(
+    recorded: TraceInput,
+    described: Description | None,
+    handbook: str | None,
+    arm_name: str | None,
+    goal: str | None,
+    count: int,
+) -> list[Moment]:
+    trace = recorded.trace
+    events = whole_events(trace.events, trace.payloads)
+    if program_changes(events):
+        raise UserMistake("this session changed its programs on the way: no lens on it")
+    source = handbook or (described.source if described is not None else None)
+    if source is None:
+        raise UserMistake("name the SOP of the trace with --handbook")
+    units = [unit for unit in compile_source(source) if unit.procedure.name in trace.programs]
+    if not units:
+        raise UserMistake(f"`{source}` has none of the goals of this session")
+    programs = ProgramSet.from_texts(trace.programs, trace.program_texts)
+    briefing = Briefing(
+        units[0].handbook,
+        {unit.procedure.name: unit.program for unit in units},
+        described.language if described is not None else "en",
+    )
+    arm = arm_named(arm_name or str(trace.about.get("arm") or "pg"))
+    offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
+    found = moments_of(
+        Machine(programs.programs),
+        events,
+        briefing,
+        arm,
+        Toolbox(offered, machine=arm.machine).schemas,
+        goal or (described.goal if described is not None else None),
+    )
+    if not found:
+        raise UserMistake("no request to a model is recorded in this session")
+    chosen = spread(found, count)
+    if not chosen:
+        raise UserMistake(
+            "no request of this session has a right next move that is known; "
+            "name what the user wants with --goal"
+        )
+    return chosen
+
+
+def _weights(model: str) -> OpenWeights:
+    # The bar over a GGUF file heeds the environment alone, and only before it is imported.
+    os.environ.setdefault("TQDM_DISABLE", "1")
+    if model == "local":
+        from sopilot.adapters.model_local_file import local_model_file
+
+        return load_weights(local_model_file(), "SmolLM2-135M-Instruct")
+    path = Path(model)
+    if not path.exists():
+        raise UserMistake(f"`{model}` is neither `local`, a GGUF file nor a folder")
+    return load_weights(path)
+
+
+def _studies(weights: OpenWeights, chosen: list[Moment], *, quiet: bool) -> list[MomentStudy]:
+    found = []
+    for number, moment in enumerate(chosen, 1):
+        one = study(weights, moment)
+        if one is not None:
+            found.append(one)
+        if not quiet:
+            what = "too long" if one is None else f"{one.tokens} tokens"
+            click.echo(
+                f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", file=sys.stderr
+            )
+    return found
+
+
+def _show(summary: Summary) -> None:
+    rows = [
+        (
+            line.region,
+            line.presentation,
+            line.moments,
+            f"{100 * line.length_share:.1f}%",
+            f"{100 * line.attention_share:.1f}%",
+            f"{line.parity:.2f}",
+        )
+        for line in summary.lines
+    ]
+    header = ("region", "presented", "moments", "length", "attention", "parity")
+    say(table(rows, header))
+    say(
+        f"\n{100 * summary.outside:.0f}% of the attention is on the template's own tokens and "
+        "left out."
+    )
+    say("\nChange of the right move's log-probability without …")
+    changed = [(name, n, f"{change:+.2f}") for name, (n, change) in summary.removed.items()]
+    say(table(changed, ("region", "moments", "nats")))

@@ -1,0 +1,101 @@
+"""The command group. Commands load on use, so that ``sopilot --help`` is instant."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from sopilot import __version__
+from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake, did_you_mean
+
+# command → (module, one line of help). The module's `command` is a click command.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "demo": (
+        "sopilot.doors.cli.demo",
+        "One request carried out, one refused, with everything to see.",
+    ),
+    "run": ("sopilot.doors.cli.run", "Run one session of a handbook."),
+    "resume": ("sopilot.doors.cli.resume", "Go on with an interrupted session."),
+    "chat": ("sopilot.doors.cli.chat", "Play the user yourself."),
+    "new": ("sopilot.doors.cli.new", "A handbook to start from, with scenarios."),
+    "compile": ("sopilot.doors.cli.compile", "Handbooks to verified programs."),
+    "check": ("sopilot.doors.cli.check", "Verify handbooks and programs, a line a finding."),
+    "test": (
+        "sopilot.doors.cli.test",
+        "Scenario tests of a handbook, and what none of them reached.",
+    ),
+    "format": ("sopilot.doors.cli.format", "Lay handbooks out; comments and order stay."),
+    "schema": ("sopilot.doors.cli.schema", "The JSON Schema of handbooks, for editors."),
+    "show": ("sopilot.doors.cli.show", "What a model would see of an SOP."),
+    "explain": (
+        "sopilot.doors.cli.explain",
+        "Why a guard is there, which recipe won, what was factored.",
+    ),
+    "sessions": (
+        "sopilot.doors.cli.sessions",
+        "Sessions that are kept, and where each one stands.",
+    ),
+    "approve": (
+        "sopilot.doors.cli.approve",
+        "Approve, reject or amend a call that waits for people.",
+    ),
+    "trace": ("sopilot.doors.cli.trace", "Export, sign and verify traces."),
+    "audit": ("sopilot.doors.cli.audit", "Judge a session, a trace or a transcript by its SOP."),
+    "bench": ("sopilot.doors.cli.bench", "SOPBench, scored by its own oracle; sweeps and reports."),
+    "stats": ("sopilot.doors.cli.stats", "Exact paired tests, clustered permutation, intervals."),
+    "gate": ("sopilot.doors.cli.gate", "Know your model before you page: the discipline check."),
+    "lens": ("sopilot.doors.cli.lens", "Where an open-weight model looks in a recorded session."),
+    "play": ("sopilot.doors.cli.play", "Let any agent play a task, move by move."),
+    "mcp": ("sopilot.doors.cli.mcp", "Serve a handbook over MCP; stand in front of MCP servers."),
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            hint = did_you_mean(args[0], COMMANDS)
+            raise click.UsageError(f"no such command `{args[0]}`; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="sopilot")
+def sopilot() -> None:
+    """Compile standard operating procedures into programs, run them, prove what was checked.
+
+    Exit codes: 0 good, 1 findings or failed checks, 2 misuse.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    try:
+        sopilot.main(args=list(arguments) if arguments is not None else None, prog_name="sopilot")
+    except UserMistake as mistake:
+        click.echo(str(mistake), err=True)
+        sys.exit(2)
+    except (RunEnded, SopilotError) as ended:
+        click.echo(f"sopilot: {ended}", err=True)
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""``sopilot mcp``: a handbook for agents that speak MCP."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from sopilot.desks.bundled import bundled_names
+from sopilot.doors.cli.sources import TOOL_LISTS, load_source, read_text
+from sopilot.doors.cli.stores import STORE, data_folder, open_store
+from sopilot.doors.mcp.pins import Pins
+from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
+from sopilot.lab.bench.reference import is_sopbench
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.agent import ARMS, Arm, arm_named
+from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.vm import TOOL_NAME
+
+if TYPE_CHECKING:
+    from sopilot.doors.mcp.catalogue import Catalogue
+    from sopilot.doors.mcp.http import HttpSettings
+    from sopilot.doors.mcp.hub import Service
+    from sopilot.doors.mcp.mcp_server import ProcedureServer
+
+TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
+_LONGEST_PORT = 5
+STOPPED = 130
+"""The exit code that shells give to what was interrupted."""
+
+
+@click.command()
+@click.argument("source")
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    metavar="[NAME=]URL|COMMAND",
+    help="An MCP server to stand in front of. May be given several times.",
+)
+@click.option(
+    "--upstream-file",
+    type=click.Path(path_type=Path),
+    help='A file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}.',
+)
+@click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
+@click.option(
+    "--upstream-timeout",
+    type=click.FloatRange(min=0.1),
+    default=300.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long an answer of an upstream is waited for.",
+)
+@click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
+@click.option(
+    "--approve-tool",
+    "approve",
+    multiple=True,
+    metavar="NAME",
+    help="Approve this upstream tool as it is now. May be given several times.",
+)
+@click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
+@click.option(
+    "--recheck-tools",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    show_default=True,
+    help="How long a look at an upstream's tools holds; 0 looks before every call.",
+)
+@click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
+@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
+@click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", help="For SOPBench.")
+@click.option(
+    "--http",
+    "address",
+    metavar="HOST:PORT",
+    help="Serve HTTP instead of stdio; port 0 is any free one.",
+)
+@click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
+@click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
+@click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option("--session", "session_id", help="Go on with this session (stdio).")
+@STORE
+def command(
+    source: str,
+    upstreams: tuple[str, ...],
+    upstream_file: Path | None,
+    share_upstream: bool,
+    upstream_timeout: float,
+    pins: Path | None,
+    approve: tuple[str, ...],
+    approve_tools: bool,
+    recheck_tools: float,
+    arm: str,
+    language: str,
+    tools: str,
+    address: str | None,
+    token_file: Path | None,
+    allow_host: tuple[str, ...],
+    allow_origin: tuple[str, ...],
+    session_id: str | None,
+    store_spec: str | None,
+) -> None:
+    """Serve SOURCE over MCP.
+
+    SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
+    sopbench:bank/get_loan#3), which any agent can then be measured on. With --upstream the
+    server is a gateway: it offers the tools of these servers under their own names, records
+    every call, binds the evidence and holds what must not run yet.
+    """
+    _need_mcp()
+    logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
+    specs = [parse_upstream(text) for text in upstreams]
+    if upstream_file is not None:
+        specs += read_upstreams(upstream_file)
+    names = [spec.name for spec in specs]
+    if len(set(names)) != len(names):
+        raise UserMistake("two upstream servers have the same name; write NAME=… before each")
+    settings = _http_settings(address, token_file, allow_host, allow_origin)
+    chosen = arm_named(arm)
+
+    async def serve() -> None:
+        from sopilot.doors.mcp.catalogue import Catalogue
+        from sopilot.doors.mcp.hub import Hub
+        from sopilot.doors.mcp.mcp_server import ProcedureServer
+
+        store = open_store(store_spec)
+        catalogue: Catalogue | None = None
+        try:
+            if specs:
+                catalogue = Catalogue(
+                    specs,
+                    Pins(pins or data_folder() / "tool-pins.json"),
+                    _tell,
+                    reserved=frozenset({TOOL_NAME, END_SESSION}),
+                    approve_all=approve_tools,
+                    approve=approve,
+                    timeout_seconds=upstream_timeout,
+                    recheck_seconds=recheck_tools,
+                )
+                await catalogue.open()
+                service = _gateway(source, chosen, catalogue, language, share_upstream)
+            else:
+                service = _service(source, chosen, language, tools)
+            hub = Hub(store, service)
+            procedures = ProcedureServer(
+                hub, catalogue=catalogue, session_id=session_id, tell=_tell
+            )
+            try:
+                stopped = await _serve(procedures, settings)
+            finally:
+                await procedures.close()
+        finally:
+            if catalogue is not None:
+                await catalogue.close()
+            await store.close()
+        if stopped:
+            # A thread still waits for a line from the client, and would keep the process.
+            os._exit(STOPPED)
+
+    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+        runner.run(serve())
+
+
+async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> bool:
+    """Until the client leaves or somebody stops it; whether standard streams were cut off."""
+    if settings is not None:
+        from sopilot.doors.mcp.http import listen, serve_http
+
+        settings, sockets = listen(settings)
+        _tell(f"serving {settings.url}")
+        await serve_http(procedures, settings, sockets)
+        return False
+    from mcp.server.stdio import stdio_server
+
+    if sys.stdin.isatty():
+        _tell("serving on standard streams, for an MCP client that starts this; Ctrl-C ends it")
+
+    async def converse() -> None:
+        options = procedures.server.create_initialization_options()
+        try:
+            async with stdio_server() as (read, write):
+                await procedures.server.run(read, write, options)
+        except* BrokenPipeError:
+            pass  # the client has left without closing its side
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    talking = asyncio.create_task(converse())
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if talking.done():
+        talking.result()
+    return not talking.done()
+
+
+def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:
+    from sopilot.doors.mcp.building import gateway_service
+
+    handbook = load_source(source)
+    missing = [
+        name
+        for name, action in handbook.actions.items()
+        if action.offered and catalogue.offer(name) is None
+    ]
+    if missing:
+        _tell(f"no upstream offers {', '.join(missing)}")
+    return gateway_service(handbook, arm, catalogue, language=language, share_upstreams=share)
+
+
+def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
+    from sopilot.doors.mcp.building import desk_service, handbook_service, task_service
+
+    if is_sopbench(source) or (source.partition("/")[0] in bundled_names() and "/" in source):
+        return task_service(source, arm, tools=tools, language=language)
+    if source in bundled_names():
+        return desk_service(source, arm, language=language)
+    _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
+    return handbook_service(load_source(source), arm, language=language)
+
+
+def _http_settings(
+    address: str | None,
+    token_file: Path | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+) -> HttpSettings | None:
+    if address is None:
+        return None
+    from sopilot.doors.mcp.http import HttpSettings
+
+    host, _, port = address.rpartition(":")
+    if not host or not (port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT):
+        raise UserMistake(f"--http: `{address}` is not HOST:PORT")
+    settings = HttpSettings(host.strip("[]"), int(port), _tokens(token_file), hosts, origins)
+    settings.check()
+    return settings
+
+
+def _tokens(path: Path | None) -> dict[str, str]:
+    """From a file, or from the environment; never from the command line, which others see."""
+    if path is None:
+        token = os.environ.get(TOKEN_VARIABLE)
+        return {"default": token} if token else {}
+    if os.name == "posix" and path.exists() and path.stat().st_mode & 0o077:
+        message = "others can read this file of tokens"
+        raise UserMistake([Diagnostic("open-secret", message, Place(str(path)), "chmod 600")])
+    tokens: dict[str, str] = {}
+    for line in read_text(path).splitlines():
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) != 2:
+            raise UserMistake(f"{path}: every line is `NAME TOKEN`")
+        if words[0] in tokens:
+            raise UserMistake(f"{path}: `{words[0]}` has two tokens; give each its own name")
+        tokens[words[0]] = words[1]
+    if not tokens:
+        raise UserMistake(f"{path}: there is no token in it")
+    return tokens
+
+
+def _tell(text: str) -> None:
+    """The operator reads stderr; stdout belongs to the protocol. What servers say of
+    themselves may be in it: nothing of that may move the cursor of a terminal."""
+    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    click.echo(f"sopilot: {shown}", err=True)
+
+
+def _without_traceback(record: logging.LogRecord) -> bool:
+    """A line of an upstream that cannot be read is worth one line."""
+    record.exc_info = None
+    return True
+
+
+def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Most of a server's time goes by in the event loop, and this one is quicker."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _need_mcp() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        message = "the MCP library is not installed"
+        raise UserMistake([Diagnostic("missing-extra", message, help="pip install 'sopilot[mcp]'")])

@@ -1,0 +1,79 @@
+"""``sopilot new``: a handbook to start from, with scenarios."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+
+from sopilot.doors.cli.output import say
+from sopilot.doors.cli.starter import HANDBOOK, SCENARIOS
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.handbook.grammar import HANDBOOK_NAME
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--in",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="The folder to write to. Default: the present one.",
+)
+@click.option("--force", is_flag=True, help="Overwrite files that are already there.")
+def command(name: str, folder: Path, force: bool) -> None:
+    """Write NAME.yaml, a commented handbook that compiles, and NAME.scenarios.yaml.
+
+    NAME is the handbook's name: lower-case letters, digits and hyphens.
+    """
+    _check_name(name)
+    texts = {
+        folder / f"{name}.yaml": HANDBOOK.format(name=name),
+        folder / f"{name}.scenarios.yaml": SCENARIOS.format(name=name),
+    }
+    there = [path for path in texts if os.path.exists(path)]
+    if there and not force:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "file-exists",
+                    "the file is already there",
+                    Place(str(path)),
+                    "choose another name, or overwrite it with `--force`",
+                )
+                for path in there
+            ]
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"the file cannot be written: {error.strerror}"
+        raise UserMistake(
+            [Diagnostic("cannot-write", message, Place(str(folder)), "name another folder")]
+        ) from error
+    for path in texts:
+        say(f"wrote {path}")
+    handbook = next(iter(texts))
+    say(f"next: edit {handbook}, then `sopilot check {handbook}`, `sopilot test {handbook}`")
+    say(f"and `sopilot run {handbook}`, which plays its first scenario to the audit")
+
+
+def _check_name(name: str) -> None:
+    if re.fullmatch(HANDBOOK_NAME, name):
+        return
+    near = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(".yaml")).strip("-")
+    raise UserMistake(
+        [
+            Diagnostic(
+                "bad-identifier",
+                f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens",
+                Place("sopilot new"),
+                f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
+            )
+        ]
+    )

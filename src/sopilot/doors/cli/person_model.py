@@ -1,0 +1,74 @@
+"""A person at the terminal in the model's place: sees what a model sees, makes the moves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import click
+
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, ToolCall
+from sopilot.runtime.vm import TOOL_NAME
+
+PERSON = "person"
+HELP = (
+    "Enter makes the move in brackets. `TOOL {JSON}` calls a tool, `step {JSON}` moves the "
+    "program, anything else is said to the user."
+)
+
+
+class PersonModel:
+    """``adviser`` proposes each move; the person takes it or makes another one."""
+
+    def __init__(self, adviser: Model) -> None:
+        self._adviser = adviser
+        self._told = 0
+        self._made = 0
+        self._helped = False
+
+    @property
+    def name(self) -> str:
+        return PERSON
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        proposed = await self._adviser.complete(request)
+        self._show(request)
+        shown = f"[{_spelled(proposed)}]"
+        text = await asyncio.to_thread(
+            click.prompt, f"{shown}\nmove", prompt_suffix="> ", default="", show_default=False
+        )
+        return self._reply(str(text).strip(), proposed, request)
+
+    def _show(self, request: ModelRequest) -> None:
+        if not self._helped:
+            click.echo(HELP)
+            self._helped = True
+        news = [m for m in request.messages[self._told :] if m.role in ("tool", "user")]
+        for message in news:
+            click.echo(f"{message.role}: {message.content}")
+        self._told = len(request.messages) - 1
+        if request.messages and request.messages[-1].role == "system":
+            click.echo(click.style(request.messages[-1].content, dim=True))
+
+    def _reply(self, text: str, proposed: ModelReply, request: ModelRequest) -> ModelReply:
+        if not text:
+            return proposed
+        word, _, rest = text.partition(" ")
+        name = TOOL_NAME if word == "step" else word
+        if name not in {tool.name for tool in request.tools}:
+            return ModelReply(text)
+        self._made += 1
+        return ModelReply("", (ToolCall(f"person_{self._made}", name, rest.strip() or "{}"),))
+
+
+def _spelled(reply: ModelReply) -> str:
+    moves = []
+    for call in reply.tool_calls:
+        word = "step" if call.name == TOOL_NAME else call.name
+        moves.append(f"{word} {_shortened(call.arguments)}")
+    return "; ".join(moves) or reply.content
+
+
+def _shortened(arguments: str, longest: int = 160) -> str:
+    text = json.dumps(json.loads(arguments), ensure_ascii=False)
+    return text if len(text) <= longest else text[:longest] + "…"

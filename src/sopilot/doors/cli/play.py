@@ -1,0 +1,194 @@
+"""``sopilot play``: bring your own agent to a task, one move at a time."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from sopilot.doors.cli.output import heading, json_option, print_json, say
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.mcp.player import Turn
+from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
+from sopilot.doors.mcp.tasks import TOOL_LISTS
+from sopilot.runtime.agent import ARMS
+from sopilot.runtime.session import Store
+
+
+@click.group()
+def command() -> None:
+    """Let any agent play a task: see what a model would see, send its moves, get the score.
+
+    TASK is a bundled task (bank-desk/TASK) or a SOPBench task (sopbench:bank/get_loan#3). Every
+    move may come from another process: the session is durable.
+    """
+
+
+@command.command()
+@click.argument("task")
+@click.option("--arm", default="pg", show_default=True, help=f"One of: {', '.join(ARMS)}.")
+@click.option("--tools", type=click.Choice(TOOL_LISTS), default="official", show_default=True)
+@click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
+@click.option("--model", default="played", help="The name to keep with the session.")
+@STORE
+@json_option
+def start(
+    task: str,
+    arm: str,
+    tools: str,
+    language: str,
+    model: str,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Begin TASK; prints the session's id and everything a model would be sent."""
+
+    async def use(store: Store) -> dict[str, object]:
+        play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
+        try:
+            return _screen(play)
+        finally:
+            await play.close()
+
+    shown = with_store(store_spec, use)
+    _print_screen(shown, as_json)
+
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@STORE
+@json_option
+def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
+    """What a model would be sent now."""
+
+    async def use(store: Store) -> dict[str, object]:
+        play = await resume_play(store, session_id)
+        try:
+            return _screen(play)
+        finally:
+            await play.close()
+
+    _print_screen(with_store(store_spec, use), as_json)
+
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@click.argument("tool")
+@click.argument("arguments", default="{}", metavar="JSON")
+@click.option("--say", "beside", default="", help="What the agent says in the same message.")
+@STORE
+@json_option
+def call(
+    session_id: str,
+    tool: str,
+    arguments: str,
+    beside: str,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    """Call TOOL with a JSON object of arguments, as the model would."""
+
+    async def use(store: Store) -> Turn:
+        play = await resume_play(store, session_id)
+        try:
+            return await play.player.call(tool, arguments, say=beside)
+        finally:
+            await play.close()
+
+    _print_turn(with_store(store_spec, use), as_json)
+
+
+@command.command("say")
+@click.argument("session_id", metavar="ID")
+@click.argument("text")
+@STORE
+@json_option
+def say_(session_id: str, text: str, store_spec: str | None, as_json: bool) -> None:
+    """Say TEXT to the user; prints the answer."""
+
+    async def use(store: Store) -> Turn:
+        play = await resume_play(store, session_id)
+        try:
+            return await play.player.say(text)
+        finally:
+            await play.close()
+
+    _print_turn(with_store(store_spec, use), as_json)
+
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@STORE
+@json_option
+def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
+    """End the session and score it: the oracle's verdict, and the audit's findings.
+
+    Exit code 1 for a task that was not passed.
+    """
+
+    async def use(store: Store) -> PlayScore:
+        play = await resume_play(store, session_id)
+        try:
+            return await play.finish()
+        finally:
+            await play.close()
+
+    score = with_store(store_spec, use)
+    if as_json:
+        print_json(score.as_json())
+    else:
+        say(f"{score.task} under {score.arm}: {'passed' if score.passed else 'not passed'}")
+        say(f"ended {score.ending} after {len(score.calls)} calls")
+        for name, value in score.verdict.items():
+            say(f"  {name}: {value}")
+        for finding in score.findings:
+            say(f"  {finding.severity} {finding.code} at event {finding.seq}")
+    if not score.passed:
+        raise SystemExit(1)
+
+
+def _screen(play: Play) -> dict[str, object]:
+    screen = play.player.screen()
+    return {
+        "session": play.id,
+        "task": play.player.world.task,
+        "arm": play.player.arm.name,
+        "system": screen.system,
+        "messages": [asdict(message) for message in screen.messages],
+        "slot": screen.slot,
+        "tools": [asdict(tool) for tool in screen.tools],
+        "ending": play.player.ending,
+    }
+
+
+def _print_screen(shown: dict[str, object], as_json: bool) -> None:
+    if as_json:
+        print_json(shown)
+        return
+    say(f"session {shown['session']}")
+    heading("system")
+    say(str(shown["system"]))
+    messages, tools = shown["messages"], shown["tools"]
+    assert isinstance(messages, list)
+    assert isinstance(tools, list)
+    for message in messages:
+        heading(message["role"])
+        say(message["content"] or ", ".join(one["name"] for one in message["tool_calls"]))
+    if shown["slot"]:
+        heading("slot")
+        say(str(shown["slot"]))
+    heading("tools")
+    for tool in tools:
+        say(f"{tool['name']}({', '.join(tool['parameters'].get('properties', {}))})")
+        if tool["description"]:
+            say(f"  {tool['description']}")
+
+
+def _print_turn(turn: Turn, as_json: bool) -> None:
+    if as_json:
+        print_json(asdict(turn))
+        return
+    say(turn.answer)
+    if turn.slot:
+        say()
+        say(turn.slot)

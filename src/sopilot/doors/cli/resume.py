@@ -1,0 +1,76 @@
+"""``sopilot resume``: go on with an interrupted session."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import click
+
+from sopilot.doors.cli.given_values import chosen_budgets
+from sopilot.doors.cli.output import json_option
+from sopilot.doors.cli.run_and_audit import perform, show
+from sopilot.doors.cli.scene import Description, description_from_json
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session import Store
+
+
+@click.command(
+    help="Go on with session ID where its trace ends. Calls that cannot be taken back are "
+    "never repeated."
+)
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "--take-over", is_flag=True, help="Do not wait for the lease of a process that is gone."
+)
+@click.option(
+    "--as-started",
+    is_flag=True,
+    help="The handbook has changed: go on with the program that the session began with.",
+)
+@click.option(
+    "--accept-changed",
+    is_flag=True,
+    help="The handbook has changed: go over to it. What ran in a changed program ends, on "
+    "record, and is started again.",
+)
+@click.option("--deep", is_flag=True, help="The larger budgets: 1,800 s and 5 user turns.")
+@click.option(
+    "--budget", multiple=True, metavar="NAME=N", help="Another budget, counted from the start."
+)
+@click.option("--frames", is_flag=True, help="Show what the model is shown.")
+@STORE
+@json_option
+def command(
+    session_id: str,
+    take_over: bool,
+    as_started: bool,
+    accept_changed: bool,
+    deep: bool,
+    budget: tuple[str, ...],
+    frames: bool,
+    store_spec: str | None,
+    as_json: bool,
+) -> None:
+    if as_started and accept_changed:
+        raise UserMistake("--as-started or --accept-changed, not both")
+    budgets = chosen_budgets(budget, deep=deep)
+
+    async def described(store: Store) -> Description:
+        record = await store.record(session_id)
+        return description_from_json(record.metadata.get("extra", {}))
+
+    description = with_store(store_spec, described)
+    description = replace(description, budgets={**description.budgets, **budgets})
+    performance = perform(
+        description,
+        store_spec,
+        resume_id=session_id,
+        take_over=take_over,
+        as_started=as_started,
+        accept_changed=accept_changed,
+        quiet=as_json,
+        frames=frames,
+    )
+    show(performance, as_json=as_json)
+    raise SystemExit(performance.exit_code)

@@ -1,0 +1,67 @@
+"""`sopilot sessions`: what is kept, and where each one stands."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import click
+
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.runtime.session import SessionRecord, Store
+
+_COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
+
+
+@click.command()
+@STORE
+@click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+def command(store_spec: str | None, limit: int, as_json: bool) -> None:
+    """Sessions, newest first, with their status and where they stand."""
+
+    async def use(store: Store) -> list[SessionRecord]:
+        return await store.sessions(limit=limit)
+
+    records = with_store(store_spec, use)
+    if as_json:
+        click.echo(json.dumps({"sessions": [_as_json(record) for record in records]}))
+    elif not records:
+        click.echo("no sessions")
+    else:
+        _table([_row(record) for record in records])
+
+
+def _as_json(record: SessionRecord) -> dict[str, object]:
+    about = {name: record.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
+    return {
+        "id": record.id,
+        **record.summary,
+        **about,
+        "events": record.head.seq + 1,
+        "head": record.head.hash,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+        "owner": record.owner or None,
+        "lease_expires_at": record.lease_expires_at or None,
+    }
+
+
+def _row(record: SessionRecord) -> tuple[str, ...]:
+    when = datetime.fromtimestamp(record.updated_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    return (
+        record.id,
+        str(record.summary.get("status", "new")),
+        str(record.summary.get("goal", "")) or "-",
+        str(record.metadata.get("handbook", "")) or "-",
+        str(record.metadata.get("model", "")) or "-",
+        str(record.head.seq + 1),
+        when,
+    )
+
+
+def _table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in (_COLUMNS, *rows)) for column in range(len(_COLUMNS))]
+    for row in (_COLUMNS, *rows):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())

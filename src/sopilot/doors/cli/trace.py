@@ -1,0 +1,162 @@
+"""`sopilot trace`: traces as files, and heads that are signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.session import (
+    Store,
+    SystemClock,
+    TraceFile,
+    export_trace,
+    read_trace,
+    verify_trace,
+    write_trace,
+)
+from sopilot.runtime.trace import (
+    SignedHead,
+    generate_key,
+    load_key,
+    sign_head,
+    signed_head_from_json,
+    write_key,
+)
+from sopilot.runtime.vm import TraceError
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+
+
+@click.group()
+def command() -> None:
+    """Export, sign and verify traces. Verification needs no store."""
+
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@click.option("-o", "--output", type=NEW_FILE, help="Where to; default: standard output.")
+@click.option("--payloads", is_flag=True, help="With the values kept beside the trace.")
+@click.option("--without-programs", is_flag=True, help="Name the programs by hash alone.")
+@STORE
+def export(
+    session_id: str,
+    output: Path | None,
+    payloads: bool,
+    without_programs: bool,
+    store_spec: str | None,
+) -> None:
+    """Write the trace of session ID as JSON Lines."""
+
+    async def use(store: Store) -> TraceFile:
+        return await export_trace(
+            store, session_id, payloads=payloads, programs=not without_programs
+        )
+
+    text = write_trace(with_store(store_spec, use))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as problem:
+        raise _unreadable(output, f"cannot be written: {problem.strerror}") from None
+    click.echo(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
+
+
+@command.command()
+@click.argument("trace_file", metavar="FILE", type=FILE)
+@click.option("--head", "heads", multiple=True, type=FILE, help="A head signed earlier.")
+@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key to trust.")
+@JSON_FLAG
+def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
+    """Check the chain of FILE, and signed heads against it. Exit 1 when something is wrong.
+
+    Without `--head` a cut-off end and a complete rewrite cannot be seen.
+    Without `--key` signatures prove integrity, but not whose they are.
+    """
+    signed = [head for path in heads for head in _heads(path)]
+    try:
+        trace = read_trace(_text(trace_file, errors="surrogateescape"))
+    except TraceError as problem:
+        _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
+        return
+    problems = verify_trace(trace, heads=signed, keys=set(keys) or None)
+    checked = len(signed) + len(trace.signatures)
+    _report(as_json, trace_file, [str(one) for one in problems], len(trace.events), checked)
+
+
+def _report(
+    as_json: bool, path: Path, problems: Sequence[str], events: int, signatures: int
+) -> None:
+    if as_json:
+        report = {"file": str(path), "events": events, "signatures": signatures}
+        click.echo(json.dumps({**report, "verified": not problems, "problems": list(problems)}))
+    elif problems:
+        for problem in problems:
+            click.echo(f"{path}: {problem}")
+    else:
+        click.echo(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
+    if problems:
+        click.get_current_context().exit(1)
+
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@click.option("--key", "key_file", type=FILE, required=True, help="From `sopilot trace keygen`.")
+@click.option("-o", "--output", type=NEW_FILE, help="Where the head goes; default: stdout.")
+@STORE
+def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str | None) -> None:
+    """Sign the present head of session ID. Keep the result away from the store."""
+    key = load_key(key_file)
+
+    async def use(store: Store) -> SignedHead:
+        record = await store.record(session_id)
+        signed = sign_head(key, record.head, at=SystemClock().now())
+        await store.add_signature(signed)
+        return signed
+
+    text = json.dumps(with_store(store_spec, use).as_json(), sort_keys=True)
+    if output is None:
+        click.echo(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+@command.command()
+@click.argument("key_file", metavar="FILE", type=NEW_FILE)
+@JSON_FLAG
+def keygen(key_file: Path, as_json: bool) -> None:
+    """Make a signing key in FILE, and print its public half."""
+    key = generate_key()
+    write_key(key, key_file)
+    click.echo(json.dumps({"public": key.public}) if as_json else key.public)
+
+
+def _heads(path: Path) -> list[SignedHead]:
+    found = []
+    for line in _text(path).splitlines():
+        if line.strip():
+            try:
+                found.append(signed_head_from_json(json.loads(line)))
+            except (ValueError, TraceError) as problem:
+                raise _unreadable(path, f"is not a signed head: {problem}") from None
+    return found
+
+
+def _text(path: Path, errors: str = "strict") -> str:
+    try:
+        # Line ends are part of what was written.
+        return path.read_bytes().decode("utf-8", errors)
+    except (OSError, UnicodeDecodeError) as problem:
+        raise _unreadable(path, f"cannot be read: {problem}") from None
+
+
+def _unreadable(path: Path, message: str) -> UserMistake:
+    return UserMistake([Diagnostic("unreadable", message, Place(str(path)))])

@@ -1,0 +1,223 @@
+"""A session beside somebody else's agent: it shows, records and holds; the agent does the rest."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sopilot.doors.hooks.json_values import as_json
+from sopilot.doors.hooks.loop_thread import LoopThread
+from sopilot.language.diagnostics import RunEnded, UserMistake
+from sopilot.runtime.agent import Arm, Briefing, Operator, View, open_run
+from sopilot.runtime.agent.dialog import calls_done, rebuild
+from sopilot.runtime.agent.toolbox import STEP_TOOL
+from sopilot.runtime.session import (
+    CallAnswer,
+    CallStatus,
+    HeldCall,
+    HeldState,
+    Session,
+    Settings,
+    Store,
+)
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.runtime.vm import TOOL_NAME, answer_text, parse_step
+
+Execute = Callable[[], Awaitable[object]]
+JudgeResult = Callable[[str, JSON], bool]
+Answer = TypeVar("Answer")
+_EXECUTE: ContextVar[Execute | None] = ContextVar("sopilot_execute", default=None)
+
+
+class ToolBroke(RunEnded):
+    """The agent's own tool raised. ``problem`` is what it raised."""
+
+    def __init__(self, name: str, problem: BaseException) -> None:
+        super().__init__(f"`{name}` broke off: {type(problem).__name__}: {problem}")
+        self.problem = problem
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What a tool gave that the framework itself knows to be a failure."""
+
+    value: object
+
+
+def always_ok(name: str, value: JSON) -> bool:
+    return True
+
+
+class ProcedureHook:
+    """One session. ``is_ok`` tells from a tool's value whether it did what its name says; a
+    tool that raises did not. ``operator`` decides about held calls at once; without one they
+    wait for ``sopilot approve``. Arms without a machine have nothing to hook into."""
+
+    def __init__(
+        self,
+        session: Session,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        is_ok: JudgeResult = always_ok,
+        operator: Operator | None = None,
+    ) -> None:
+        if not arm.machine:
+            raise UserMistake(f"the arm `{arm.name}` keeps no program; choose `pg`")
+        if arm.in_order:
+            # Frameworks make the calls of one message all at once.
+            raise UserMistake(f"the arm `{arm.name}` needs calls in their order; choose `pg`")
+        self.session = session
+        self._briefing = briefing
+        self._arm = arm
+        self._operator = operator
+        self._tools = AgentsOwnTools(is_ok)
+        self._thread: LoopThread | None = None
+        session.tools = self._tools
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        is_ok: JudgeResult = always_ok,
+        operator: Operator | None = None,
+        model: str = "hooked",
+        settings: Settings | None = None,
+        extra: Mapping[str, JSON] | None = None,
+    ) -> ProcedureHook:
+        """On a new session. For one that was interrupted, pass it to the constructor. An
+        agent that is not asynchronous opens its hook with ``asyncio.run``."""
+        tools = AgentsOwnTools(is_ok)
+        session = await open_run(
+            store, briefing, arm, tools=tools, model=model, settings=settings, extra=extra
+        )
+        return cls(session, briefing, arm, is_ok=is_ok, operator=operator)
+
+    # --- what a model is shown ------------------------------------------------------
+
+    @property
+    def instructions(self) -> str:
+        """The same bytes before every model call."""
+        return self._arm.first_message(self._briefing)
+
+    def slot(self) -> str:
+        """Where the program stands: the last thing before every model call, never kept."""
+        session = self.session
+        view = View(
+            self._briefing,
+            session.machine,
+            session.configuration,
+            rebuild(session),
+            calls_done(session),
+        )
+        return self._arm.slot(view)
+
+    @property
+    def step_tool(self) -> ToolSchema:
+        return STEP_TOOL
+
+    # --- what a model does ----------------------------------------------------------
+
+    async def step(self, arguments: Mapping[str, JSON] | str) -> str:
+        """The bookkeeping tool; the text is its answer to the model."""
+        operation = parse_step(arguments)
+        if isinstance(operation, str):
+            details = {"tool": TOOL_NAME, "problem": operation}
+            await self.session.note("malformed_step", details)
+            return f"Not done: {operation}."
+        return answer_text(await self.session.operate(operation))
+
+    async def tool_call(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str, execute: Execute
+    ) -> CallAnswer:
+        """A domain call on record: ``execute`` does it, if nothing holds it. The answer's text
+        is for the model. What ``execute`` raises is on record, then raised."""
+        answer, problem = await self.attempt(name, arguments, call_id, execute)
+        if problem is not None:
+            raise problem
+        return answer
+
+    async def attempt(
+        self, name: str, arguments: Mapping[str, JSON], call_id: str, execute: Execute
+    ) -> tuple[CallAnswer, BaseException | None]:
+        """As ``tool_call``, with what ``execute`` raised beside the answer."""
+        token = _EXECUTE.set(execute)
+        try:
+            async with self.session.keep_alive():
+                answer = await self.session.call_tool(name, arguments, call_id)
+                if answer.held is not None and self._operator is not None:
+                    answer = await self._decided(answer.held, self._operator)
+        finally:
+            _EXECUTE.reset(token)
+        return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
+
+    def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """For agents that are not asynchronous: one of the hook's coroutines, to its end."""
+        if self._thread is None:
+            self._thread = LoopThread()
+        return self._thread.run(work)
+
+    async def _decided(self, held: HeldCall, operator: Operator) -> CallAnswer:
+        for vote in await operator.decide(held) if held.state is HeldState.WAITING else ():
+            held = await self.session.decide(
+                vote.decision,
+                held.call_id,
+                by=vote.by,
+                role=vote.role,
+                arguments=vote.arguments,
+                reason=vote.reason,
+            )
+            if held.state is not HeldState.WAITING:
+                break
+        return await self.session.run_held(held.call_id)
+
+    async def close(self) -> None:
+        if self._thread is not None:
+            self._thread.close()
+            self._thread = None
+        await self.session.release()
+
+
+class AgentsOwnTools:
+    """The tools are the agent's: the call that is under way brings its own execution."""
+
+    def __init__(self, is_ok: JudgeResult) -> None:
+        self._is_ok = is_ok
+        self.broken: dict[str, BaseException] = {}
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        execute = _EXECUTE.get()
+        if execute is None:
+            return ToolResult(False, {"error": "the agent that has this tool is gone"})
+        task = asyncio.ensure_future(_as_coroutine(execute))
+        try:
+            await asyncio.wait({task})
+        finally:
+            task.cancel()
+        problem = asyncio.CancelledError() if task.cancelled() else task.exception()
+        if problem is not None:
+            # A guarded call may have done its work before it raised: the session must know.
+            self.broken[key] = problem
+            raise ToolBroke(name, problem)
+        given = task.result()
+        if isinstance(given, Failed):
+            return ToolResult(False, as_json(given.value))
+        value = as_json(given)
+        return ToolResult(self._is_ok(name, value), value)
+
+
+async def _as_coroutine(execute: Execute) -> object:
+    return await execute()
+
+
+def was_made(answer: CallAnswer) -> bool:
+    return answer.status is CallStatus.DONE and answer.result is not None and answer.result.ok

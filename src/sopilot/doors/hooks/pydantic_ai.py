@@ -1,0 +1,77 @@
+"""Pydantic AI: a capability.
+
+agent = Agent(model, tools=[...], capabilities=[SopilotCapability(hook)])
+await agent.run(request)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai import RunContext, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
+from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import FunctionToolset
+
+from sopilot.doors.hooks.hook import ProcedureHook
+
+
+@dataclass
+class SopilotCapability(AbstractCapability[Any]):
+    """One agent, one session."""
+
+    hook: ProcedureHook
+
+    def get_instructions(self) -> Any:
+        def show(ctx: RunContext[Any]) -> str:
+            return f"{self.hook.instructions}\n\n{SLOT_MARK}\n{self.hook.slot()}"
+
+        return show
+
+    def get_toolset(self) -> Any:
+        schema = self.hook.step_tool
+
+        async def step(**arguments: Any) -> str:
+            return await self.hook.step(arguments)
+
+        tool: Tool[Any] = Tool.from_schema(
+            step,
+            name=schema.name,
+            description=schema.description,
+            json_schema=dict(schema.parameters),
+        )
+        return FunctionToolset(tools=[tool])
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: Any,
+    ) -> Any:
+        if call.tool_name == self.hook.step_tool.name:
+            return await handler(args)
+
+        made: list[Any] = []
+
+        async def execute() -> object:
+            made.append(await handler(args))
+            first = made[0]
+            return first.return_value if isinstance(first, ToolReturn) else first
+
+        # As the model wrote them: validated ones may be objects of the agent's own.
+        written = call.args_as_dict()
+        answer = await self.hook.tool_call(call.tool_name, written, call.tool_call_id, execute)
+        if made and isinstance(made[0], ToolReturn):
+            return replace(made[0], return_value=answer.text)
+        if made and isinstance(made[0], BinaryContent):
+            return ToolReturn(answer.text, content=[made[0]])
+        return answer.text
+
+
+SLOT_MARK = "The program stands here:"
+"""What separates the fixed instructions from the slot in one text."""

@@ -1,0 +1,27 @@
+"""Handbooks for agents that exist already.
+
+Owns the MCP server, the gateway in front of other MCP servers with its pinned
+tool lists, the HTTP gatekeeper, and tasks that are played move by move. May
+import every room above it. What needs the MCP library is imported by name, so
+that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp.http``.
+"""
+
+from sopilot.doors.mcp.hub import Hub, Seat, Service
+from sopilot.doors.mcp.player import Player, Screen, Turn
+from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
+from sopilot.doors.mcp.tasks import open_task
+from sopilot.doors.mcp.world import World
+
+__all__ = [
+    "Hub",
+    "PlayScore",
+    "Player",
+    "Screen",
+    "Seat",
+    "Service",
+    "Turn",
+    "World",
+    "open_task",
+    "resume_play",
+    "start_play",
+]

@@ -1,0 +1,148 @@
+"""The tools a gateway offers: those of its upstream servers, as they were approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import mcp_types as types
+
+from sopilot.doors.mcp.checked_upstream import CheckedUpstream
+from sopilot.doors.mcp.mcp_client import Upstream
+from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
+from sopilot.doors.mcp.upstream_spec import UpstreamSpec
+from sopilot.language.diagnostics import Diagnostic, SopilotError, UserMistake, did_you_mean
+from sopilot.runtime.session.protocols import ToolSchema
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    upstream: str
+    tool: types.Tool
+
+    @property
+    def schema(self) -> ToolSchema:
+        return ToolSchema(self.tool.name, self.tool.description or "", self.tool.input_schema)
+
+
+class Catalogue:
+    """``tell`` reaches the operator. Tools seen for the first time are pinned as they are:
+    whoever starts a gateway in front of a server approves what it offers then. ``approve``
+    names tools that are approved anew at the start; ``approve_all`` approves every one."""
+
+    def __init__(
+        self,
+        specs: Sequence[UpstreamSpec],
+        pins: Pins,
+        tell: Told,
+        *,
+        reserved: frozenset[str] = frozenset(),
+        approve_all: bool = False,
+        approve: Collection[str] = (),
+        timeout_seconds: float = 300.0,
+        recheck_seconds: float = 0.0,
+    ) -> None:
+        self.specs = tuple(specs)
+        self._timeout = timeout_seconds
+        self._recheck_seconds = recheck_seconds
+        self.held: dict[str, Drift] = {}
+        """Tools that are not what was approved, by name. They are neither listed nor called."""
+        self.on_change: Callable[[], None] | None = None
+        self._pins = pins
+        self._tell = tell
+        self._reserved = reserved
+        self._approve_all = approve_all
+        self._approve = frozenset(approve)
+        self._offers: dict[str, Offer] = {}
+        self._told: set[Drift] = set()
+        self.spare: dict[str, CheckedUpstream] = {}
+        """Connections that were made to look at the tools, for whoever needs one first."""
+
+    async def open(self) -> None:
+        """Look at every upstream once; raises if one cannot be reached or names clash."""
+        try:
+            await self._open()
+        except SopilotError:
+            await self.close()
+            raise
+
+    async def _open(self) -> None:
+        drifting: set[str] = set()
+        for spec in self.specs:
+            upstream = Upstream(spec, timeout_seconds=self._timeout)
+            self.spare[spec.name] = self._checked(upstream)
+            found = await upstream.tools()
+            definitions = _definitions(found)
+            if self._approve_all:
+                self._pins.approve(spec.name, definitions)
+            elif not self._pins.knows(spec.name):
+                self._pins.approve_first(spec.name, definitions)
+            for drift in self._pins.drifts(spec.name, definitions):
+                drifting.add(drift.tool)
+                if drift.tool in self._approve:
+                    self._pins.approve_one(spec.name, drift.tool, definitions.get(drift.tool))
+            for tool in found:
+                self._add(spec.name, tool)
+            self.compare(spec.name, found)
+        for name in sorted(self._approve - drifting - set(self._offers)):
+            cure = did_you_mean(name, [*self._offers, *drifting])
+            raise UserMistake(
+                [Diagnostic("unknown-tool", f"no upstream has a tool `{name}`", help=cure)]
+            )
+
+    def _add(self, upstream: str, tool: types.Tool) -> None:
+        clash = self._offers.get(tool.name)
+        if clash is not None or tool.name in self._reserved:
+            other = f"`{clash.upstream}`" if clash is not None else "the runtime"
+            message = f"`{one_line(tool.name)}` is offered by `{upstream}` and by {other}"
+            cure = "leave one of the servers out: a call must mean one tool"
+            raise UserMistake([Diagnostic("tool-clash", message, help=cure)])
+        self._offers[tool.name] = Offer(upstream, tool)
+
+    def compare(self, upstream: str, found: Sequence[types.Tool]) -> None:
+        """Hold what is not as approved, and tell what was not told before."""
+        drifts = self._pins.drifts(upstream, _definitions(found))
+        fresh = [drift for drift in drifts if drift not in self._told]
+        for drift in drifts:
+            # What was held once in this process stays held: a list may be changed back.
+            known = self._offers.get(drift.tool)
+            if known is None or known.upstream == upstream:
+                self.held.setdefault(drift.tool, drift)
+        for drift in fresh:
+            self._told.add(drift)
+            what = f"held: {drift}"
+            if drift.changes:
+                what += f" ({drift.changes})"
+            self._tell(
+                f"{what}; if that is right, start again with --approve-tool {one_line(drift.tool)}"
+            )
+        if fresh and self.on_change is not None:
+            self.on_change()
+
+    def offers(self) -> tuple[Offer, ...]:
+        return tuple(offer for name, offer in self._offers.items() if name not in self.held)
+
+    def offer(self, name: str) -> Offer | None:
+        return None if name in self.held else self._offers.get(name)
+
+    def connection(self, name: str) -> CheckedUpstream:
+        """A connection of its own to that server; it connects when it is used."""
+        spec = next(spec for spec in self.specs if spec.name == name)
+        return self._checked(Upstream(spec, timeout_seconds=self._timeout))
+
+    def _checked(self, upstream: Upstream) -> CheckedUpstream:
+        compare = partial(self.compare, upstream.spec.name)
+        return CheckedUpstream(upstream, compare, recheck_seconds=self._recheck_seconds)
+
+    async def close(self) -> None:
+        for upstream in self.spare.values():
+            await upstream.close()
+
+
+def _definitions(tools: Sequence[types.Tool]) -> Mapping[str, Definition]:
+    return {
+        tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools
+    }

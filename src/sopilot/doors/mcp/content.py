@@ -1,0 +1,135 @@
+"""Tool results of MCP servers: what the trace holds of them, and what a client is given.
+
+Text of a tool stands as one line of JSON, so that none of it can pass for the
+runtime's; that goes for text in a binary block too. Pictures and sound go through.
+Nothing is lost: the blocks as the server sent them ride along where no model reads
+them, without the marks that only the runtime may set.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+
+import mcp_types as types
+
+from sopilot.runtime.session.protocols import JSON, ToolResult
+
+SESSION_META = "sopilot/session"
+RUNTIME_META = "sopilot/runtime"
+UPSTREAM_META = "sopilot/upstream"
+_OWN_MARKS = "sopilot/"
+_TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
+
+
+def recorded(given: types.CallToolResult) -> ToolResult:
+    """``value`` is the structured content if there is any; else what the text says, as JSON
+    where it is JSON; binary content by its digest."""
+    if given.structured_content is not None:
+        return ToolResult(not given.is_error, given.structured_content)
+    values = [_value(block) for block in given.content]
+    return ToolResult(not given.is_error, values[0] if len(values) == 1 else values)
+
+
+def _value(block: types.ContentBlock) -> JSON:
+    if isinstance(block, types.TextContent):
+        return _read(block.text)
+    if isinstance(block, types.ImageContent | types.AudioContent):
+        held = {"type": block.type, "mime_type": block.mime_type}
+        return {**held, **_data(block.data, block.mime_type)}
+    if isinstance(block, types.EmbeddedResource):
+        resource = block.resource
+        if isinstance(resource, types.TextResourceContents):
+            return {"type": "resource", "uri": resource.uri, "text": resource.text}
+        held = {"type": "resource", "uri": resource.uri}
+        return {**held, **_data(resource.blob, resource.mime_type)}
+    return {"type": "resource_link", "uri": block.uri, "name": block.name}
+
+
+def _read(text: str) -> JSON:
+    """Objects and lists are read; a bare ``12`` or ``true`` may be somebody's text."""
+    if text[:1] in ("{", "["):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def _data(data: str, mime_type: str | None) -> dict[str, JSON]:
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raw = data.encode()
+    if _is_text(mime_type):
+        return {"text": raw.decode("utf-8", "replace")}
+    return {"bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+def runtime_text(text: str) -> types.TextContent:
+    return types.TextContent(text=text, _meta={RUNTIME_META: True})
+
+
+def answered(
+    answer: str,
+    slot: str,
+    *,
+    ok: bool,
+    session_id: str,
+    given: object = None,
+    extra: Mapping[str, JSON] | None = None,
+) -> types.CallToolResult:
+    """``answer`` is the runtime's line with the tool's value in it; the slot comes last."""
+    blocks: list[types.ContentBlock] = [runtime_text(answer)]
+    structured: JSON = None
+    meta: dict[str, JSON] = {SESSION_META: session_id, **(extra or {})}
+    if isinstance(given, types.CallToolResult):
+        blocks.extend(_unmarked(block) for block in given.content if _is_binary(block))
+        structured = given.structured_content
+        meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": _foreign(given.meta)}
+    if slot:
+        blocks.append(runtime_text(slot))
+    return types.CallToolResult(
+        content=blocks, structured_content=structured, is_error=not ok, _meta=meta
+    )
+
+
+def _is_binary(block: types.ContentBlock) -> bool:
+    if isinstance(block, types.EmbeddedResource):
+        held = block.resource
+        return isinstance(held, types.BlobResourceContents) and not _is_text(held.mime_type)
+    if isinstance(block, types.ImageContent | types.AudioContent):
+        return not _is_text(block.mime_type)
+    return False
+
+
+def _is_text(mime_type: str | None) -> bool:
+    """What a client might show to its model as words."""
+    kind = (mime_type or "").partition(";")[0].strip().lower()
+    return kind.startswith(_TEXT_TYPES) or kind.endswith(("+json", "+xml", "+yaml"))
+
+
+def _texts(blocks: Sequence[types.ContentBlock]) -> list[JSON]:
+    return [
+        _unmarked(block).model_dump(by_alias=True, mode="json", exclude_none=True)
+        for block in blocks
+        if not _is_binary(block)
+    ]
+
+
+def _unmarked(block: types.ContentBlock) -> types.ContentBlock:
+    changed: dict[str, object] = {"meta": _foreign(block.meta)}
+    if isinstance(block, types.EmbeddedResource):
+        held = block.resource
+        changed["resource"] = held.model_copy(update={"meta": _foreign(held.meta)})
+    return block.model_copy(update=changed)
+
+
+def _foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
+    """Without the runtime's own marks, which a server could forge."""
+    if meta is None:
+        return None
+    return {name: one for name, one in meta.items() if not name.lower().startswith(_OWN_MARKS)}

@@ -1,0 +1,280 @@
+"""Sessions that a server keeps for its clients: who owns one, and whose turn it is.
+
+A seat gives its session's lease back when it waits for people, who decide from
+the command line; and when it was not used for a while, for whoever wants it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+from sopilot.doors.mcp.player import Player
+from sopilot.doors.mcp.world import World
+from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.runtime.agent import Arm, Briefing, open_run, resume_run, run_programs
+from sopilot.runtime.session import (
+    LeaseHeld,
+    LeaseLost,
+    ProgramSet,
+    Session,
+    SessionRecord,
+    Settings,
+    Store,
+    UnknownSession,
+)
+from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.trace import restore
+from sopilot.runtime.vm import Event
+
+OWNER = "served_to"
+"""Where a session's record names its owner."""
+LINGER_SECONDS = 20.0
+"""How long an unused session is kept: taking one back means reading its trace again."""
+PATIENCE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """What every session of a server shares. ``extra`` goes into the session's record and
+    must be the same for a session that is taken up again."""
+
+    briefing: Briefing
+    arm: Arm
+    open_world: Callable[[], Awaitable[World]]
+    simulated: bool = False
+    extra: Mapping[str, JSON] = field(default_factory=dict)
+    settings: Settings | None = None
+    model: str = "served"
+    played: bool = False
+    """A task is played: there is a simulated user, and an oracle at the end."""
+
+    def programs(self) -> ProgramSet:
+        return run_programs(self.briefing, self.arm, unguarded=self.simulated)
+
+
+class Seat:
+    """One live session."""
+
+    def __init__(self, player: Player, world: World, store: Store, owner: str) -> None:
+        self.player = player
+        self.owner = owner
+        self._world = world
+        self._store = store
+        self.shown = ""
+        """The slot that clients know of."""
+        self._users = 0
+        self._used_at = 0.0
+        self._released = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._taking = asyncio.Lock()
+        self._releasing: asyncio.Task[None] | None = None
+
+    @property
+    def session(self) -> Session:
+        return self.player.session
+
+    @property
+    def world(self) -> World:
+        return self._world
+
+    @property
+    def idle(self) -> bool:
+        return self._users == 0
+
+    def idle_for(self, now: float) -> float:
+        return now - self._used_at if self.idle else 0.0
+
+    @asynccontextmanager
+    async def using(self) -> AsyncIterator[Player]:
+        """The player, with the session's lease. Several may use it at once."""
+        self._users += 1
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        try:
+            async with self._taking:
+                if self._released:
+                    await self._take_back()
+            yield self.player
+        except LeaseLost:
+            self._released = True
+            raise
+        finally:
+            self._users -= 1
+            self._used_at = asyncio.get_running_loop().time()
+            if self._users == 0 and not self._released:
+                if self.session.held_calls or self.session.unknown_outcomes:
+                    await self._release()
+                else:
+                    loop = asyncio.get_running_loop()
+                    self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
+
+    async def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._release()
+        await self._world.close()
+
+    def _release_soon(self) -> None:
+        if self._users == 0:
+            self._releasing = asyncio.get_running_loop().create_task(self._release())
+
+    async def _release(self) -> None:
+        async with self._taking:
+            if self._users == 0 and not self._released:
+                self._released = True
+                # A store that fails now lets the lease run out by itself.
+                with suppress(RunEnded):
+                    await self.session.release()
+
+    async def _take_back(self) -> None:
+        head = self.session.head
+        waited = 0.0
+        while True:
+            try:
+                await self.session.reacquire()
+                break
+            except LeaseHeld:
+                if waited >= PATIENCE_SECONDS:
+                    raise
+                await asyncio.sleep(0.1)
+                waited += 0.1
+        self._released = False
+        if self.session.head != head:
+            events = await whole_trace(self._store, self.session.id)
+            await self._world.catch_up(self.session.id, events)
+
+
+class Hub:
+    """``key`` is whatever tells a client's conversations apart: a connection, a process."""
+
+    def __init__(
+        self,
+        store: Store,
+        service: Service,
+        *,
+        most_seats: int = 1000,
+        idle_seconds: float = 1800.0,
+    ) -> None:
+        self.store = store
+        self.service = service
+        self._programs = service.programs()
+        self._most = most_seats
+        self._idle_seconds = idle_seconds
+        self._seats: dict[str, Seat] = {}
+        self._by_key: dict[tuple[str, str], str] = {}
+        self._opening: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
+        """The owner's session under this key, opened if there is none; or the one with this
+        id. Somebody else's session is as unknown as one that does not exist."""
+        wanted = session_id or self._by_key.get((owner, key))
+        seat = self._seats.get(wanted or "")
+        if seat is None:
+            seat = await self._made(owner, key, session_id)
+        if seat.owner != owner:
+            raise UnknownSession(seat.session.id)
+        return seat
+
+    async def _made(self, owner: str, key: str, session_id: str | None) -> Seat:
+        """Two requests that come at once must not make two."""
+        lock = self._opening.setdefault((owner, session_id or key), asyncio.Lock())
+        async with lock:
+            wanted = session_id or self._by_key.get((owner, key))
+            seat = self._seats.get(wanted or "")
+            if seat is None and wanted is not None:
+                seat = await self._resume(owner, wanted)
+            if seat is None:
+                seat = await self._open(owner)
+                self._by_key[owner, key] = seat.session.id
+        self._opening.pop((owner, session_id or key), None)
+        return seat
+
+    async def leave(self, owner: str, key: str) -> None:
+        """The conversation is over: let go of what it held. Its session stays in the store."""
+        session_id = self._by_key.pop((owner, key), "")
+        seat = self._seats.get(session_id)
+        if seat is not None and seat.idle:
+            del self._seats[session_id]
+            await seat.close()
+
+    async def close(self) -> None:
+        seats, self._seats = self._seats, {}
+        for seat in seats.values():
+            await seat.close()
+
+    async def _open(self, owner: str) -> Seat:
+        service = self.service
+        world = await service.open_world()
+        try:
+            session = await open_run(
+                self.store,
+                service.briefing,
+                service.arm,
+                tools=world.tools,
+                model=service.model,
+                settings=service.settings,
+                extra={OWNER: owner, **service.extra},
+                programs=self._programs,
+            )
+        except SopilotError:
+            await world.close()
+            raise
+        return await self._take_seat(session, world, owner)
+
+    async def _resume(self, owner: str, session_id: str) -> Seat:
+        record = await self.store.record(session_id)
+        if not self._serves(record, owner):
+            raise UnknownSession(session_id)
+        service = self.service
+        world = await service.open_world()
+        try:
+            await world.catch_up(session_id, await whole_trace(self.store, session_id))
+            session = await resume_run(
+                self.store, session_id, tools=world.tools, programs=self._programs
+            )
+        except SopilotError:
+            await world.close()
+            raise
+        return await self._take_seat(session, world, owner)
+
+    async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
+        player = Player(session, self.service.briefing, self.service.arm, world)
+        await player.begin()
+        seat = Seat(player, world, self.store, owner)
+        async with seat.using():
+            pass  # counts as used from now on
+        await self._make_room()
+        self._seats[session.id] = seat
+        return seat
+
+    def _serves(self, record: SessionRecord, owner: str) -> bool:
+        extra = record.metadata.get("extra", {})
+        wanted = {OWNER: owner, **self.service.extra}
+        return all(extra.get(name) == value for name, value in wanted.items())
+
+    async def _make_room(self) -> None:
+        """Sessions nobody uses give way; they can be taken up again by their ids."""
+        now = asyncio.get_running_loop().time()
+        longest_first = sorted(self._seats.items(), key=lambda one: -one[1].idle_for(now))
+        for session_id, seat in longest_first:
+            left = seat.idle_for(now) > self._idle_seconds
+            if not left and (len(self._seats) < self._most or not seat.idle):
+                return
+            del self._seats[session_id]
+            if left:
+                self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
+            await seat.close()
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._seats.values())
+
+
+async def whole_trace(store: Store, session_id: str) -> list[Event]:
+    """The stored events with their payloads."""
+    payloads = await store.payloads(session_id)
+    return [restore(sealed.event, payloads) for sealed in await store.events(session_id)]

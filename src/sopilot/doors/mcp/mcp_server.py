@@ -1,0 +1,347 @@
+"""The MCP server: the bookkeeping tool, the domain tools, the frame, the score card."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
+from mcp.server.lowlevel.server import NotificationOptions
+from mcp.server.models import InitializationOptions
+from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
+
+from sopilot import __version__
+from sopilot.doors.mcp.audience import Audience
+from sopilot.doors.mcp.call_link import CURRENT_LINK, CallLink, Progress
+from sopilot.doors.mcp.catalogue import Catalogue
+from sopilot.doors.mcp.clients import Asker, Context, asker
+from sopilot.doors.mcp.content import answered
+from sopilot.doors.mcp.gateway import GatewayTools
+from sopilot.doors.mcp.hub import Hub, Seat
+from sopilot.doors.mcp.pins import Drift
+from sopilot.doors.mcp.playing import score_play, session_report
+from sopilot.doors.mcp.procedure_prompts import get_prompt, list_prompts
+from sopilot.language.diagnostics import SopilotError
+from sopilot.runtime.session.protocols import ToolSchema
+
+FRAME_URI = "sopilot://frame"
+CARD_URI = "sopilot://score-card"
+SAY_TOOL = ToolSchema(
+    "say_to_user",
+    "Say something to the user you serve; the result is the user's answer.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+FINISH_TOOL = ToolSchema(
+    "finish_task",
+    "The task is over: end the session and get its score.",
+    {"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+Answer = TypeVar("Answer")
+
+
+class ProcedureServer:
+    """Handlers over a hub. ``catalogue`` makes it a gateway; ``session_id`` is the session
+    that a client on standard streams goes on with. ``tell`` reaches the operator."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        *,
+        catalogue: Catalogue | None = None,
+        session_id: str | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._hub = hub
+        self._catalogue = catalogue
+        self._session_id = session_id
+        self._tell = tell
+        self._audience = Audience()
+        self._listen_on_streams = ListenHandler(self._audience.bus)
+        self._running: set[asyncio.Task[Any]] = set()
+        service = hub.service
+        self.server: Server[Any] = _Server(
+            f"sopilot-{service.briefing.handbook.name}",
+            version=__version__,
+            instructions=service.arm.first_message(service.briefing),
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
+            on_subscribe_resource=self._subscribe,
+            on_unsubscribe_resource=self._unsubscribe,
+            on_subscriptions_listen=self._listen,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+        self.server.add_request_handler("server/discover", types.RequestParams, self._discover)
+        if catalogue is not None:
+            catalogue.on_change = self._tools_changed
+
+    # --- tools ----------------------------------------------------------------------
+
+    async def _list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        seat = await self._seat(ctx)
+        if self._catalogue is None:
+            return types.ListToolsResult(tools=[_tool(one) for one in self._own_tools(seat)])
+        tools = seat.player.session.tools
+        if isinstance(tools, GatewayTools):
+            for problem in await tools.refresh():
+                self._tell(problem)
+        step = seat.player.tools[:1]
+        offered = [offer.tool for offer in self._catalogue.offers()]
+        return types.ListToolsResult(tools=[*map(_tool, step), *offered])
+
+    def _own_tools(self, seat: Seat) -> Sequence[ToolSchema]:
+        tools = list(seat.player.tools)
+        if self._hub.service.played:
+            tools += [SAY_TOOL, FINISH_TOOL]
+        return tools
+
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        who = self._asker(ctx)
+        self._audience.heard(who, ctx.session)
+        link = CallLink(progress=_progress(ctx))
+        return await self._carried_out(self._handle(who, params, link), link)
+
+    async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
+        """A client that gives up does not leave a call without a word in the trace: the work
+        goes on by itself until it is on record how it ended."""
+        token = CURRENT_LINK.set(link)
+        task = asyncio.create_task(work)
+        CURRENT_LINK.reset(token)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            link.cancelled.set()
+            raise
+
+    async def _handle(
+        self, who: Asker, params: types.CallToolRequestParams, link: CallLink
+    ) -> types.CallToolResult:
+        session_id = who.session_id or ""
+        try:
+            seat = await self._hub.seat(who.owner, who.key, who.session_id)
+            session_id = seat.session.id
+            async with seat.using() as player:
+                result = await self._move(seat, params, link)
+                if player.session.held_calls:
+                    self._tell(f"session {session_id} waits for a decision: sopilot approve")
+        except SopilotError as problem:
+            return answered(
+                f"The runtime cannot do this: {problem}", "", ok=False, session_id=session_id
+            )
+        await self._changed(seat)
+        return result
+
+    async def _move(
+        self, seat: Seat, params: types.CallToolRequestParams, link: CallLink
+    ) -> types.CallToolResult:
+        player, name = seat.player, params.name
+        arguments = params.arguments or {}
+        session = player.session
+        drift = await self._drift(session.tools, name, link)
+        if drift is not None:
+            await session.note("held_tool", {"tool": name, "why": str(drift)})
+            text = f"Not called: {drift}; an operator was told."
+            return answered(text, player.slot(), ok=False, session_id=session.id)
+        if self._hub.service.played and name == SAY_TOOL.name:
+            turn = await player.say(str(arguments.get("text", "")))
+            # The user's words stand as one line of JSON, as a tool's do.
+            spoken = turn.ending is None
+            text = f"The user: {json.dumps(turn.answer)}" if spoken else turn.answer
+        elif self._hub.service.played and name == FINISH_TOOL.name:
+            score = await score_play(player, self._hub.store)
+            text = f"Done: {json.dumps(score.as_json())}"
+            return answered(text, "", ok=True, session_id=session.id)
+        else:
+            async with session.keep_alive():
+                turn = await player.call(name, arguments)
+            text = turn.answer
+        return answered(text, turn.slot, ok=turn.ok, session_id=session.id, given=link.given)
+
+    async def _drift(self, tools: object, name: str, link: CallLink) -> Drift | None:
+        return await tools.drift(name, link) if isinstance(tools, GatewayTools) else None
+
+    # --- resources ------------------------------------------------------------------
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        return types.ListResourcesResult(
+            resources=[
+                types.Resource(
+                    uri=FRAME_URI,
+                    name="frame",
+                    description="Where the program stands and what comes next.",
+                    mime_type="text/plain",
+                ),
+                types.Resource(
+                    uri=CARD_URI,
+                    name="score-card",
+                    description="The audit of this session so far.",
+                    mime_type="application/json",
+                ),
+            ]
+        )
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        uri = str(params.uri)
+        if uri not in (FRAME_URI, CARD_URI):
+            raise MCPError(types.INVALID_PARAMS, "there is no such resource")
+        seat = await self._seat(ctx)
+        try:
+            async with seat.using() as player:
+                if uri == FRAME_URI:
+                    text, kind = player.slot(), "text/plain"
+                else:
+                    report = await session_report(player, self._hub.store, ended=False)
+                    text, kind = json.dumps(report.as_json()), "application/json"
+        except SopilotError as problem:
+            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+        return types.ReadResourceResult(
+            contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
+        )
+
+    async def _subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
+        seat = await self._seat(ctx)
+        uri = str(params.uri)
+        if uri not in (FRAME_URI, CARD_URI):
+            raise MCPError(types.INVALID_PARAMS, "there is no such resource")
+        self._audience.heard(self._asker(ctx), ctx.session).watched.add((seat.session.id, uri))
+        return types.EmptyResult()
+
+    async def _unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
+        seat = await self._seat(ctx)
+        listener = self._audience.heard(self._asker(ctx), ctx.session)
+        listener.watched.discard((seat.session.id, str(params.uri)))
+        return types.EmptyResult()
+
+    async def _listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        if ctx.request is not None:
+            # Events go to all who listen: on standard streams that is one person.
+            raise MCPError(types.INVALID_REQUEST, "connect with `initialize` and subscribe")
+        return await self._listen_on_streams(ctx, params)
+
+    async def _changed(self, seat: Seat) -> None:
+        """The card changes with everything that is done, the frame with what fits."""
+        uris = [CARD_URI]
+        slot = seat.player.slot()
+        if slot != seat.shown:
+            seat.shown = slot
+            uris.insert(0, FRAME_URI)
+        await self._audience.changed(seat.session.id, uris)
+
+    # --- prompts --------------------------------------------------------------------
+
+    async def _list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return list_prompts(self._hub.service.briefing)
+
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
+        service = self._hub.service
+        return get_prompt(service.briefing, params, machine=service.arm.machine)
+
+    # --- the rest -------------------------------------------------------------------
+
+    async def _discover(
+        self, ctx: Context, params: types.RequestParams | None
+    ) -> types.DiscoverResult:
+        """Sessions need connections: over HTTP only the versions that have them are offered,
+        and clients fall back to the handshake."""
+        versions = MODERN_PROTOCOL_VERSIONS if ctx.request is None else HANDSHAKE_PROTOCOL_VERSIONS
+        return types.DiscoverResult(
+            supported_versions=list(versions),
+            capabilities=self.server.get_capabilities(protocol_version=ctx.protocol_version),
+            instructions=self.server.instructions,
+        )
+
+    def _asker(self, ctx: Context) -> Asker:
+        return asker(ctx, self._session_id)
+
+    async def _seat(self, ctx: Context) -> Seat:
+        who = self._asker(ctx)
+        self._audience.heard(who, ctx.session)
+        try:
+            return await self._hub.seat(who.owner, who.key, who.session_id)
+        except SopilotError as problem:
+            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+
+    def _tools_changed(self) -> None:
+        task = asyncio.ensure_future(self._audience.tools_changed())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def left(self, owner: str, key: str) -> None:
+        """A client has closed its connection."""
+        self._audience.left(owner, key)
+        await self._hub.leave(owner, key)
+
+    async def close(self) -> None:
+        """What is under way is brought to its end first, within reason."""
+        if self._running:
+            await asyncio.wait(tuple(self._running), timeout=5)
+        await self._hub.close()
+        if self._catalogue is not None:
+            await self._catalogue.close()
+
+
+def _tool(schema: ToolSchema) -> types.Tool:
+    return types.Tool(
+        name=schema.name,
+        description=schema.description,
+        input_schema=dict(schema.parameters),
+    )
+
+
+def _progress(ctx: Context) -> Progress:
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        # A client that is gone wants no progress.
+        with suppress(OSError, MCPError):
+            await ctx.session.report_progress(progress, total, message)
+
+    return report
+
+
+class _Server(Server[Any]):
+    """Says over every transport that it tells of changes; by itself it would over none."""
+
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True),
+            experimental_capabilities,
+            extensions,
+        )

@@ -1,0 +1,166 @@
+"""Playing a task across processes: the session's record says which task it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.doors.mcp.hub import whole_trace
+from sopilot.doors.mcp.player import Player
+from sopilot.doors.mcp.tasks import OpenTask, open_task
+from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
+from sopilot.language.handbook.cel import judge
+from sopilot.runtime.agent import arm_named, open_run, resume_run
+from sopilot.runtime.audit import Finding, Report, audit_trace
+from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.session import Store
+from sopilot.runtime.session.protocols import JSON
+
+PLAY = "play"
+
+
+@dataclass(frozen=True, slots=True)
+class PlayScore:
+    """``verdict`` is the oracle's: SOPBench's own evaluator, or the desk's."""
+
+    session_id: str
+    task: str
+    arm: str
+    ending: str
+    verdict: Mapping[str, JSON]
+    findings: Sequence[Finding]
+    calls: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.verdict["success"])
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session": self.session_id,
+            "task": self.task,
+            "arm": self.arm,
+            "ending": self.ending,
+            "passed": self.passed,
+            "verdict": dict(self.verdict),
+            "findings": [finding.as_json() for finding in self.findings],
+            "calls": list(self.calls),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """A task under way. Close it after every move; the session goes on."""
+
+    player: Player
+    store: Store
+
+    @property
+    def id(self) -> str:
+        return self.player.session.id
+
+    async def finish(self) -> PlayScore:
+        return await score_play(self.player, self.store)
+
+    async def close(self) -> None:
+        await self.player.session.release()
+        await self.player.world.close()
+
+
+async def score_play(player: Player, store: Store) -> PlayScore:
+    """Ends the session where it stands and scores it."""
+    world = player.world
+    if world.score is None:
+        raise InternalBug("only a task can be scored")
+    ending = await player.leave()
+    report = await session_report(player, store, ended=True)
+    events = await whole_trace(store, player.session.id)
+    return PlayScore(
+        player.session.id,
+        world.task,
+        player.arm.name,
+        ending,
+        world.score(player.message_count),
+        report.findings,
+        [event.payload["action"] for event in events if event.kind == "domain_call"],
+    )
+
+
+async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
+    """The audit's, of what the machine did where there is one, else of the calls alone."""
+    session = player.session
+    if player.arm.machine:
+        programs = session.programs.programs
+        return audit_trace(
+            programs, session.events, session_id=session.id, judge=judge, ended=ended
+        )
+    goal = player.world.goal
+    if not goal:
+        message = f"under `{player.arm.name}` only a task has a score card"
+        raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
+    sealed = await store.events(session.id)
+    return audit_untracked(
+        player.briefing.handbook,
+        await whole_trace(store, session.id),
+        goal=goal,
+        chain=sealed,
+        session_id=session.id,
+        judge=judge,
+        offered={tool.name for tool in player.tools},
+    )
+
+
+async def start_play(
+    store: Store,
+    reference: str,
+    *,
+    arm: str = "pg",
+    tools: str = "official",
+    language: str = "en",
+    model: str = "played",
+) -> Play:
+    """A new session on a fresh world of the task, with the user's request on record."""
+    chosen = arm_named(arm)
+    task = open_task(reference, tools=tools, language=language)
+    extra = {PLAY: play_record(task, tools=tools, language=language)}
+    try:
+        session = await open_run(
+            store,
+            task.briefing,
+            chosen,
+            tools=task.world.tools,
+            model=model,
+            extra=extra,
+            unguarded=True,
+        )
+        player = Player(session, task.briefing, chosen, task.world)
+        await player.begin()
+    except SopilotError:
+        await task.world.close()
+        raise
+    return Play(player, store)
+
+
+def play_record(task: OpenTask, *, tools: str, language: str) -> dict[str, JSON]:
+    """What a session keeps, so that the task can be opened again."""
+    return {"task": task.world.task, "tools": tools, "language": language}
+
+
+async def resume_play(store: Store, session_id: str) -> Play:
+    """The play as it stands, its world rebuilt from the trace."""
+    record = await store.record(session_id)
+    about = record.metadata.get("extra", {}).get(PLAY)
+    if not isinstance(about, Mapping):
+        message = f"session `{session_id}` is not a play"
+        raise UserMistake([Diagnostic("not-a-play", message, help="`sopilot play start TASK`")])
+    arm = arm_named(str(record.metadata["arm"]))
+    task = open_task(str(about["task"]), tools=about["tools"], language=about["language"])
+    try:
+        await task.world.catch_up(session_id, await whole_trace(store, session_id))
+        session = await resume_run(store, session_id, tools=task.world.tools)
+        player = Player(session, task.briefing, arm, task.world)
+        await player.begin()
+    except SopilotError:
+        await task.world.close()
+        raise
+    return Play(player, store)

@@ -1,0 +1,54 @@
+"""The programs of tasks, compiled once per tool list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sopilot.lab.bench.sopbench_process import ToolList, Upstream
+from sopilot.lab.bench.source import (
+    SopbenchTask,
+    offered_actions,
+    sopbench_handbook,
+    task_hash,
+)
+from sopilot.language.compiler import Compiler
+from sopilot.language.program import Program
+from sopilot.language.program.codec import program_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Shelved:
+    program: Program
+    program_sha256: str
+    handbook_sha256: str
+
+
+class ProgramShelf:
+    def __init__(self, tools: ToolList, upstream: Upstream) -> None:
+        self._tools = tools
+        self._upstream = upstream
+        self._compilers: dict[str, Compiler] = {}
+        self._shelf: dict[str, Shelved] = {}
+
+    def program(self, task: SopbenchTask) -> Shelved:
+        key = str(task.reference)
+        if key not in self._shelf:
+            handbook_sha256 = task_hash(task, upstream=self._upstream)
+            program = self._compiler(task.domain).compile(
+                task.handbook, task.handbook.procedures[task.goal], source_hash=handbook_sha256
+            )
+            self._shelf[key] = Shelved(
+                program.program, program_hash(program.program), handbook_sha256
+            )
+        return self._shelf[key]
+
+    def _compiler(self, domain: str) -> Compiler:
+        if domain not in self._compilers:
+            shared = sopbench_handbook(domain, upstream=self._upstream)
+            self._compilers[domain] = Compiler(
+                shared.actions,
+                shared.predicates,
+                offered=offered_actions(shared, self._tools),
+                tools=self._tools,
+            )
+        return self._compilers[domain]

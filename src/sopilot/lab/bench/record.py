@@ -1,0 +1,129 @@
+"""One run of one task: what it was, what the oracle says, what it cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from sopilot import __version__
+from sopilot.lab.bench.tally import sequence_only
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfiguration:
+    """Everything that two runs must share to be the same experiment. ``budgets`` maps a
+    domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
+    that decides a run, empty in folders of releases that did not record it."""
+
+    arm: str
+    model: str
+    tools: str
+    user: str
+    hash_seed: int
+    upstream_commit: str
+    budgets: Mapping[str, Mapping[str, float]]
+    language: str = "en"
+    compiler: str = __version__
+    sources: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def fingerprint(self) -> str:
+        covered = self.as_json()
+        if not self.sources:  # as it was when the folder was made
+            del covered["sources"]
+        text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        return f"{self.model} / {self.arm} / {self.tools}"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchRecord:
+    """``run_id`` is new for every attempt. ``verdict`` is the official evaluator's, ``None``
+    for a run that the infrastructure broke: such a run is discarded and made again.
+    ``r2`` counts calls after the goal had succeeded, ``None`` where it never did."""
+
+    run_id: str
+    task: str
+    domain: str
+    goal: str
+    fingerprint: str
+    handbook_sha256: str
+    program_sha256: str
+    ending: str
+    reason: str = ""
+    verdict: Mapping[str, Any] | None = None
+    calls: Sequence[str] = ()
+    r2: int | None = None
+    findings: Mapping[str, int] | None = None
+    agent_turns: int = 0
+    user_turns: int = 0
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    system_characters: int = 0
+    seconds: float = 0.0
+    model_seconds: float = 0.0
+    world_seconds: float = 0.0
+    format: int = FORMAT
+
+    @property
+    def discarded(self) -> bool:
+        return self.verdict is None
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict is not None and bool(self.verdict["success"])
+
+    @property
+    def should_succeed(self) -> bool:
+        return self.verdict is not None and bool(self.verdict["action_should_succeed"])
+
+    @property
+    def overhead_seconds(self) -> float:
+        """What the harness took beside model and simulator."""
+        return max(0.0, self.seconds - self.model_seconds - self.world_seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def score(self, configuration: RunConfiguration) -> dict[str, Any]:
+        """What does not depend on when and where it ran; also a row for ``sopilot stats``."""
+        verdict = self.verdict or {}
+        return {
+            "task": self.task,
+            "domain": self.domain,
+            "goal": self.goal,
+            "kind": "execute" if self.should_succeed else "refuse",
+            "passed": self.passed,
+            "arm": configuration.arm,
+            "model": configuration.model,
+            "tools": configuration.tools,
+            "post_goal_calls": self.r2,
+            "sequence_only": bool(verdict) and sequence_only(verdict),
+            "verdict": dict(verdict),
+            "ending": self.ending,
+            "calls": list(self.calls),
+            "findings": dict(self.findings or {}),
+            "fingerprint": self.fingerprint,
+            "program_sha256": self.program_sha256,
+            "handbook_sha256": self.handbook_sha256,
+        }
+
+
+_FIELDS = frozenset(each.name for each in fields(BenchRecord))
+
+
+def record_from_json(row: Mapping[str, Any]) -> BenchRecord:
+    """Fields that a later release added are left alone."""
+    return BenchRecord(**{key: value for key, value in row.items() if key in _FIELDS})

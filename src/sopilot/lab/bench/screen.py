@@ -1,0 +1,73 @@
+"""Which execute tasks a comparison leaves out, and by which rule."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sopilot.lab.bench.checkout import Checkout
+from sopilot.lab.bench.recorded import configurations
+from sopilot.lab.bench.reference import TaskReference
+
+Screen = Callable[[TaskReference, bool], bool]
+"""``screen(task, should_succeed)``: whether the task stays."""
+ScreenName = Literal["none", "paper"]
+
+SCREENED_GOALS: Final = (
+    ("bank", "cancel_credit_card"),
+    ("bank", "pay_bill_with_credit_card"),
+    ("bank", "open_account"),
+    ("library", "add_book"),
+    ("dmv", "update_test_status"),
+)
+"""The goals whose execute tasks the study left out before it compared arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalRecord:
+    """How often the execute tasks of a goal passed in the recorded runs."""
+
+    domain: str
+    goal: str
+    runs: int
+    passes: int
+    tasks: int
+
+    @property
+    def screened(self) -> bool:
+        """The zero-pass rule. It shows that nobody passed, not that nobody can."""
+        return self.runs > 0 and self.passes == 0
+
+
+def everything_stays(reference: TaskReference, should_succeed: bool) -> bool:
+    return True
+
+
+def paper_screen(reference: TaskReference, should_succeed: bool) -> bool:
+    """Refusals stay: they do not need the goal's transition."""
+    return not should_succeed or (reference.domain, reference.goal) not in SCREENED_GOALS
+
+
+SCREENS: Final[Mapping[str, Screen]] = {"none": everything_stays, "paper": paper_screen}
+
+
+def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
+    """Every goal's record over all configurations with the default user, most failed first."""
+    found: list[GoalRecord] = []
+    for domain in domains:
+        runs: dict[str, list[bool]] = defaultdict(list)
+        tasks: dict[str, set[int]] = defaultdict(set)
+        for configuration in configurations(checkout, domain):
+            if configuration.user != "default":
+                continue
+            for each in configuration.verdicts():
+                if each.should_succeed:
+                    runs[each.reference.goal].append(each.passed)
+                    tasks[each.reference.goal].add(each.reference.index)
+        found += [
+            GoalRecord(domain, goal, len(passed), sum(passed), len(tasks[goal]))
+            for goal, passed in runs.items()
+        ]
+    return sorted(found, key=lambda each: (each.passes / each.runs, each.domain, each.goal))

@@ -1,0 +1,226 @@
+"""SOPBench as a source of handbooks. No table of goals: everything comes from upstream's data."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from sopilot.lab.bench.notation import predicate_name, read_recipes, read_tree, singles
+from sopilot.lab.bench.reference import TaskReference, task_references
+from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
+from sopilot.language.handbook import (
+    Action,
+    ActionCall,
+    Handbook,
+    Input,
+    Name,
+    Predicate,
+    Procedure,
+    Scalar,
+)
+from sopilot.language.handbook.codec import handbook_hash
+
+DATABASE_READER: Final = "internal_get_database"
+
+
+@dataclass(frozen=True, slots=True)
+class SopbenchTask:
+    """One request and the handbook it is judged by. Holds nothing of the answer: whether the
+    goal should succeed is in ``TaskScoring``, the oracle's graph stays in the worker."""
+
+    reference: TaskReference
+    user_prompt: str
+    user_instruction: str
+    user_known: Mapping[str, Any]
+    handbook: Handbook
+
+    @property
+    def domain(self) -> str:
+        return self.reference.domain
+
+    @property
+    def goal(self) -> str:
+        return self.reference.goal
+
+    @property
+    def index(self) -> int:
+        return self.reference.index
+
+
+@dataclass(frozen=True, slots=True)
+class TaskScoring:
+    """For scorers alone."""
+
+    reference: TaskReference
+    should_succeed: bool
+
+
+def load_tasks(text: str, *, upstream: Upstream | None = None) -> tuple[SopbenchTask, ...]:
+    """The tasks that a reference such as ``sopbench:bank/get_loan`` names."""
+    source = upstream or shared_upstream()
+    references = task_references(text, upstream=source)
+    return tuple(load_task(each, upstream=source) for each in references)
+
+
+def load_task(reference: TaskReference, *, upstream: Upstream | None = None) -> SopbenchTask:
+    source = upstream or shared_upstream()
+    task = source.tasks(reference.domain)[reference.goal][reference.index]
+    return SopbenchTask(
+        reference=reference,
+        user_prompt=task["user_prompt"],
+        user_instruction=task["user_instruction"],
+        user_known=task["user_known"],
+        handbook=task_handbook(reference, upstream=source),
+    )
+
+
+def task_scoring(reference: TaskReference, *, upstream: Upstream | None = None) -> TaskScoring:
+    source = upstream or shared_upstream()
+    should = source.scoring(reference.domain)[reference.goal][reference.index]
+    return TaskScoring(reference, should)
+
+
+def task_handbook(reference: TaskReference, *, upstream: Upstream | None = None) -> Handbook:
+    """One procedure, the task's goal: ``requires`` is the expanded tree, ``worded`` the one
+    that the official text shows. The goal action itself requires the same tree."""
+    source = upstream or shared_upstream()
+    shared = sopbench_handbook(reference.domain, upstream=source)
+    task = source.tasks(reference.domain)[reference.goal][reference.index]
+    parameters = {name: each.parameters for name, each in shared.predicates.items()}
+    requires = read_tree(task["constraints"], parameters)
+    action = shared.actions[reference.goal]
+    procedure = Procedure(
+        name=reference.goal,
+        action=reference.goal,
+        requires=requires,
+        says=action.says,
+        arguments=tuple((name, Name(name)) for name in action.input_names()),
+        worded=read_tree(task["constraints_original"], parameters),
+    )
+    return replace(
+        shared,
+        name=f"{shared.name}-{reference.goal}-{reference.index}".replace("_", "-"),
+        parameters=_constants(task["constraint_parameters"]),
+        actions={**shared.actions, reference.goal: replace(action, requires=requires)},
+        procedures={reference.goal: procedure},
+    )
+
+
+def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handbook:
+    """What the tasks of a domain share: actions and predicates, default constants, no goal."""
+    return _shared_handbook(upstream or shared_upstream(), domain)
+
+
+def task_hash(task: SopbenchTask, *, upstream: Upstream | None = None) -> str:
+    """Names the content of a task's handbook: the domain's shared part, then its own."""
+    own = replace(task.handbook, actions={}, predicates={})
+    shared = _domain_hash(upstream or shared_upstream(), task.domain)
+    text = f"{shared}:{handbook_hash(own)}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def offered_actions(handbook: Handbook, tools: ToolList) -> frozenset[str]:
+    """The names that a model may call under a tool list."""
+    return frozenset(
+        action.name
+        for action in handbook.actions.values()
+        if action.offered and (tools == "full-state" or not action.full_state)
+    )
+
+
+@functools.cache
+def _domain_hash(upstream: Upstream, domain: str) -> str:
+    return handbook_hash(sopbench_handbook(domain, upstream=upstream))
+
+
+@functools.cache
+def _shared_handbook(upstream: Upstream, domain: str) -> Handbook:
+    metadata = upstream.metadata(domain)
+    return Handbook(
+        name=f"sopbench-{domain}".replace("_", "-"),
+        says=metadata["instructions"],
+        parameters=_constants(metadata["parameters"]),
+        actions={name: _action(metadata, name) for name in metadata["descriptions"]},
+        predicates={name: _predicate(metadata, name) for name in _predicate_names(metadata)},
+    )
+
+
+def _constants(values: Mapping[str, Any]) -> dict[str, Scalar]:
+    """A list becomes the text that upstream's wording shows for it."""
+    return {key: str(each) if isinstance(each, list) else each for key, each in values.items()}
+
+
+def _predicate_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Everything with a recipe or a link, and actions that stand in a tree as they are."""
+    names = dict.fromkeys([*metadata["links"], *metadata["recipes"]])
+    for dependency in metadata["requires"].values():
+        names |= dict.fromkeys(predicate_name(single) for single in singles(dependency))
+    return tuple(names)
+
+
+def _predicate(metadata: Mapping[str, Any], name: str) -> Predicate:
+    predicate = Predicate(
+        name=name,
+        parameters=tuple(metadata["predicates"][name]),
+        says=metadata["positive"][name],
+        says_not=metadata["negative"][name],
+    )
+    if name in metadata["links"]:
+        action, mapping = metadata["links"][name]
+        arguments = tuple(
+            (each, Name(mapping.get(each, each))) for each in _inputs(metadata)[action]
+        )
+        return replace(predicate, established_by=ActionCall(action, arguments))
+    itself = ["single", name, {each: each for each in predicate.parameters}]
+    process = metadata["recipes"].get(name, itself)
+    if not process:
+        return replace(predicate, tool_free=True)
+    recipes = read_recipes(process, _inputs(metadata))
+    # The verifier's value is the verdict only where nothing else can be the evidence.
+    decides = all(call.action == name for recipe in recipes for call in recipe)
+    return replace(predicate, recipes=recipes, verdict="result" if decides else None)
+
+
+def _action(metadata: Mapping[str, Any], name: str) -> Action:
+    offered = name in metadata["schemas"]
+    parameters = metadata["predicates"]
+    return Action(
+        name=name,
+        inputs=_schema_inputs(metadata["schemas"][name])
+        if offered
+        else tuple(Input(**each) for each in metadata["signatures"][name]),
+        says=metadata["descriptions"][name],
+        requires=read_tree(metadata["requires"].get(name), parameters),
+        full_state=name == DATABASE_READER,
+        offered=offered,
+    )
+
+
+def _inputs(metadata: Mapping[str, Any]) -> dict[str, list[str]]:
+    names = {
+        name: [each["name"] for each in metadata["signatures"][name]]
+        for name in metadata["signatures"]
+    }
+    return names | {name: list(each["properties"]) for name, each in metadata["schemas"].items()}
+
+
+def _schema_inputs(schema: Mapping[str, Any]) -> tuple[Input, ...]:
+    required = schema.get("required", ())
+    return tuple(
+        Input(
+            name=name,
+            type=_type(each),
+            says=each.get("description", ""),
+            required=name in required,
+            schema=None if set(each) <= {"type", "description"} else each,
+        )
+        for name, each in schema["properties"].items()
+    )
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """The type's name; of several alternatives the first, the schema has the others."""
+    return str(schema["type"] if "type" in schema else schema["anyOf"][0]["type"])

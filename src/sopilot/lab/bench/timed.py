@@ -1,0 +1,62 @@
+"""Model and tools with a stopwatch, so that the harness's own share can be told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from sopilot.runtime.agent.operators import KeepsUnmadeCalls
+from sopilot.runtime.session.protocols import (
+    JSON,
+    Model,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+    ToolResult,
+    Tools,
+    ToolSchema,
+)
+
+
+class TimedModel:
+    """``system_characters`` is the largest system text of a request: first message and slot."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self.seconds = 0.0
+        self.system_characters = 0
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        begun = time.perf_counter()
+        try:
+            return await self._model.complete(request)
+        finally:
+            self.seconds += time.perf_counter() - begun
+            shown = sum(len(m.content) for m in request.messages if m.role == "system")
+            self.system_characters = max(self.system_characters, shown)
+
+
+class TimedTools:
+    """Implements ``KeepsUnmadeCalls`` for tools that do."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self.seconds = 0.0
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return self._tools.schemas()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        begun = time.perf_counter()
+        try:
+            return await self._tools.call(name, arguments, key=key)
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+    async def unmade(self, call: ToolCall, problem: str) -> bool:
+        tools: object = self._tools
+        return isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)

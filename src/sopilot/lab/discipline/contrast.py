@@ -1,0 +1,77 @@
+"""One arm against another on the same cases, as far as the rule needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sopilot.lab.stats import (
+    Comparison,
+    Discordance,
+    Interval,
+    Kind,
+    Outcome,
+    Pairs,
+    Undefined,
+    compare,
+    mcnemar,
+    pair,
+)
+
+_DRAWS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """``p`` is one-sided: that ``first`` beats ``second``; ``clustered_p`` the same with whole
+    goals flipped. ``classes`` are the discordant pairs of either kind."""
+
+    first: str
+    second: str
+    pairs: int
+    goals: int
+    discordance: Discordance
+    p: float
+    clustered_p: float
+    difference: float | Undefined
+    interval: Interval | Undefined
+    classes: dict[Kind, Discordance]
+
+    def harm(self, kind: Kind) -> float:
+        """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
+        found = self.classes.get(kind, Discordance())
+        return one_sided(mcnemar(found.wins, found.losses), -found.net)
+
+
+def contrast(
+    first: str, second: str, outcomes: Iterable[Outcome], *, draws: int = _DRAWS
+) -> Contrast:
+    held = list(outcomes)
+    pairs = pair(
+        [one for one in held if one.arm == first], [one for one in held if one.arm == second]
+    )
+    found: Comparison = compare(pairs, draws=draws)
+    return Contrast(
+        first=first,
+        second=second,
+        pairs=found.pairs,
+        goals=found.goals,
+        discordance=found.discordance,
+        p=one_sided(found.p, found.discordance.net),
+        clustered_p=one_sided(found.clustered.p, found.clustered.net),
+        difference=found.difference,
+        interval=found.interval,
+        classes=_by_kind(pairs),
+    )
+
+
+def one_sided(two_sided: float, net: int) -> float:
+    """Both null distributions are symmetric, so the half belongs to the side that leads."""
+    return two_sided / 2 if net > 0 else 1.0
+
+
+def _by_kind(pairs: Pairs) -> dict[Kind, Discordance]:
+    found: dict[Kind, Discordance] = {}
+    for item in pairs.pairs:
+        found[item.kind] = found.get(item.kind, Discordance()) + item.discordance
+    return found

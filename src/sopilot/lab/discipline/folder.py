@@ -1,0 +1,121 @@
+"""A check on disk: its configuration, what is finished, the verdict, the page.
+
+    check.json     what was planned; another plan is another folder
+    runs.jsonl     one run a line; a torn last line is no run
+    probe.jsonl    one graded question a line
+    verdict.json   the verdict with its evidence
+    report.html    the same for people
+
+``latest.json`` beside the folders of a model is its last verdict.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sopilot.lab.discipline.checking import MemoryJournal
+from sopilot.lab.discipline.probe_grading import Grade, grade_from_json
+from sopilot.lab.discipline.record import RunRecord, record_from_json
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.session.protocols import JSON
+
+LATEST = "latest.json"
+
+
+class CheckFolder:
+    """Implements ``Journal``; a line is on disk before it counts."""
+
+    def __init__(self, path: Path, configuration: Mapping[str, JSON], *, restart: bool = False):
+        self.path = path
+        self._held = MemoryJournal()
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if restart:
+                for name in ("runs.jsonl", "probe.jsonl"):
+                    (path / name).unlink(missing_ok=True)
+            write_whole(path / "check.json", _text(configuration))
+        except OSError as error:
+            message = f"the check cannot be kept: {error.strerror}"
+            raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error
+        for value in self._lines("runs.jsonl"):
+            self._held.add_run(record_from_json(value))
+        for value in self._lines("probe.jsonl"):
+            self._held.add_grade(value["number"], grade_from_json(value["grade"]))
+
+    def runs(self) -> Sequence[RunRecord]:
+        return self._held.runs()
+
+    def grades(self) -> Sequence[Grade]:
+        return self._held.grades()
+
+    def graded(self) -> frozenset[int]:
+        return self._held.graded()
+
+    def add_run(self, record: RunRecord) -> None:
+        self._append("runs.jsonl", record.as_json())
+        self._held.add_run(record)
+
+    def add_grade(self, number: int, grade: Grade) -> None:
+        self._append("probe.jsonl", {"number": number, "grade": grade.as_json()})
+        self._held.add_grade(number, grade)
+
+    def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
+        write_whole(self.path / "verdict.json", _text(verdict))
+        write_whole(self.path / "report.html", page)
+        write_whole(self.path.parent / LATEST, _text(verdict))
+
+    def _lines(self, name: str) -> list[dict[str, JSON]]:
+        path = self.path / name
+        if not path.exists():
+            return []
+        whole = path.read_bytes().split(b"\n")
+        if whole[-1]:
+            # Cut off a torn line, or the next one would continue it.
+            path.write_bytes(b"".join(line + b"\n" for line in whole[:-1]))
+        try:
+            return [json.loads(line) for line in whole[:-1]]
+        except ValueError as error:
+            message = f"the check is damaged: {error}"
+            cure = "begin it again with --restart"
+            place = Place(str(path))
+            raise UserMistake([Diagnostic("damaged-check", message, place, cure)]) from error
+
+    def _append(self, name: str, value: Mapping[str, JSON]) -> None:
+        with (self.path / name).open("ab") as file:
+            file.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def check_path(home: Path, model: str, configuration: Mapping[str, JSON]) -> Path:
+    text = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
+    return _of_model(home, model) / hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
+    """The verdict of the last check of this model, if there is one that can be read."""
+    try:
+        value = json.loads((_of_model(home, model) / LATEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _of_model(home: Path, model: str) -> Path:
+    readable = re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "model"
+    return home / "checks" / f"{readable}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+
+
+def write_whole(path: Path, text: str) -> None:
+    part = path.with_suffix(path.suffix + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def _text(value: Mapping[str, JSON]) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,126 @@
+"""A verdict with its evidence as one JSON document, from which text and page are made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from sopilot.lab.discipline.contrast import Contrast
+from sopilot.lab.discipline.paging_decision import Verdict
+from sopilot.lab.discipline.probe_grading import Grade, ProbeScore, scores_by_depth
+from sopilot.lab.discipline.record import RunRecord, by_arm
+from sopilot.lab.discipline.rehearsal import Rehearsal
+from sopilot.lab.discipline.spending import Spending
+from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
+from sopilot.runtime.session.protocols import JSON
+
+
+def verdict_document(
+    verdict: Verdict,
+    records: Sequence[RunRecord],
+    grades: Sequence[Grade],
+    spending: Spending,
+    rehearsal: Rehearsal,
+    *,
+    stopped: str | None = None,
+    seconds: float = 0.0,
+) -> dict[str, JSON]:
+    """Undefined figures are ``null``."""
+    natural = verdict.natural
+    return {
+        "model": verdict.model,
+        "page": verdict.page,
+        "representation": verdict.representation,
+        "arm": verdict.arm,
+        "rule_version": verdict.rule_version,
+        "complete": verdict.complete,
+        "stopped_by": stopped,
+        "cases": verdict.cases,
+        "planned": verdict.planned,
+        "level": verdict.level,
+        "reasons": list(verdict.reasons),
+        "conditions": [asdict(one) for one in verdict.conditions],
+        "changes": list(verdict.changes),
+        "notes": list(verdict.notes),
+        "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(records).items()},
+        "contrasts": [_contrast(one) for one in verdict.contrasts],
+        "natural": {
+            "paged": _figure(natural.first),
+            "paged_runs": natural.first_runs,
+            "flat": _figure(natural.second),
+            "flat_runs": natural.second_runs,
+            "delta": _figure(natural.delta),
+            "interval": None
+            if isinstance(natural.interval, Undefined)
+            else _bounds(natural.interval.interval),
+        },
+        "probe": _probe(verdict.probe)
+        | {"depths": {str(depth): _probe(one) for depth, one in scores_by_depth(grades).items()}},
+        "estimate": asdict(rehearsal.total),
+        "used": {
+            "requests": spending.calls,
+            "prompt_tokens": spending.prompt_tokens,
+            "completion_tokens": spending.completion_tokens,
+            "money": round(spending.money, 4),
+            "seconds": round(seconds, 1),
+        },
+        "budget": {
+            "requests": spending.allowance.calls,
+            "money": spending.allowance.money,
+            "minutes": spending.allowance.minutes,
+        },
+    }
+
+
+def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
+    judged = [one for one in held if one.passed is not None]
+    passed = sum(one.passed is True for one in judged)
+    found = accuracy([one.outcome(model) for one in judged])
+    after = [one.post_goal_calls for one in held if one.post_goal_calls is not None]
+    return {
+        "n": len(judged),
+        "pass": passed,
+        "rate": passed / len(judged) if judged else None,
+        "interval": _bounds(clopper_pearson(passed, len(judged))),
+        "execute": _figure(found.execute.share),
+        "refuse": _figure(found.refuse.share),
+        "r2": sum(after) / len(after) if after else None,
+        "requests": sum(one.requests for one in held),
+        "domain_calls": sum(one.domain_calls for one in held),
+        "prompt_tokens": sum(one.prompt_tokens for one in held),
+        "seconds": round(sum(one.seconds for one in held), 1),
+    }
+
+
+def _contrast(one: Contrast) -> dict[str, JSON]:
+    return {
+        "first": one.first,
+        "second": one.second,
+        "pairs": one.pairs,
+        "goals": one.goals,
+        "wins": one.discordance.wins,
+        "losses": one.discordance.losses,
+        "p_one_sided": one.p,
+        "p_goals": one.clustered_p,
+        "difference": _figure(one.difference),
+        "interval": _bounds(one.interval),
+    }
+
+
+def _probe(score: ProbeScore) -> dict[str, JSON]:
+    return {
+        "questions": score.questions,
+        "answered": score.answered,
+        "localisation": _figure(score.localisation),
+        "interval": _bounds(score.interval),
+        "score": _figure(score.score),
+        "whole": _figure(score.whole),
+    }
+
+
+def _figure(value: float | Undefined) -> float | None:
+    return None if isinstance(value, Undefined) else value
+
+
+def _bounds(interval: Interval | Undefined) -> list[float] | None:
+    return None if isinstance(interval, Undefined) else [interval.low, interval.high]

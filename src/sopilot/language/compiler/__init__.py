@@ -1,0 +1,24 @@
+"""Handbook to program.
+
+One pass a file, the passes listed in order in ``pipeline``. Deterministic and
+free of language models. Pure. May import ``diagnostics``, ``handbook`` and
+``program``.
+"""
+
+from sopilot.language.compiler.pipeline import (
+    Compiled,
+    Compiler,
+    Explanation,
+    compile_handbook,
+    compile_procedure,
+)
+from sopilot.language.compiler.unopened import Unopened
+
+__all__ = [
+    "Compiled",
+    "Compiler",
+    "Explanation",
+    "Unopened",
+    "compile_handbook",
+    "compile_procedure",
+]

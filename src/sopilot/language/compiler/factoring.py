@@ -1,0 +1,121 @@
+"""Frame factoring: no function checks more than seven things.
+
+In:  a simplified tree.
+Out: a plan whose functions stay within the leaf budget: heavy subtrees become
+     functions of their own, long lists are cut into runs. Both keep the order
+     of the checks and the value. A ``first`` inside an evidence-complete option
+     always becomes a function, so that every result a condition reads is bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sopilot.language.handbook import AnyOf, First, Leaf, Tree, names_in, negate
+
+LEAF_BUDGET = 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """A call of a factored function; stands in a plan where its subtree stood."""
+
+    name: str
+    body: Plan
+    complete: bool
+    parameters: tuple[str, ...]
+    because: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """An operator over leaves, groups and further operators."""
+
+    operator: type
+    children: tuple[Plan, ...]
+
+
+Plan = Leaf | Node | Group
+Naming = Callable[[Tree], str]
+
+_Keys = frozenset[object]
+_Part = tuple[Tree, Plan, _Keys]
+
+
+class Factoring:
+    def __init__(self, name: Naming, budget: int = LEAF_BUDGET) -> None:
+        self._name = name
+        self._budget = budget
+        self.groups: list[Group] = []
+
+    def plan(self, tree: Tree) -> Plan:
+        plan, _ = self._factor(tree, complete=False)
+        return plan
+
+    def _factor(self, tree: Tree, *, complete: bool) -> tuple[Plan, _Keys]:
+        if isinstance(tree, Leaf):
+            # A check and its negation ask the same question, so they count once.
+            return tree, frozenset((tree if tree.wanted else negate(tree),))
+        inside = complete or isinstance(tree, AnyOf)
+        parts: list[_Part] = [
+            (child, *self._factor(child, complete=inside)) for child in tree.children
+        ]
+        kind = type(tree)
+        while len(parts) > self._budget:
+            parts = self._cut(kind, parts, inside)
+        keys = self._lighten(parts, inside)
+        node = Node(kind, tuple(plan for _, plan, _ in parts))
+        if complete and kind is First:
+            group = self._group(tree, node, complete, "a `first` inside an `any`")
+            return group, frozenset((group,))
+        return node, keys
+
+    def _lighten(self, parts: list[_Part], complete: bool) -> _Keys:
+        """Move the heaviest compound children out until the rest fits the budget."""
+        keys = _union(parts)
+        if len(keys) <= self._budget:
+            return keys
+        heavy = sorted(
+            (i for i, (_, plan, _) in enumerate(parts) if isinstance(plan, Node)),
+            key=lambda i: (-len(parts[i][2]), i),
+        )
+        for position in heavy:
+            tree, plan, _ = parts[position]
+            group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
+            parts[position] = (tree, group, frozenset((group,)))
+            keys = _union(parts)
+            if len(keys) <= self._budget:
+                break
+        return keys
+
+    def _cut(self, kind: type, parts: list[_Part], complete: bool) -> list[_Part]:
+        """Runs within the budget, each a function of the same operator."""
+        runs: list[_Part] = []
+        run: list[_Part] = []
+        held: set[object] = set()
+        for part in parts:
+            if run and len(held | part[2]) > self._budget:
+                runs.append(self._run(kind, run, complete))
+                run, held = [], set()
+            run.append(part)
+            held |= part[2]
+        runs.append(self._run(kind, run, complete))
+        return runs
+
+    def _run(self, kind: type, run: list[_Part], complete: bool) -> _Part:
+        if len(run) == 1 and not isinstance(run[0][1], Node):
+            return run[0]
+        tree: Tree = kind(tuple(part for part, _, _ in run)) if len(run) > 1 else run[0][0]
+        body = Node(kind, tuple(plan for _, plan, _ in run)) if len(run) > 1 else run[0][1]
+        group = self._group(tree, body, complete, f"a list of over {self._budget} checks")
+        return tree, group, frozenset((group,))
+
+    def _group(self, tree: Tree, body: Plan, complete: bool, because: str) -> Group:
+        group = Group(self._name(tree), body, complete, names_in(tree), because)
+        self.groups.append(group)
+        return group
+
+
+def _union(parts: list[_Part]) -> _Keys:
+    return frozenset().union(*[keys for _, _, keys in parts])

@@ -1,0 +1,86 @@
+"""Stateful subroutines: gates that are opened over several turns.
+
+In:  a predicate that an action establishes.
+Out: a function that asks the user for what is missing, calls the action and
+     returns whether the gate is open. Its frame stays on the stack while the
+     user answers, so progress outlives a turn.
+
+Two reusable templates cover every gate, without any goal- or handbook-specific
+mapping: ``login`` opens the first gate, ``second_factor`` one that stands
+behind another gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.language.compiler.guards import required_gates
+from sopilot.language.compiler.rules import supply_note, verifier_call
+from sopilot.language.diagnostics import InternalBug
+from sopilot.language.handbook import Action, Predicate
+from sopilot.language.program.model import Act, Ask, Function, Kind, Return, Step, Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class GateTemplate:
+    name: str
+    ask: str
+    judge: str
+
+
+LOGIN = GateTemplate(
+    name="login",
+    ask="ask the user for {wants} unless the dialog has it already",
+    judge="it holds if the call succeeded; the user may correct a value and try again",
+)
+SECOND_FACTOR = GateTemplate(
+    name="second_factor",
+    ask="the user has passed the gate before this one; ask for {wants} unless the dialog has it",
+    judge="it holds if the call succeeded; passing the earlier gate is not enough",
+)
+TEMPLATES = (LOGIN, SECOND_FACTOR)
+
+
+def template_for(
+    predicate: Predicate, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]
+) -> GateTemplate:
+    if predicate.established_by is None:
+        raise InternalBug(f"`{predicate.name}` is not a gate")
+    requires = actions[predicate.established_by.action].requires
+    return SECOND_FACTOR if required_gates(requires, predicates) else LOGIN
+
+
+def gate_function(
+    name: str,
+    predicate: Predicate,
+    actions: Mapping[str, Action],
+    predicates: Mapping[str, Predicate],
+    offered: frozenset[str],
+) -> Function:
+    template = template_for(predicate, actions, predicates)
+    call = predicate.established_by
+    assert call is not None
+    action, arguments = verifier_call(call, actions[call.action], predicate)
+    wants = tuple(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
+    steps: list[Step] = []
+    if wants:
+        listed = ", ".join(f"`{want}`" for want in wants)
+        steps.append(Ask("ask", wants, template.ask.format(wants=listed)))
+    steps.append(Act("establish", action, arguments, says=supply_note(arguments)))
+    steps.append(Return("judge", says=template.judge))
+    notes: tuple[str, ...] = (f"template: {template.name}",)
+    if call.action not in offered:
+        notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")
+    return Function(
+        name=name,
+        kind=Kind.GATE,
+        parameters=predicate.parameters,
+        steps=tuple(steps),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        verdict=predicate.verdict,
+        remedy=predicate.remedy,
+        notes=notes,
+    )

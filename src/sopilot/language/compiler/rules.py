@@ -1,0 +1,95 @@
+"""Rule subroutines: one function a predicate, polarity-neutral, evidence-bearing.
+
+In:  a predicate and its ranked recipes.
+Out: a function that makes the verifier calls and returns ``{holds, evidence}``,
+     the observed truth of the predicate whatever truth the SOP wants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.compiler.recipes import RankedRecipes
+from sopilot.language.handbook import Action, ActionCall, Constant, Predicate
+from sopilot.language.program.model import (
+    Act,
+    Argument,
+    Arguments,
+    Function,
+    Kind,
+    Literal,
+    Local,
+    Return,
+    Step,
+    Unknown,
+)
+
+NO_RECIPE = "no verifier of this predicate is offered: judge from what is known, or refuse"
+JUDGE_ARGUMENTS = "judge from the arguments; no tool is needed"
+
+
+def rule_function(
+    name: str, predicate: Predicate, recipes: RankedRecipes, actions: Mapping[str, Action]
+) -> Function:
+    calls = [verifier_call(call, actions[call.action], predicate) for call in recipes.chosen]
+    steps: list[Step] = []
+    for number, (action, arguments) in enumerate(calls, 1):
+        label = "verify" if len(calls) == 1 else f"verify_{number}"
+        steps.append(Act(label, action, arguments, says=supply_note(arguments)))
+    notes = recipes.notes
+    judged = ""
+    if not calls:
+        judged = JUDGE_ARGUMENTS if predicate.tool_free else NO_RECIPE
+        if not predicate.tool_free:
+            notes = (*notes, "missing recipe")
+    steps.append(Return("judge", says=judged))
+    return Function(
+        name=name,
+        kind=Kind.RULE,
+        parameters=predicate.parameters,
+        steps=tuple(steps),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
+        verdict=predicate.verdict,
+        remedy=predicate.remedy,
+        notes=notes,
+    )
+
+
+def verifier_call(call: ActionCall, action: Action, predicate: Predicate) -> tuple[str, Arguments]:
+    """The call under the predicate's own parameter names."""
+    mapped = dict(call.arguments)
+    arguments: list[tuple[str, Argument]] = []
+    for item in action.inputs:
+        term = mapped.get(item.name)
+        if term is None:
+            if item.required:
+                arguments.append((item.name, Unknown(item.name)))
+        elif isinstance(term, Constant):
+            arguments.append((item.name, Literal(term.value)))
+        elif term.name in predicate.parameters:
+            arguments.append((item.name, Local(term.name)))
+        else:
+            arguments.append((item.name, Unknown(term.name)))
+    return call.action, tuple(arguments)
+
+
+def supply_note(arguments: Arguments) -> str:
+    """Says which values only earlier evidence or the user can supply."""
+    names = [term.name for _, term in arguments if isinstance(term, Unknown)]
+    if not names:
+        return ""
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"take {listed} from earlier evidence, or ask the user"
+
+
+def _fallback(
+    recipe: tuple[ActionCall, ...], predicate: Predicate, actions: Mapping[str, Action]
+) -> tuple[Act, ...]:
+    acts = []
+    for number, call in enumerate(recipe, 1):
+        action, arguments = verifier_call(call, actions[call.action], predicate)
+        acts.append(Act(f"or_{number}", action, arguments, says=supply_note(arguments)))
+    return tuple(acts)

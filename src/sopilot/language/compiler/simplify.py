@@ -1,0 +1,49 @@
+"""Simplification that changes neither truth nor schedule.
+
+In:  any tree.
+Out: the same tree without needless one-child nodes, empty conjunctions, nested nodes of
+     the same operator and repeated children.
+
+    all[all[a, b], a, in_order[c]]  →  all[a, b, c]
+"""
+
+from __future__ import annotations
+
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.handbook import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree
+
+
+def simplify(tree: Tree) -> Tree:
+    if isinstance(tree, Leaf):
+        return tree
+    kind = type(tree)
+    children: dict[Tree, None] = {}
+    for child in tree.children:
+        simple = simplify(child)
+        if not isinstance(simple, Leaf) and type(simple) is type(tree):
+            for grandchild in simple.children:
+                children.setdefault(grandchild)
+        elif simple != NOTHING:
+            children.setdefault(simple)
+        elif kind is AnyOf or kind is First:
+            # An option that demands nothing always holds; it must stay one.
+            children.setdefault(simple)
+    if len(children) == 1:
+        only = next(iter(children))
+        # A lone option of `any` still owes all its evidence, so only a leaf stands for it.
+        if kind is not AnyOf or isinstance(only, Leaf):
+            return only
+    if not children:
+        if kind is All or kind is InOrder:
+            return NOTHING
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "empty-any",
+                    "a requirement with no option can never hold",
+                    help="give `any` or `first` at least one option",
+                )
+            ]
+        )
+    simplified: Tree = kind(tuple(children))
+    return simplified

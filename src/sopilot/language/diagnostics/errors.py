@@ -1,0 +1,33 @@
+"""The four roots: whose move it is when something failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sopilot.language.diagnostics.diagnostic import Diagnostic, render_diagnostics
+
+
+class SopilotError(Exception):
+    """Everything the project raises on purpose."""
+
+
+class UserMistake(SopilotError):
+    """A person must change an input. Carries every diagnostic found, not the first."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic] | str) -> None:
+        if isinstance(diagnostics, str):
+            diagnostics = [Diagnostic("misuse", diagnostics)]
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(render_diagnostics(self.diagnostics))
+
+
+class ModelRetry(SopilotError):
+    """The model can put it right by trying again; the message is written for it."""
+
+
+class RunEnded(SopilotError):
+    """A run cannot go on: a budget, a lost store, an unreachable provider."""
+
+
+class InternalBug(SopilotError):
+    """A promise of this code base was broken. Never the user's fault."""

@@ -1,0 +1,98 @@
+"""What an SOP is.
+
+Owns requirement trees, predicates, actions, procedures and the handbook that
+holds them, the YAML reader with positions, and the reference meaning of a
+tree. Pure. May import ``diagnostics`` only.
+"""
+
+from sopilot.language.handbook.cel import (
+    VerdictError,
+    VerdictProblem,
+    free_names,
+    judge,
+    parse_verdict,
+)
+from sopilot.language.handbook.codec import handbook_hash, handbook_to_json
+from sopilot.language.handbook.format import format_handbook
+from sopilot.language.handbook.from_json import handbook_from_json
+from sopilot.language.handbook.meaning import meaning
+from sopilot.language.handbook.model import (
+    Action,
+    ActionCall,
+    Approval,
+    Handbook,
+    Input,
+    Predicate,
+    Procedure,
+    Recipe,
+)
+from sopilot.language.handbook.obligations import obligations
+from sopilot.language.handbook.reader import load_handbook, read_handbook
+from sopilot.language.handbook.schema import handbook_schema, published_schema
+from sopilot.language.handbook.tree import (
+    NOTHING,
+    All,
+    AnyOf,
+    Binding,
+    Constant,
+    First,
+    InOrder,
+    Leaf,
+    Name,
+    Scalar,
+    Term,
+    Tree,
+    leaves,
+    names_in,
+    negate,
+    substitute,
+    substitute_binding,
+)
+from sopilot.language.handbook.wording import placeholders, sentence
+from sopilot.language.handbook.writer import write_handbook
+
+__all__ = [
+    "NOTHING",
+    "Action",
+    "ActionCall",
+    "All",
+    "AnyOf",
+    "Approval",
+    "Binding",
+    "Constant",
+    "First",
+    "Handbook",
+    "InOrder",
+    "Input",
+    "Leaf",
+    "Name",
+    "Predicate",
+    "Procedure",
+    "Recipe",
+    "Scalar",
+    "Term",
+    "Tree",
+    "VerdictError",
+    "VerdictProblem",
+    "format_handbook",
+    "free_names",
+    "handbook_from_json",
+    "handbook_hash",
+    "handbook_schema",
+    "handbook_to_json",
+    "judge",
+    "leaves",
+    "load_handbook",
+    "meaning",
+    "names_in",
+    "negate",
+    "obligations",
+    "parse_verdict",
+    "placeholders",
+    "published_schema",
+    "read_handbook",
+    "sentence",
+    "substitute",
+    "substitute_binding",
+    "write_handbook",
+]

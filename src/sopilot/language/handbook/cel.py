@@ -1,0 +1,202 @@
+"""Verdict expressions: what lets a machine judge a predicate.
+
+The language is CEL, run by its C++ reference implementation, which bounds
+recursion and iteration (see ``design/verdicts.md``). A verdict reads JSON
+values and answers true or false; it cannot reach anything else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from sopilot.language.diagnostics import SopilotError
+
+LONGEST = 10_000
+"""Characters in a verdict. The parser is linear, but nobody audits more than that."""
+DEEPEST = 64
+"""Nesting of a value that a verdict reads; the library overruns its stack far beyond it."""
+
+_INT64 = 2**63
+_ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
+_UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
+# The checker refuses `1 < 1.5` where the evaluator has an answer.
+_MIXED_NUMBERS = re.compile(
+    r"no matching overload for '_.+_' applied to '\((int|double), (int|double)\)'"
+)
+_TOKEN = re.compile(
+    r"""(?P<skip>//[^\n]*
+        |[rRbB]{0,2}(?:'''[\s\S]*?'''|\"\"\"[\s\S]*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")
+        |[A-Za-z_][A-Za-z0-9_]*
+        |0[xX][0-9a-fA-F]+[uU]?|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|[0-9]+[uU])
+        |(?P<whole>[0-9]+)""",
+    re.VERBOSE,
+)
+
+
+class VerdictError(SopilotError):
+    """A verdict could not be judged: it does not parse, fails on these values, or is not
+    true or false."""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictProblem:
+    """``line`` and ``column`` count from 1 inside the expression."""
+
+    message: str
+    line: int = 1
+    column: int = 1
+
+
+@lru_cache(maxsize=1)
+def _cel() -> Any:
+    from cel_expr_python import cel
+
+    return cel
+
+
+@lru_cache(maxsize=64)
+def _environment(names: frozenset[str]) -> Any:
+    cel = _cel()
+    return cel.NewEnv(variables=dict.fromkeys(sorted(names), cel.Type.DYN))
+
+
+def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:
+    """The compiled expression, or ``RuntimeError`` with the library's error list."""
+    if len(text) > LONGEST:
+        raise RuntimeError(f"ERROR: <input>:1:1: longer than {LONGEST} characters")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise RuntimeError("ERROR: <input>:1:1: not valid Unicode")
+    return _environment(names).compile(text, disable_check=not check)
+
+
+def _errors(error: RuntimeError) -> list[VerdictProblem]:
+    found = [
+        VerdictProblem(_plain(message), *_position(int(line), int(column)))
+        for line, column, message in _ERROR.findall(str(error))
+    ]
+    return found or [VerdictProblem(_plain(str(error).split("\n", 1)[0]))]
+
+
+def _position(line: int, column: int) -> tuple[int, int]:
+    """Errors that have no place come as -1, signed or not."""
+    return (line, column) if 0 < line <= LONGEST and column > 0 else (1, 1)
+
+
+def _plain(message: str) -> str:
+    """The library's words without status codes and token inventories, lower-case."""
+    message = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$", "", message.strip())
+    message = re.sub(r" \(in container ''\)", "", message)
+    message = re.sub(r" expecting (\{.*|<EOF>)$", "", message)
+    message = message.replace("'<EOF>'", "the end").replace("'", "`")
+    return message[:1].lower() + message[1:]
+
+
+def _undeclared(text: str, names: frozenset[str]) -> frozenset[str]:
+    try:
+        _compile(text, names, check=True)
+    except RuntimeError as error:
+        found = _UNDECLARED.findall(str(error))
+        return frozenset(name.lstrip(".").split(".", 1)[0] for name in found)
+    return frozenset()
+
+
+@lru_cache(maxsize=4096)
+def free_names(text: str) -> frozenset[str]:
+    """The variables an expression reads. Names that a macro binds and functions are not among
+    them; an expression that does not parse has none."""
+    missing = _undeclared(text, frozenset())
+    # What stays unknown once it is declared as a variable is a function.
+    return missing - _undeclared(text, missing)
+
+
+@lru_cache(maxsize=4096)
+def _problems(text: str) -> tuple[VerdictProblem, ...]:
+    names = free_names(text)
+    try:
+        compiled = _compile(text, names, check=True)
+    except RuntimeError as error:
+        return tuple(
+            _function_problem(problem)
+            for problem in _errors(error)
+            if not _MIXED_NUMBERS.search(problem.message.replace("`", "'"))
+        )
+    kind = str(compiled.return_type())
+    if kind in ("BOOL", "DYN"):
+        return ()
+    return (VerdictProblem("a verdict must be true or false, and this never is"),)
+
+
+def _function_problem(problem: VerdictProblem) -> VerdictProblem:
+    message = problem.message.replace("undeclared reference to", "unknown function")
+    return VerdictProblem(message, problem.line, problem.column)
+
+
+def parse_verdict(text: str) -> list[VerdictProblem]:
+    """What is wrong with an expression whatever its variables hold; empty when nothing is.
+
+    Which variables exist is the caller's knowledge: compare with ``free_names``.
+    """
+    return list(_problems(text))
+
+
+@lru_cache(maxsize=4096)
+def _executable(text: str, doubles: bool) -> Any:
+    return _compile(_with_doubles(text) if doubles else text, frozenset(), check=False)
+
+
+def _with_doubles(text: str) -> str:
+    return _TOKEN.sub(
+        lambda match: f"{match.group()}.0" if match.group("whole") else match.group(), text
+    )
+
+
+def _value(value: object, depth: int, doubles: bool) -> object:
+    """A copy the library can take: it crashes on very deep values and refuses large integers."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+    if isinstance(value, int):
+        return float(value) if doubles or not -_INT64 <= value < _INT64 else value
+    if isinstance(value, float):
+        return value
+    if depth >= DEEPEST:
+        raise VerdictError(f"a value is nested deeper than {DEEPEST} levels")
+    if isinstance(value, Mapping):
+        return {str(key): _value(item, depth + 1, doubles) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_value(item, depth + 1, doubles) for item in value]
+    raise VerdictError("a value is not JSON")
+
+
+def _evaluate(text: str, variables: Mapping[str, object], doubles: bool) -> tuple[str, object]:
+    try:
+        data = {name: _value(value, 0, doubles) for name, value in variables.items()}
+        answer = _executable(text, doubles).eval(data=data)
+    except RuntimeError as error:
+        raise VerdictError(f"`{text}` failed: {_errors(error)[0].message}") from error
+    except OverflowError as error:
+        raise VerdictError(f"`{text}` failed: a number is too large") from error
+    return str(answer.type()), answer.plain_value()
+
+
+def judge(text: str, variables: Mapping[str, object]) -> bool:
+    """The verdict under these JSON values, or ``VerdictError``.
+
+    CEL compares whole and broken numbers with each other but does not add or
+    multiply them. Where that makes a verdict fail, it is judged again with
+    every number broken, so that ``result.balance >= amount * 2`` has an answer
+    for 100 and for 100.5.
+    """
+    kind, answer = _evaluate(text, variables, doubles=False)
+    if kind == "ERROR" and "No matching overloads" in str(answer):
+        kind, answer = _evaluate(text, variables, doubles=True)
+    if kind == "ERROR":
+        raise VerdictError(f"`{text}` failed: {_plain(str(answer))}")
+    if not isinstance(answer, bool):
+        raise VerdictError(f"`{text}` is neither true nor false")
+    return answer

@@ -1,0 +1,163 @@
+"""Predicates: declarations first, for every leaf needs them; then wording, recipe, verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.handbook import fields
+from sopilot.language.handbook.cel import free_names, parse_verdict
+from sopilot.language.handbook.collector import DiagnosticCollector
+from sopilot.language.handbook.expressions import ExpressionError, parse_signature
+from sopilot.language.handbook.fields import Field, Fields
+from sopilot.language.handbook.grammar import (
+    ARGUMENTS,
+    PREDICATE_KEYS,
+    VERDICT_NAMES,
+    is_identifier,
+)
+from sopilot.language.handbook.model import ActionCall, Predicate
+from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.read_calls import Scope, Signatures, call_offset
+from sopilot.language.handbook.read_recipes import read_action_call, read_recipes
+from sopilot.language.handbook.tree import Name, Scalar
+from sopilot.language.handbook.wording import placeholders
+
+_FOREIGN = re.compile(r"\b(and|or|not)\b|(?<![=!<>])=(?!=)")
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    name: str
+    parameters: tuple[str, ...]
+    entry: Field
+
+
+def declare(
+    report: DiagnosticCollector, entry: Field, known: Mapping[str, Declaration]
+) -> Declaration | None:
+    key = entry.key
+    try:
+        call = parse_signature(key.text)
+    except ExpressionError as error:
+        at = call_offset(key, error.offset)
+        message = f"`{key.text}` does not declare a predicate: {error.message}"
+        report.error("bad-declaration", message, key, error.help, offset=at)
+        return None
+    if not is_identifier(call.name):
+        fields.bad_identifier(report, key, call.name, "a predicate")
+        return None
+    if call.name in known:
+        first = known[call.name].entry.key
+        message = f"the predicate `{call.name}` is already declared on line {first.line}"
+        help = "the parameters do not tell predicates apart; give one of them another name"
+        report.error("duplicate-predicate", message, key, help)
+        return None
+    parameters: list[str] = []
+    for argument in call.arguments:
+        assert isinstance(argument.term, Name)  # parse_signature refuses anything else
+        name = argument.term.name
+        at = call_offset(key, argument.offset)
+        if name in parameters:
+            message = f"`{call.name}` has the parameter `{name}` twice"
+            report.error("duplicate-parameter", message, key, offset=at)
+        elif name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            report.error("reserved-name", message, key, offset=at)
+            parameters.append(name)
+        else:
+            parameters.append(name)
+    return Declaration(call.name, tuple(parameters), entry)
+
+
+def read_predicate(
+    report: DiagnosticCollector,
+    declaration: Declaration,
+    signatures: Signatures,
+    constants: dict[str, Scalar],
+) -> Predicate:
+    key, value = declaration.entry
+    what = f"the predicate `{declaration.name}`"
+    found = fields.fields(report, value, PREDICATE_KEYS, what)
+    scope = Scope(what, frozenset(declaration.parameters), constants, open=True)
+    known = scope.names | constants.keys()
+    is_map = isinstance(value, MapNode)
+    if is_map and "says" not in found:
+        fields.missing(report, key, "says", what)
+    wording = {one: _wording(report, found, one, known) for one in ("says", "says_not", "remedy")}
+    if "says" in found and _is_blank(says := found["says"].value):
+        fields.missing(report, says, "says", what)
+    if is_map:
+        _one_way(report, key, found, what)
+    tool_free = False
+    recipes: tuple[tuple[ActionCall, ...], ...] = ()
+    if "verify" in found:
+        verify = found["verify"].value
+        tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
+        if not tool_free:
+            recipes = read_recipes(report, verify, scope, signatures)
+    established_by = None
+    if "established_by" in found:
+        established_by = read_action_call(
+            report, found["established_by"].value, "`established_by`", scope, signatures
+        )
+    seen = known if tool_free else known | VERDICT_NAMES
+    verdict = _verdict(report, found["verdict"].value, seen) if "verdict" in found else None
+    return Predicate(
+        declaration.name,
+        declaration.parameters,
+        wording["says"],
+        wording["says_not"],
+        recipes,
+        established_by,
+        tool_free,
+        verdict,
+        wording["remedy"],
+    )
+
+
+def _is_blank(node: Node) -> bool:
+    """Text without a word in it; anything but text is reported as such."""
+    return isinstance(node, ScalarNode) and isinstance(node.value, str) and not node.text.strip()
+
+
+def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: str) -> None:
+    if "verify" in found and "established_by" in found:
+        message = f"{what} has both `verify` and `established_by`"
+        help = "a gate is established by an action; everything else is verified"
+        report.error("two-recipes", message, found["established_by"].key, help)
+    elif "verify" not in found and "established_by" not in found:
+        message = f"{what} has no recipe: nothing says how to find out whether it holds"
+        help = "give `verify` (a call, or `arguments`) or `established_by`"
+        report.error("missing-recipe", message, key, help)
+
+
+def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozenset[str]) -> str:
+    if key not in found:
+        return ""
+    node = found[key].value
+    template = fields.text(report, node, f"`{key}`")
+    for name in placeholders(template):
+        if name not in known:
+            message = f"`{{{name}}}` is neither a parameter of the predicate nor of the handbook"
+            report.error("unbound-placeholder", message, node, did_you_mean(name, known))
+    return template
+
+
+def _verdict(report: DiagnosticCollector, node: Node, known: frozenset[str]) -> str | None:
+    text = fields.text(report, node, "`verdict`")
+    if not text or not isinstance(node, ScalarNode):
+        return None
+    problems = parse_verdict(text)
+    for problem in problems:
+        help = "CEL writes `&&`, `||`, `!` and `==`" if _FOREIGN.search(text) else ""
+        at = Spot(node.line, node.column)
+        if node.one_line and problem.line == 1:
+            at = Spot(node.line, node.column + call_offset(node, problem.column - 1))
+        report.error("bad-verdict", f"the verdict does not work: {problem.message}", at, help)
+    for name in sorted(free_names(text) - known):
+        message = f"the verdict reads `{name}`, which is not known there"
+        report.error("unknown-verdict-name", message, node, did_you_mean(name, known))
+    return text

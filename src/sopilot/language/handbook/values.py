@@ -1,0 +1,16 @@
+"""Nodes as plain JSON values, for the parts of a handbook that are JSON Schema."""
+
+from __future__ import annotations
+
+from sopilot.language.handbook import fields
+from sopilot.language.handbook.collector import DiagnosticCollector
+from sopilot.language.handbook.nodes import ListNode, Node, ScalarNode
+
+
+def json_value(report: DiagnosticCollector, node: Node, what: str) -> object:
+    """Depth is bounded by the parser, so recursion is safe."""
+    if isinstance(node, ScalarNode):
+        return fields.constant(report, node, what)
+    if isinstance(node, ListNode):
+        return [json_value(report, item, what) for item in node.items]
+    return {key.text: json_value(report, value, what) for key, value in node.pairs}

@@ -1,0 +1,171 @@
+"""The step graph of one function: where each step may go, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sopilot.language.program.model import (
+    Branch,
+    Check,
+    Choose,
+    Complete,
+    Condition,
+    Every,
+    Fail,
+    Function,
+    Holds,
+    Return,
+    Some,
+    Step,
+)
+
+Targets = tuple[str | None, ...]
+Successors = list[tuple[int, ...]]
+"""Position of a step → positions it may go to. A target that does not exist is left out."""
+
+
+def continuations(step: Step) -> Targets:
+    """The labels a step may go to; ``None`` is the step below it."""
+    if isinstance(step, Check):
+        return (step.met, step.unmet) if step.met != step.unmet else (step.met,)
+    if isinstance(step, Branch):
+        return (step.then, step.otherwise) if step.then != step.otherwise else (step.then,)
+    if isinstance(step, Choose):
+        return tuple(dict.fromkeys(option.target for option in step.options))
+    if isinstance(step, Return | Complete | Fail):
+        return ()
+    return (step.next,)
+
+
+def slots_in(condition: Condition) -> Iterator[str]:
+    """Every slot a condition reads, left to right. Safe on conditions of any depth."""
+    waiting = [condition]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Holds):
+            yield part.slot
+        elif isinstance(part, Every | Some):
+            waiting.extend(reversed(part.conditions))
+
+
+def condition_depth(condition: Condition) -> int:
+    deepest = 0
+    waiting = [(condition, 1)]
+    while waiting:
+        part, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        if isinstance(part, Every | Some):
+            waiting.extend((inner, depth + 1) for inner in part.conditions)
+    return deepest
+
+
+def step_condition(step: Step) -> Condition | None:
+    """The condition a step evaluates over bound results, if it has one."""
+    if isinstance(step, Branch):
+        return step.when
+    if isinstance(step, Return):
+        return step.holds
+    return None
+
+
+def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
+    """``targets`` are the continuations of each step, in order."""
+    size = len(function.steps)
+    position = {step.label: index for index, step in enumerate(function.steps)}
+    graph: Successors = []
+    for index, labels in enumerate(targets):
+        if not labels:
+            graph.append(())
+            continue
+        places = [index + 1 if label is None else position.get(label, size) for label in labels]
+        graph.append(tuple([place for place in places if place < size]))
+    return graph
+
+
+def reachable(graph: Successors) -> list[bool]:
+    """Which steps a run that starts at the first one can get to."""
+    seen = [False] * len(graph)
+    if graph:
+        seen[0] = True
+    waiting = [0] if graph else []
+    while waiting:
+        for successor in graph[waiting.pop()]:
+            if not seen[successor]:
+                seen[successor] = True
+                waiting.append(successor)
+    return seen
+
+
+def can_end(graph: Successors, ends: Sequence[bool]) -> list[bool]:
+    """Which steps have some path to an end."""
+    sources: list[list[int]] = [[] for _ in graph]
+    for index, successors in enumerate(graph):
+        for successor in successors:
+            sources[successor].append(index)
+    able = list(ends)
+    waiting = [index for index, end in enumerate(ends) if end]
+    while waiting:
+        for source in sources[waiting.pop()]:
+            if not able[source]:
+                able[source] = True
+                waiting.append(source)
+    return able
+
+
+def find_cycle(graph: Successors, left_out: Sequence[bool]) -> list[int]:
+    """Some cycle that avoids the steps in ``left_out``, or nothing."""
+    state = [2 if out else 0 for out in left_out]  # 0 new, 1 on the path, 2 done
+    for start in range(len(graph)):
+        if state[start]:
+            continue
+        path: list[int] = [start]
+        pending = [iter(graph[start])]
+        state[start] = 1
+        while path:
+            successor = next(pending[-1], None)
+            if successor is None:
+                state[path.pop()] = 2
+                pending.pop()
+            elif state[successor] == 1:
+                return path[path.index(successor) :]
+            elif state[successor] == 0:
+                state[successor] = 1
+                path.append(successor)
+                pending.append(iter(graph[successor]))
+    return []
+
+
+def is_forward(graph: Successors) -> bool:
+    """Every jump goes down the listing: then there is no loop, and one pass sees every path."""
+    for index, successors in enumerate(graph):
+        for successor in successors:
+            if successor <= index:
+                return False
+    return True
+
+
+def bound_before(function: Function, graph: Successors, slots: Sequence[str]) -> list[int]:
+    """For each step, which of ``slots`` every path to it has bound, as a bit set.
+
+    A step that no path reaches has every bit set: nothing can go wrong there.
+    """
+    bit = {slot: 1 << index for index, slot in enumerate(slots)}
+    everything = (1 << len(slots)) - 1
+    gains = [bit.get(step.slot, 0) if isinstance(step, Check) else 0 for step in function.steps]
+    bound = [everything] * len(graph)
+    if graph:
+        bound[0] = 0
+    waiting = list(range(len(graph) - 1, -1, -1))
+    queued = [True] * len(graph)
+    while waiting:
+        index = waiting.pop()
+        queued[index] = False
+        after = bound[index] | gains[index]
+        for successor in graph[index]:
+            narrowed = bound[successor] & after
+            if narrowed != bound[successor]:
+                bound[successor] = narrowed
+                if not queued[successor]:
+                    queued[successor] = True
+                    waiting.append(successor)
+    return bound

@@ -1,0 +1,266 @@
+"""A compiled program: functions of labelled steps.
+
+A cursor is a step's label, so a person can read where a run stands. Steps fall
+through to the next one unless they name a label. The machine that runs a
+program cannot tell a compiled one from one written by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sopilot.language.handbook import Scalar
+
+FORMAT = 1
+"""Version of the program artifact."""
+
+
+# --- terms: where an argument's value comes from -------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """A parameter of the function, or a value it learned under that name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Literal:
+    """A value. ``1``, ``1.0`` and ``true`` are three values."""
+
+    value: Scalar
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Literal)
+            and type(self.value) is type(other.value)
+            and self.value == other.value
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self.value), self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
+
+    name: str
+
+
+Argument = Local | Literal | Unknown
+Arguments = tuple[tuple[str, Argument], ...]
+
+
+# --- conditions over bound results ---------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """The result bound to ``slot`` has ``holds == wanted``."""
+
+    slot: str
+    wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    value: bool
+
+
+Condition = Holds | Every | Some | Always
+
+
+# --- steps ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Call ``function``, bind its ``{holds, evidence}`` to ``slot``, go on by the result.
+
+    ``wanted`` is the truth the SOP asks for. ``met`` and ``unmet`` name where to
+    go; ``None`` is the next step. A slot that is already bound in the frame is
+    reused instead of called again.
+    """
+
+    label: str
+    function: str
+    arguments: Arguments
+    slot: str
+    wanted: bool = True
+    met: str | None = None
+    unmet: str | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A condition over bound results, which the machine can evaluate."""
+
+    label: str
+    when: Condition
+    then: str
+    otherwise: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    name: str
+    target: str
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Choose:
+    """A branch that only the executor can judge."""
+
+    label: str
+    says: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """Call a domain action. ``goal`` marks the one the process exists for."""
+
+    label: str
+    action: str
+    arguments: Arguments = ()
+    goal: bool = False
+    says: str = ""
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the user for values that are not known yet."""
+
+    label: str
+    wants: tuple[str, ...]
+    says: str = ""
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """Something the executor does by itself; ``uses`` are the actions it may call for it."""
+
+    label: str
+    says: str
+    uses: tuple[str, ...] = ()
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Hand over a named artifact; ``schema`` is the JSON Schema it must satisfy."""
+
+    label: str
+    artifact: str
+    says: str = ""
+    schema: Mapping[str, object] | None = None
+    next: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Leave the function. ``holds`` is its value as a condition; ``None`` means the
+    executor judges it from the evidence."""
+
+    label: str
+    holds: Condition | None = None
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    label: str
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    label: str
+    says: str = ""
+
+
+Step = Check | Branch | Choose | Act | Ask | Do | Emit | Return | Complete | Fail
+
+
+# --- functions -----------------------------------------------------------------------
+
+
+class Kind(StrEnum):
+    PROCESS = "process"
+    """One user goal; ends in ``complete`` or ``fail``."""
+    GROUP = "group"
+    """A factored part of a requirement; returns ``{holds, evidence}``."""
+    GATE = "gate"
+    """Makes a predicate true over several turns; its progress outlives a turn."""
+    RULE = "rule"
+    """Verifies one predicate, whatever polarity the SOP wants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
+
+    ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
+    any of them is admissible evidence. ``verdict`` lets a machine judge.
+    """
+
+    name: str
+    kind: Kind
+    parameters: tuple[str, ...]
+    steps: tuple[Step, ...]
+    says: str = ""
+    says_not: str = ""
+    predicate: str | None = None
+    fallbacks: tuple[tuple[Act, ...], ...] = ()
+    verdict: str | None = None
+    remedy: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """An action that is held until the root accepts (and, if so asked, until approved)."""
+
+    action: str
+    roles: tuple[str, ...] = ()
+    needed: int = 0
+    expires_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    handbook: str
+    procedure: str
+    sha256: str
+    tools: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``constants`` are the handbook's parameters, which verdicts and wording may use."""
+
+    entry: str
+    functions: Mapping[str, Function]
+    source: Source
+    compiler: str
+    constants: Mapping[str, Scalar] = field(default_factory=dict)
+    guarded: tuple[Guarded, ...] = ()
+    format: int = FORMAT

@@ -1,0 +1,143 @@
+"""Program → a listing for people: what golden files hold and ``sopilot show`` prints."""
+
+from __future__ import annotations
+
+from sopilot.language.program.model import (
+    Act,
+    Always,
+    Argument,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Condition,
+    Do,
+    Emit,
+    Every,
+    Function,
+    Guarded,
+    Holds,
+    Literal,
+    Program,
+    Return,
+    Some,
+    Step,
+    Unknown,
+)
+from sopilot.language.program.scalars import json_to_yaml
+
+
+def print_program(program: Program) -> str:
+    """Every function of a program, one step a line, in the program's order."""
+    lines = [f"program {program.entry} (format {program.format})"]
+    source = program.source
+    if source.handbook or source.procedure:
+        lines.append(f"  from {source.handbook}/{source.procedure} {source.sha256[:12]}".rstrip())
+    if source.tools:
+        lines.append(f"  tools {source.tools}")
+    if program.compiler:
+        lines.append(f"  by {program.compiler}")
+    lines += [
+        f"  constant {name} = {json_to_yaml(value)}" for name, value in program.constants.items()
+    ]
+    lines += [f"  guarded {_guarded(guarded)}" for guarded in program.guarded]
+    for function in program.functions.values():
+        lines += ["", *_function(function)]
+    return "\n".join(lines) + "\n"
+
+
+def print_condition(condition: Condition) -> str:
+    """A condition in words: ``a and (b or not c)``."""
+    if isinstance(condition, Holds):
+        return condition.slot if condition.wanted else f"not {condition.slot}"
+    if isinstance(condition, Always):
+        return "always" if condition.value else "never"
+    if not condition.conditions:
+        return "always" if isinstance(condition, Every) else "never"
+    word = " and " if isinstance(condition, Every) else " or "
+    parts = [
+        f"({print_condition(part)})"
+        if isinstance(part, Every | Some) and len(part.conditions) > 1
+        else print_condition(part)
+        for part in condition.conditions
+    ]
+    return word.join(parts)
+
+
+def print_argument(argument: Argument) -> str:
+    if isinstance(argument, Literal):
+        return json_to_yaml(argument.value)
+    return f"?{argument.name}" if isinstance(argument, Unknown) else argument.name
+
+
+def print_call(name: str, arguments: Arguments) -> str:
+    """``name(parameter=value, …)``; a parameter passed on under its own name is not repeated."""
+    written = []
+    for parameter, argument in arguments:
+        value = print_argument(argument)
+        written.append(value if value == parameter else f"{parameter}={value}")
+    return f"{name}({', '.join(written)})"
+
+
+def _function(function: Function) -> list[str]:
+    lines = [f"{function.kind} {function.name}({', '.join(function.parameters)})"]
+    for name, text in (
+        ("predicate", function.predicate),
+        ("says", function.says),
+        ("says_not", function.says_not),
+        ("verdict", function.verdict),
+        ("remedy", function.remedy),
+    ):
+        if text:
+            lines.append(f"  {name}: {text}")
+    lines += [f"  note: {note}" for note in function.notes]
+    width = max((len(step.label) for step in function.steps), default=0) + 1
+    for step in function.steps:
+        lines.append(f"  {step.label + ':':<{width}} {_step(step)}")
+        if step_says := "" if isinstance(step, Branch) else step.says:
+            lines.append(f"  {'':<{width}} # {step_says}")
+        if isinstance(step, Choose):
+            for option in step.options:
+                says = f"  # {option.says}" if option.says else ""
+                lines.append(f"  {'':<{width}} - {option.name} → {option.target}{says}")
+    for acts in function.fallbacks:
+        lines.append("  or: " + "; ".join(print_call(a.action, a.arguments) for a in acts))
+    return lines
+
+
+def _step(step: Step) -> str:
+    if isinstance(step, Check):
+        call = f"{step.slot} ← {print_call(step.function, step.arguments)}"
+        wanted = "" if step.wanted else ", wanted false"
+        return f"{call}{wanted}{_goto('; met → ', step.met)}{_goto('; unmet → ', step.unmet)}"
+    if isinstance(step, Branch):
+        return f"if {print_condition(step.when)} → {step.then} else → {step.otherwise}"
+    if isinstance(step, Act):
+        goal = "goal " if step.goal else ""
+        return f"{goal}act {print_call(step.action, step.arguments)}{_goto('; → ', step.next)}"
+    if isinstance(step, Return):
+        value = "judged" if step.holds is None else print_condition(step.holds)
+        return f"return {value}"
+    if isinstance(step, Ask):
+        return f"ask {', '.join(step.wants)}{_goto('; → ', step.next)}"
+    if isinstance(step, Do):
+        uses = f" with {', '.join(step.uses)}" if step.uses else ""
+        return f"do{uses}{_goto('; → ', step.next)}"
+    if isinstance(step, Emit):
+        schema = "" if step.schema is None else f" {json_to_yaml(step.schema)}"
+        return f"emit {step.artifact}{schema}{_goto('; → ', step.next)}"
+    return type(step).__name__.lower()
+
+
+def _goto(words: str, target: str | None) -> str:
+    return "" if target is None else words + target
+
+
+def _guarded(guarded: Guarded) -> str:
+    text = guarded.action
+    if guarded.needed:
+        text += f": {guarded.needed} of {', '.join(guarded.roles)}"
+    if guarded.expires_seconds is not None:
+        text += f", for {guarded.expires_seconds} s"
+    return text

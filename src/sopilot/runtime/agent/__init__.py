@@ -1,0 +1,88 @@
+"""The agent: what drives a session.
+
+Owns the loop with its budgets, the arms (what a model sees of an SOP), the users
+and the reference executor. May import every room above it; models that need a
+library or a network are adapters.
+"""
+
+from sopilot.runtime.agent.arms import (
+    ARMS,
+    Arm,
+    Done,
+    FusedSwitches,
+    Offer,
+    View,
+    arm_named,
+    fused_arm,
+)
+from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.runtime.agent.loop import run_session
+from sopilot.runtime.agent.opening import open_run, resume_run, run_programs
+from sopilot.runtime.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
+from sopilot.runtime.agent.progress import Progress, Watch
+from sopilot.runtime.agent.providers import (
+    InfrastructureFailure,
+    ProviderError,
+    Retries,
+    complete_with_retries,
+)
+from sopilot.runtime.agent.reference import (
+    SWITCHES,
+    CannotJudge,
+    Judge,
+    Misbehaviour,
+    Reference,
+    Seen,
+    TextJudge,
+    VerdictJudge,
+)
+from sopilot.runtime.agent.result import Ending, Refusal, RequestRecord, SessionResult
+from sopilot.runtime.agent.scripted_tools import ScriptedTools, action_schema
+from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.agent.users import ModelUser, ScriptedUser
+
+__all__ = [
+    "ARMS",
+    "DEEP_BUDGETS",
+    "END_SESSION",
+    "SWITCHES",
+    "Arm",
+    "Briefing",
+    "Budgets",
+    "CannotJudge",
+    "Done",
+    "Ending",
+    "FusedSwitches",
+    "InfrastructureFailure",
+    "Judge",
+    "Misbehaviour",
+    "ModelUser",
+    "Offer",
+    "Operator",
+    "Progress",
+    "ProviderError",
+    "RecallsOutcomes",
+    "Reference",
+    "Refusal",
+    "RequestRecord",
+    "Retries",
+    "RoleApprovers",
+    "ScriptedTools",
+    "ScriptedUser",
+    "Seen",
+    "SessionResult",
+    "TextJudge",
+    "VerdictJudge",
+    "View",
+    "Vote",
+    "Watch",
+    "action_schema",
+    "arm_named",
+    "complete_with_retries",
+    "fused_arm",
+    "open_run",
+    "resume_run",
+    "run_programs",
+    "run_session",
+]

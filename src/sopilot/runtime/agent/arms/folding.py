@@ -1,0 +1,140 @@
+"""What of the dialog is sent again with every request. The trace keeps everything.
+
+Two folds, both functions of the dialog alone:
+
+- Bookkeeping of frames (calls, returns, branches that were accepted) is never
+  sent back: the slot tells where they led. Nothing that was sent once is taken
+  away by this, so the dialog only grows, and prefix caches hold.
+- A dialog that outgrows ``HIGH`` characters loses its oldest part, as one block,
+  down to ``LOW``; a note of bounded size stands in for it. Between two such
+  folds the dialog only grows again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sopilot.language.render import quote_value
+from sopilot.runtime.session.protocols import Message
+from sopilot.runtime.vm import TOOL_NAME
+
+HIGH: Final = 24_000
+LOW: Final = 8_000
+NOTED: Final = 4_000
+"""Characters of the note that stands for what was folded."""
+LONGEST_NOTED: Final = 1_000
+"""Characters of one value in it."""
+
+_AROUND_MESSAGE: Final = 40
+_AROUND_CALL: Final = 120
+"""Characters that a provider's format adds."""
+
+FOLDED: Final = "Folded: the newest of what was said and returned before."
+SAID: Final = "user: "
+_FRAME_STEP = re.compile(r"Done: (?:call|return|select_branch)\b")
+
+Exchange = list[Message]
+"""A message, with the answers to its calls."""
+
+
+def fold_dialog(dialog: Sequence[Message]) -> Sequence[Message]:
+    return fold_blocks(without_frame_steps(dialog))
+
+
+def without_frame_steps(dialog: Sequence[Message]) -> list[Message]:
+    """The dialog without accepted bookkeeping inside a process."""
+    sent: list[Message] = []
+    for first, *answers in exchanges(dialog):
+        done = {
+            answer.tool_call_id
+            for answer in answers
+            if answer.name == TOOL_NAME and _FRAME_STEP.match(answer.content)
+        }
+        kept = tuple(call for call in first.tool_calls if call.id not in done)
+        if kept or first.content or not done:
+            sent.append(replace(first, tool_calls=kept) if done else first)
+        sent += [answer for answer in answers if answer.tool_call_id not in done]
+    return sent
+
+
+def fold_blocks(
+    dialog: Sequence[Message], *, high: int = HIGH, low: int = LOW
+) -> Sequence[Message]:
+    """The dialog within ``high`` characters and a note, if a single exchange fits at all."""
+    parts = exchanges(dialog)
+    sizes = [sum(map(_size, part)) for part in parts]
+    begin, total = 0, 0
+    for index, size in enumerate(sizes):
+        total += size
+        if total > high:
+            while begin < index and total > low:
+                total -= sizes[begin]
+                begin += 1
+    if begin == 0:
+        return dialog
+    kept = [message for part in parts[begin:] for message in part]
+    return [Message("system", folded_note(parts[:begin])), *kept]
+
+
+def folded_note(parts: Sequence[Exchange]) -> str:
+    """The newest words of the user and the newest results, each as one line of JSON."""
+    lines: list[str] = []
+    left = NOTED
+    seen: set[str] = set()
+    for part in reversed(parts):
+        for line in reversed(list(_noted(part))):
+            if line in seen:
+                continue
+            left -= len(line) + 1
+            if left < 0:
+                return "\n".join([FOLDED, *reversed(lines)])
+            seen.add(line)
+            lines.append(line)
+    return "\n".join([FOLDED, *reversed(lines)])
+
+
+def read_note(text: str) -> list[tuple[str, str]]:
+    """``("user", words)`` and ``(tool's name, its answer)`` of a note, as far as it has them."""
+    found = []
+    for line in text.splitlines()[1:]:
+        if line.startswith(SAID):
+            found.append(("user", str(json.loads(line.removeprefix(SAID)))))
+        else:
+            name, _, answer = line.partition(" ")
+            found.append((name, answer))
+    return found
+
+
+def exchanges(dialog: Iterable[Message]) -> list[Exchange]:
+    parts: list[Exchange] = []
+    for message in dialog:
+        if message.role == "tool" and parts:
+            parts[-1].append(message)
+        else:
+            parts.append([message])
+    return parts
+
+
+def _noted(part: Exchange) -> Iterable[str]:
+    for message in part:
+        if message.role == "user":
+            yield SAID + _short(message.content)
+        elif _is_result(message) and len(message.content) <= LONGEST_NOTED:
+            yield f"{message.name} {message.content}"
+
+
+def _is_result(message: Message) -> bool:
+    return message.role == "tool" and message.name != TOOL_NAME
+
+
+def _short(text: str) -> str:
+    return quote_value(text, LONGEST_NOTED)
+
+
+def _size(message: Message) -> int:
+    calls = sum(_AROUND_CALL + len(c.name) + len(c.arguments) for c in message.tool_calls)
+    return _AROUND_MESSAGE + len(message.content) + calls

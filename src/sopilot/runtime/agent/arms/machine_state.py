@@ -1,0 +1,145 @@
+"""Where the machine stands, without the SOP's text; and the active frame, with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from sopilot.language.program.model import (
+    Act,
+    Argument,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Complete,
+    Do,
+    Emit,
+    Fail,
+    Literal,
+    Return,
+)
+from sopilot.language.render import quote_value, render_frame
+from sopilot.runtime.agent.arms.view import View, known_values
+from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm import Position
+from sopilot.runtime.vm.evidence import frame_results
+from sopilot.runtime.vm.moves import truth
+
+NO_PROCESS: Final = "No process is running."
+POSITION: Final = "Position: "
+RESULTS: Final = "Results: "
+KNOWN: Final = "Known: "
+GATHERED: Final = "Evidence here: "
+NEXT: Final = "Next: "
+MOST_EVIDENCE: Final = 12
+_LONGEST_VALUE = 400
+
+
+def frame_slot(view: View) -> str:
+    """The active frame and nothing else."""
+    here = view.here
+    if here is None:
+        return no_process(view)
+    return render_frame(
+        here.source,
+        here.frame.function,
+        here.frame.cursor,
+        here.frame.slots,
+        known_values(here),
+        view.briefing.language,
+    ).rstrip()
+
+
+def state_slot(view: View) -> str:
+    """Position, bound results, known values, evidence of the frame and the next move."""
+    here = view.here
+    if here is None:
+        return no_process(view)
+    lines = [POSITION + here.frame.place]
+    if here.frame.slots:
+        bound = here.frame.slots.items()
+        lines.append(RESULTS + "; ".join(f"{n} = {_truth(b.holds)}" for n, b in bound))
+    known = known_values(here)
+    if known:
+        lines.append(KNOWN + "; ".join(f"{n} = {shown_value(v)}" for n, v in known.items()))
+    lines += evidence_line(here)
+    lines.append(NEXT + next_move(here, known))
+    return "\n".join(lines)
+
+
+def gathered(here: Position) -> list[int]:
+    """The results that the frame took over or gathered itself."""
+    return [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
+
+
+def evidence_line(here: Position) -> list[str]:
+    """The latest of them: a slot must not grow with the calls that were made."""
+    shown = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
+    return [GATHERED + shown] if shown else []
+
+
+def no_process(view: View) -> str:
+    lines = [NO_PROCESS]
+    for goal, program in view.briefing.programs.items():
+        parameters = program.functions[program.entry].parameters
+        lines.append(f"{NEXT}start {goal}({', '.join(parameters)})")
+    return "\n".join(lines)
+
+
+def next_move(
+    here: Position, known: Mapping[str, JSON], named: Mapping[str, str] | None = None
+) -> str:
+    """What fits at the cursor. ``named`` gives other names to values that are still open."""
+    step = here.step
+    if isinstance(step, Ask):
+        behind = here.layout.steps[here.layout.past_asking(step.label)]
+        step = behind if isinstance(behind, Act) else step
+    if isinstance(step, Check):
+        return f"call {_call(step.function, step.arguments, known, named)}"
+    if isinstance(step, Act):
+        kind = "goal tool" if step.goal else "tool"
+        return f"{kind} {_call(step.action, step.arguments, known, named)}"
+    if isinstance(step, Ask):
+        return f"ask the user: {', '.join(step.wants)}"
+    if isinstance(step, Branch):
+        return f"select_branch {'then' if truth(step.when, here.frame.slots) else 'otherwise'}"
+    if isinstance(step, Choose):
+        return f"select_branch {' | '.join(option.name for option in step.options)}"
+    if isinstance(step, Do):
+        return "select_branch next"
+    if isinstance(step, Emit):
+        return f"emit_artifact {step.artifact}"
+    if isinstance(step, Return):
+        if step.holds is None:
+            return "return true | false"
+        return f"return {_truth(truth(step.holds, here.frame.slots))}"
+    assert isinstance(step, Complete | Fail)
+    return "complete" if isinstance(step, Complete) else "fail"
+
+
+def _call(
+    name: str,
+    arguments: tuple[tuple[str, Argument], ...],
+    known: Mapping[str, JSON],
+    named: Mapping[str, str] | None,
+) -> str:
+    """With values where there are any, and ``?name`` where one has to be found out."""
+    written = []
+    for parameter, term in arguments:
+        if isinstance(term, Literal):
+            text = shown_value(term.value)
+        elif term.name in known:
+            text = shown_value(known[term.name])
+        else:
+            text = f"?{(named or {}).get(term.name, term.name)}"
+        written.append(f"{parameter}={text}")
+    return f"{name}({', '.join(written)})"
+
+
+def shown_value(value: JSON) -> str:
+    return quote_value(value, _LONGEST_VALUE)
+
+
+def _truth(holds: bool) -> str:
+    return "true" if holds else "false"

@@ -1,0 +1,48 @@
+"""What an arm may draw its text from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from sopilot.language.handbook import Handbook
+from sopilot.language.program import Program
+from sopilot.language.render import frame_bound, render
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """A handbook and the programs of the goals that a run offers, by goal."""
+
+    handbook: Handbook
+    programs: Mapping[str, Program]
+    language: str = "en"
+    _rendered: dict[tuple[str, str], str] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _bounds: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def rendering(self, name: str, goal: str | None = None) -> str:
+        """That rendering of one goal, or of every goal, one after the other."""
+        if goal is None:
+            return "\n\n".join(self.rendering(name, one) for one in self.programs)
+        text = self._rendered.get((name, goal))
+        if text is None:
+            program = self.programs[goal]
+            text = render(name, self.handbook, goal, program, self.language).rstrip()
+            self._rendered[name, goal] = text
+        return text
+
+    def largest_frame(self, goal: str) -> int:
+        """The bound of the goal's frames, in characters."""
+        if goal not in self._bounds:
+            self._bounds[goal] = frame_bound(self.programs[goal], self.language)
+        return self._bounds[goal]
+
+    def goal_actions(self) -> frozenset[str]:
+        procedures = self.handbook.procedures
+        return frozenset(procedures[goal].action for goal in self.programs)
+
+    def unguarded(self) -> Mapping[str, Program]:
+        """The programs without hard guards, for worlds in which nothing can go wrong."""
+        return {goal: replace(program, guarded=()) for goal, program in self.programs.items()}

@@ -1,0 +1,224 @@
+"""A model's tool calls, done one after the other, and answered so that it can correct them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import RunEnded
+from sopilot.language.render import quote_value
+from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
+from sopilot.runtime.agent.progress import Progress, Watch
+from sopilot.runtime.agent.result import Ending
+from sopilot.runtime.agent.spending import Spending
+from sopilot.runtime.agent.toolbox import (
+    END_SESSION,
+    DomainToolCall,
+    EndCall,
+    Malformed,
+    StepCall,
+    Toolbox,
+)
+from sopilot.runtime.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
+from sopilot.runtime.session.call_answer import waiting_text
+from sopilot.runtime.session.protocols import JSON, ToolCall
+from sopilot.runtime.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
+
+USER_LEFT = "the user no longer wants this"
+KEPT_BY_TOOLS = "kept_by_tools"
+"""In the note of a malformed call: the tools have it in their own log."""
+_LONGEST_NOTED = 400
+
+
+class Ended(RunEnded):
+    """The run is over as it should be."""
+
+    def __init__(self, ending: Ending, reason: str) -> None:
+        super().__init__(reason)
+        self.ending = ending
+        self.reason = reason
+
+
+class Waiting(RunEnded):
+    """People must decide or find out something before the run can go on."""
+
+
+class CallHandler:
+    def __init__(
+        self,
+        session: Session,
+        toolbox: Toolbox,
+        spending: Spending,
+        operator: Operator | None,
+        watch: Watch,
+        goal_actions: frozenset[str],
+        *,
+        terse: bool = False,
+        in_order: bool = False,
+    ) -> None:
+        self._session = session
+        self._goal_actions = goal_actions
+        self._toolbox = toolbox
+        self._spending = spending
+        self._operator = operator
+        self._watch = watch
+        self._said = ""
+        self._terse = terse
+        self._in_order = in_order
+        self.fitted = True
+        """Whether the last step of the program was taken; calls of tools leave it alone."""
+
+    async def handle(self, call: ToolCall) -> str:
+        """Do it; the text is the answer to the model."""
+        parsed = self._toolbox.parse(call)
+        self.fitted = not (isinstance(parsed, Malformed) and parsed.tool == TOOL_NAME)
+        if isinstance(parsed, Malformed):
+            kept = await self._kept_by_tools(call, parsed)
+            return await self._malformed(call, parsed, kept=kept)
+        if isinstance(parsed, EndCall):
+            await self._session.note(
+                "end_session", {"outcome": parsed.outcome, "reason": parsed.reason}
+            )
+            raise self._ended_by_model(parsed)
+        if isinstance(parsed, StepCall):
+            stray = self._stray(parsed)
+            if stray:
+                self.fitted = False
+                return await self._malformed(call, Malformed(call.name, stray))
+            if isinstance(parsed.operation, Complete):
+                self._said = str(parsed.operation.summary)
+            elif isinstance(parsed.operation, Fail):
+                self._said = str(parsed.operation.reason)
+            outcome = await self._session.operate(parsed.operation)
+            self.fitted = outcome.accepted
+            # Where the slot shows the position, an answer that repeats it is sent for nothing.
+            short = self._terse and outcome.accepted
+            text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
+            self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
+            return text
+        return (await self._domain(call, parsed)).text
+
+    def _stray(self, step: StepCall) -> str:
+        """Verdicts that come several in a message must not be bound to another rule."""
+        frame = self._session.configuration.frame
+        if not (self._in_order and step.about and frame) or step.about == frame.function:
+            return ""
+        return f"this verdict is on `{step.about}`, but the program stands in `{frame.function}`"
+
+    async def leave_out(self, call: ToolCall) -> str:
+        """A call that was meant to follow a step which did not fit: it is not made."""
+        problem = "the step before it did not fit"
+        return await self._malformed(call, Malformed(call.name, problem))
+
+    def _stepped(self, step: StepCall, *, accepted: bool) -> str:
+        frame = self._session.configuration.frame
+        place = frame.place if frame is not None else "the end"
+        kind = step.operation.kind
+        return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
+
+    async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
+        tools: object = self._session.tools
+        if parsed.tool in (TOOL_NAME, END_SESSION) or not isinstance(tools, KeepsUnmadeCalls):
+            return False
+        return await tools.unmade(call, parsed.problem)
+
+    async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
+        name = "malformed_step" if parsed.tool == TOOL_NAME else "malformed_call"
+        details: dict[str, JSON] = {
+            "tool": parsed.tool,
+            "problem": parsed.problem,
+            "arguments": call.arguments[:_LONGEST_NOTED],
+        }
+        if kept:  # whole, so that the tools' log can be rebuilt from the trace
+            details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
+        await self._session.note(name, details)
+        self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
+        return f"Not done: {parsed.problem}."
+
+    # --- domain calls ---------------------------------------------------------------
+
+    async def _domain(self, call: ToolCall, parsed: DomainToolCall) -> CallAnswer:
+        self._spending.spend_domain_call()
+        self._watch(Progress("call", _shown(parsed.name, parsed.arguments)))
+        answer = await self._session.call_tool(parsed.name, parsed.arguments, call.id)
+        if answer.status is CallStatus.HELD:
+            # Nothing was called: a held call costs nothing.
+            self._spending.domain_calls -= 1
+            self._watch(Progress("held", answer.problem))
+            if answer.held is not None:
+                answer = await self._approved(answer, answer.held)
+        if answer.status is CallStatus.UNKNOWN:
+            raise Waiting(answer.problem)
+        self._watch(Progress("result", answer.text))
+        return answer
+
+    async def _approved(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
+        if self._operator is not None and held.state is HeldState.WAITING:
+            for vote in await self._operator.decide(held):
+                held = await self._session.decide(
+                    vote.decision,
+                    held.call_id,
+                    by=vote.by,
+                    role=vote.role,
+                    arguments=vote.arguments,
+                    reason=vote.reason,
+                )
+                if held.state is not HeldState.WAITING:
+                    break
+        if held.state is HeldState.APPROVED:
+            self._spending.spend_domain_call()
+            return await self._session.run_held(held.call_id)
+        if held.state is HeldState.REJECTED:
+            return await self._session.run_held(held.call_id)
+        # As the votes left it, not as it was when the call was held.
+        raise Waiting(waiting_text(held) if held.state is HeldState.WAITING else answer.problem)
+
+    # --- the end --------------------------------------------------------------------
+
+    def raise_if_over(self) -> None:
+        """A run with a machine is over when no process is left."""
+        configuration = self._session.configuration
+        if configuration.active is None and configuration.processes:
+            raise Ended(self._by_processes(), self._said)
+
+    def _by_processes(self) -> Ending:
+        processes = self._session.configuration.processes.values()
+        statuses = {process.status for process in processes}
+        if Status.COMPLETED in statuses:
+            return Ending.EXECUTED
+        return Ending.REFUSED if Status.FAILED in statuses else Ending.ABANDONED
+
+    async def user_leaves(self) -> Ended:
+        """The user has nothing more to say to a message without a tool call.
+
+        What the user gave up for something else, and left open, ends with the dialog.
+        """
+        if not self._toolbox.machine:
+            return Ended(Ending.EXECUTED if self._goal_succeeded() else Ending.REFUSED, "")
+        ending = self._by_processes()
+        if ending is Ending.ABANDONED:
+            return Ended(ending, "the user left before the request was finished")
+        async with self._session.writing():
+            while self._session.configuration.active is not None:
+                await self._session.step(Fail(USER_LEFT), actor=Actor.USER)
+        return Ended(ending, self._said)
+
+    def _ended_by_model(self, parsed: EndCall) -> Ended:
+        """What counts is whether the goal was reached, not what the model says about it."""
+        if self._goal_succeeded():
+            return Ended(Ending.EXECUTED, parsed.reason)
+        if parsed.outcome == "executed":
+            return Ended(Ending.ABANDONED, "the model claims a goal that was not reached")
+        return Ended(Ending.REFUSED, parsed.reason)
+
+    def _goal_succeeded(self) -> bool:
+        return any(
+            sealed.event.kind == "domain_result"
+            and sealed.event.payload["ok"]
+            and sealed.event.payload["action"] in self._goal_actions
+            for sealed in self._session.events
+        )
+
+
+def _shown(name: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
+    return f"{name}({values})"

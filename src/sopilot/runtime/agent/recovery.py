@@ -1,0 +1,60 @@
+"""Taking up an interrupted run: calls without a result, and users who spoke already."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from sopilot.runtime.agent.dialog import MODEL_REQUEST
+from sopilot.runtime.agent.operators import RecallsOutcomes
+from sopilot.runtime.session import HeldState, Session
+from sopilot.runtime.session.guards import hold_reason
+from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.recovery import PROGRAM_CHANGED
+from sopilot.runtime.vm import Actor
+
+NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"
+
+
+@runtime_checkable
+class SkipsTurns(Protocol):
+    """Users that can be told how many of their answers were given before an interruption."""
+
+    def skip(self, turns: int) -> None: ...
+
+
+def must_start_again(session: Session) -> bool:
+    """Whether a change of programs ended what ran, and the model was not asked since."""
+    went_over = False
+    for sealed in reversed(session.events):
+        event = sealed.event
+        if event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
+            return False
+        went_over |= event.kind == "note" and event.payload["name"] == PROGRAM_CHANGED
+        if went_over and event.kind == "fail" and event.actor == Actor.RUNTIME:
+            return True
+    return False
+
+
+async def recover(session: Session) -> None:
+    """Finish what can be finished without doing anything twice.
+
+    A harmless call is made again under its key. An irreversible one is never
+    made again by itself: if the tools can recall how it ended, that is written
+    down; otherwise it stays unknown.
+    """
+    tools: object = session.tools
+    if isinstance(tools, RecallsOutcomes):
+        for call_id in session.unknown_outcomes:
+            result = await tools.recall(f"{session.id}:{call_id}")
+            if result is None:
+                result = ToolResult(False, {"error": NEVER_MADE})
+            await session.settle_outcome(
+                call_id, ok=result.ok, value=result.value, by="the tools' own record"
+            )
+    for call_id in session.retryable:
+        await session.retry(call_id)
+    for held in session.held_calls:
+        # Amended, or of a program that was changed, it waits until the goal is started for it.
+        hold = hold_reason(session.machine, session.configuration, held.action, held.arguments)
+        if held.state is HeldState.APPROVED and hold is None:
+            await session.run_held(held.call_id)

@@ -1,0 +1,113 @@
+"""Calls and conditions as they are written in frames and programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.program.model import (
+    Always,
+    Argument,
+    Arguments,
+    Condition,
+    Every,
+    Holds,
+    Literal,
+    Local,
+    Some,
+    Unknown,
+)
+
+_NAME = re.compile(r"\w+")
+_DECODER = json.JSONDecoder()
+
+
+class Unreadable(SopilotError):
+    """The text is not what a frame would show."""
+
+
+def scan_call(text: str) -> tuple[str, Arguments, str]:
+    """``name(a, b=3, c=?d)`` at the beginning of the text, and what follows it."""
+    match = re.match(r"(\w+)\(", text)
+    if match is None:
+        raise Unreadable(f"no call in `{text}`")
+    arguments: list[tuple[str, Argument]] = []
+    position = match.end()
+    while not text.startswith(")", position):
+        position = _skip(text, position, ", ") if arguments else position
+        named = re.compile(r"(\w+)=").match(text, position)
+        if named is not None:
+            term, position = _argument(text, named.end())
+            arguments.append((named.group(1), term))
+        else:
+            bare = _NAME.match(text, position)
+            if bare is None:
+                raise Unreadable(f"no argument in `{text}`")
+            arguments.append((bare.group(), Local(bare.group())))
+            position = bare.end()
+        if position >= len(text):
+            raise Unreadable(f"the call does not end in `{text}`")
+    return match.group(1), tuple(arguments), text[position + 1 :]
+
+
+def read_calls(text: str, table: Mapping[str, str]) -> list[tuple[str, Arguments]]:
+    """Several calls, one after the other."""
+    found = []
+    while text:
+        name, arguments, text = scan_call(text)
+        found.append((name, arguments))
+        text = text.removeprefix(table["then"])
+    return found
+
+
+def _argument(text: str, position: int) -> tuple[Argument, int]:
+    if text.startswith("?", position):
+        match = _NAME.match(text, position + 1)
+        if match is not None:
+            return Unknown(match.group()), match.end()
+    try:
+        value, end = _DECODER.raw_decode(text, position)
+        return Literal(value), end
+    except ValueError:
+        match = _NAME.match(text, position)
+        if match is None:
+            raise Unreadable(f"no value in `{text[position:]}`") from None
+        return Local(match.group()), match.end()
+
+
+def _skip(text: str, position: int, wanted: str) -> int:
+    if not text.startswith(wanted, position):
+        raise Unreadable(f"`{wanted}` is missing in `{text}`")
+    return position + len(wanted)
+
+
+def read_condition(text: str, table: Mapping[str, str]) -> Condition:
+    text = text.strip()
+    for joint, kind in ((table["or"], Some), (table["and"], Every)):
+        parts = _split(text, joint)
+        if len(parts) > 1:
+            return kind(tuple(read_condition(part, table) for part in parts))
+    if text.startswith("(") and text.endswith(")"):
+        return read_condition(text[1:-1], table)
+    if text in (table["true"], table["false"]):
+        return Always(text == table["true"])
+    before = table["not"][: table["not"].index("{")]
+    if text.startswith(before):
+        return Holds(text.removeprefix(before), False)
+    return Holds(text)
+
+
+def _split(text: str, joint: str) -> list[str]:
+    """At the joints that stand in no bracket."""
+    parts, depth, begun, position = [], 0, 0, 0
+    while position < len(text):
+        if depth == 0 and text.startswith(joint, position):
+            parts.append(text[begun:position])
+            position += len(joint)
+            begun = position
+            continue
+        depth += {"(": 1, ")": -1}.get(text[position], 0)
+        position += 1
+    return [*parts, text[begun:]]

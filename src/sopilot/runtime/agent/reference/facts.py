@@ -1,0 +1,186 @@
+"""What the messages of a request say, as any reader could know it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.runtime.agent.arms.folding import FOLDED, SAID, read_note
+from sopilot.runtime.agent.recovery import NEVER_MADE
+from sopilot.runtime.agent.reference.judging import Seen
+from sopilot.runtime.agent.users.scripted import EVERYTHING_TOLD
+from sopilot.runtime.session.protocols import JSON, Message, ModelRequest
+from sopilot.runtime.vm import TOOL_NAME
+
+ASK = "Please tell me: "
+GOAL = "goal"
+_PAIR = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
+_NAMES = re.compile(r"`([^`]+)`")
+_CALL_ID = re.compile(r"^call_(\d{1,9})$")
+_RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
+
+
+@dataclass(slots=True)
+class Facts:
+    """``values`` is what the user told, ``asked`` how often each name was asked for, ``open``
+    the goals that are under way (the present one last), ``ended`` those that are over;
+    ``here`` are the results since the last bookkeeping call, ``not_made`` the calls that were
+    answered without being made, ``refused`` the last such answer."""
+
+    first: str = ""
+    slot: str = ""
+    request: str = ""
+    values: dict[str, JSON] = field(default_factory=dict)
+    asked: Counter[str] = field(default_factory=Counter)
+    told_everything: bool = False
+    wants: str | None = None
+    open: list[str] = field(default_factory=list)
+    ended: set[str] = field(default_factory=set)
+    seen: list[Seen] = field(default_factory=list)
+    here: list[Seen] = field(default_factory=list)
+    not_made: list[Seen] = field(default_factory=list)
+    refused: str = ""
+    stack: list[str] = field(default_factory=list)
+    judged: str = ""
+    """The rule or gate that was judged last."""
+    steps: int = 0
+    last_call: int = 0
+    """The largest number in a call's id."""
+    characters: int = 0
+
+    def value(self, name: str) -> JSON:
+        """What is known under a name: told by the user, else found in evidence."""
+        if name in self.values:
+            return self.values[name]
+        for one in reversed(self.seen):
+            found = _find(one.value, name) if one.ok else None
+            if found is not None:
+                return found
+        return None
+
+    def is_unavailable(self, name: str) -> bool:
+        return self.asked[name] >= 2 or (self.told_everything and self.asked[name] >= 1)
+
+
+def read_facts(request: ModelRequest) -> Facts:
+    messages = list(request.messages)
+    facts = Facts(characters=sum(len(message.content) for message in messages))
+    if messages and messages[0].role == "system":
+        facts.first = messages.pop(0).content
+    if messages and messages[-1].role == "system":
+        facts.slot = messages.pop().content
+    calls: dict[str, tuple[str, str]] = {}
+    for message in messages:
+        if message.role == "user":
+            _read_user(facts, message.content)
+        elif message.role == "assistant":
+            for line in message.content.splitlines():
+                if line.startswith(ASK):
+                    facts.asked.update(_NAMES.findall(line))
+            calls.update({call.id: (call.name, call.arguments) for call in message.tool_calls})
+            numbers = [_CALL_ID.match(call.id) for call in message.tool_calls]
+            facts.last_call = max([facts.last_call, *(int(n.group(1)) for n in numbers if n)])
+        elif message.role == "tool":
+            name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
+            _read_answer(facts, name, _object(arguments), message)
+        elif message.role == "system" and message.content.startswith(FOLDED):
+            for who, text in read_note(message.content):
+                if who == SAID.removesuffix(": "):
+                    _read_user(facts, text)
+                else:
+                    _read_answer(facts, who, {}, Message("tool", text, name=who))
+    return facts
+
+
+def _read_user(facts: Facts, text: str) -> None:
+    if not facts.request:
+        facts.request = text
+    facts.told_everything = EVERYTHING_TOLD in text
+    for line in text.splitlines():
+        match = _PAIR.match(line)
+        if match is None:
+            continue
+        try:
+            value = json.loads(match.group(2))
+        except ValueError:
+            continue
+        if match.group(1) == GOAL and isinstance(value, str):
+            facts.wants = value
+        else:
+            facts.values[match.group(1)] = value
+
+
+def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message: Message) -> None:
+    if name == TOOL_NAME:
+        facts.steps += 1
+        facts.here = []
+        facts.refused = ""
+        if message.content.startswith("Done"):
+            _read_lifecycle(facts, arguments)
+        return
+    match = _RESULT.match(message.content)
+    if match is not None and NEVER_MADE in message.content:
+        return
+    if match is None:
+        facts.refused = message.content
+        facts.not_made.append(Seen(-1, name, arguments, False, message.content))
+        return
+    facts.refused = ""
+    seen = Seen(
+        int(match.group(1)),
+        name,
+        arguments,
+        match.group(2) == "ok",
+        json.loads(match.group(3)),
+    )
+    facts.seen.append(seen)
+    facts.here.append(seen)
+
+
+def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
+    operation = arguments.get("operation")
+    if operation == "start":
+        goal = str(arguments.get("goal"))
+        if goal in facts.open:
+            facts.open.remove(goal)
+        facts.open.append(goal)
+        facts.stack = []
+        # A gate stays shut on the user's word only if the word was given to that gate: what
+        # was asked before the process began and not told is asked for again in its frame.
+        facts.asked = Counter({name: n for name, n in facts.asked.items() if name in facts.values})
+    elif operation in ("complete", "fail") and facts.open:
+        facts.ended.add(facts.open.pop())
+        facts.stack = []
+    elif operation == "call":
+        facts.stack.append(str(arguments.get("function")))
+    elif operation == "return" and facts.stack:
+        function = facts.stack.pop()
+        facts.judged = function if "holds" in arguments else facts.judged
+
+
+def _object(text: str) -> dict[str, JSON]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _find(value: JSON, name: str) -> JSON:
+    """The latest scalar under that key, however deep."""
+    found: JSON = None
+    if isinstance(value, Mapping):
+        if name in value and not isinstance(value[name], dict | list):
+            return value[name]
+        nested: Sequence[JSON] = list(value.values())
+    elif isinstance(value, list):
+        nested = value
+    else:
+        return None
+    for item in nested:
+        deeper = _find(item, name)
+        found = deeper if deeper is not None else found
+    return found

@@ -1,0 +1,70 @@
+"""How the reference executor knows whether a predicate holds: from the evidence it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import Handbook
+from sopilot.language.handbook.cel import VerdictError
+from sopilot.language.handbook.cel import judge as judge_verdict
+from sopilot.runtime.session.protocols import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A tool result as it stands in the messages."""
+
+    seq: int
+    action: str
+    arguments: Mapping[str, JSON]
+    ok: bool
+    value: JSON
+
+
+Judge = Callable[[str, Mapping[str, JSON], Sequence[Seen]], bool]
+"""``judge(predicate, arguments, evidence)``; raises ``CannotJudge`` where nothing tells."""
+
+TextJudge = Callable[[Mapping[str, JSON], Sequence[Seen]], bool]
+
+
+class CannotJudge(SopilotError):
+    """The evidence does not say."""
+
+
+class VerdictJudge:
+    """By the handbook's verdicts; ``by_reading`` judges the predicates that need a reader."""
+
+    def __init__(
+        self, handbook: Handbook, by_reading: Mapping[str, TextJudge] | None = None
+    ) -> None:
+        self._handbook = handbook
+        self._by_reading = dict(by_reading or {})
+
+    def __call__(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        known = self._handbook.predicates.get(predicate)
+        if known is None:
+            raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
+        succeeded = [one for one in evidence if one.ok]
+        if known.is_gate and known.verdict is None:
+            return bool(succeeded)
+        if not known.tool_free and not succeeded:
+            raise CannotJudge(f"no tool said anything about `{predicate}`")
+        if known.verdict is not None:
+            variables: dict[str, JSON] = {
+                **self._handbook.parameters,
+                **arguments,
+                "results": {one.action: one.value for one in succeeded},
+                "result": succeeded[-1].value if succeeded else None,
+            }
+            try:
+                return judge_verdict(known.verdict, variables)
+            except VerdictError as problem:
+                raise CannotJudge(str(problem)) from None
+        reader = self._by_reading.get(predicate)
+        if reader is None:
+            raise CannotJudge(f"`{predicate}` needs somebody who can read")
+        return reader(arguments, succeeded)

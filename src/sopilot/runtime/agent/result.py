@@ -1,0 +1,83 @@
+"""What a run came to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+
+from sopilot.runtime.session.protocols import JSON, Message, Usage
+
+
+class Ending(StrEnum):
+    EXECUTED = "executed"
+    REFUSED = "refused"
+    ABANDONED = "abandoned"
+    """Nobody finished it: the user left, or the model stopped half-way."""
+    BUDGET = "budget"
+    WAITING = "waiting"
+    """For an approval, or for somebody who knows how a call ended. Resumable."""
+    INFRASTRUCTURE_FAILURE = "infrastructure_failure"
+    """The provider failed, not the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """One request to the model, as it was sent and answered."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    tool_calls: int
+    attempts: int
+    seconds: float
+    messages: int
+    characters: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request was refused, for the user: what fails, what shows it, what could be done."""
+
+    rule: str
+    sentence: str
+    evidence: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionResult:
+    """``budget`` names the one that ran out. ``refusals`` lists the checks that failed."""
+
+    session_id: str
+    ending: Ending
+    reason: str = ""
+    budget: str | None = None
+    messages: Sequence[Message] = ()
+    requests: Sequence[RequestRecord] = ()
+    domain_calls: int = 0
+    agent_turns: int = 0
+    user_turns: int = 0
+    refusals: Sequence[Refusal] = ()
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(
+            sum(one.prompt_tokens for one in self.requests),
+            sum(one.cached_tokens for one in self.requests),
+            sum(one.completion_tokens for one in self.requests),
+        )
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session": self.session_id,
+            "ending": str(self.ending),
+            "reason": self.reason,
+            "budget": self.budget,
+            "domain_calls": self.domain_calls,
+            "agent_turns": self.agent_turns,
+            "user_turns": self.user_turns,
+            "usage": asdict(self.usage),
+            "requests": [asdict(one) for one in self.requests],
+            "refusals": [asdict(one) for one in self.refusals],
+        }

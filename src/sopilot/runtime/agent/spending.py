@@ -1,0 +1,75 @@
+"""What a run has used of its budgets. Counted from the trace, so that a resumed run goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.agent.budgets import Budgets
+from sopilot.runtime.agent.dialog import MODEL_REQUEST
+from sopilot.runtime.agent.result import RequestRecord
+from sopilot.runtime.session import Session
+
+
+class BudgetSpent(RunEnded):
+    def __init__(self, budget: str, limit: float) -> None:
+        super().__init__(f"the budget of {limit:g} {budget.replace('_', ' ')} is spent")
+        self.budget = budget
+        self.limit = limit
+
+
+@dataclass(slots=True)
+class Spending:
+    """The wall clock counts the present process only; everything else the whole session."""
+
+    session: Session
+    budgets: Budgets
+    begun: float
+    domain_calls: int = 0
+    agent_turns: int = 0
+    user_turns: int = 0
+    requests: list[RequestRecord] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, session: Session, budgets: Budgets) -> Spending:
+        spending = cls(session, budgets, session.clock.now())
+        said = 0
+        for sealed in session.events:
+            event = sealed.event
+            if event.kind == "domain_call":
+                spending.domain_calls += 1
+            elif event.kind == "user_said":
+                said += 1
+            elif event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
+                details = event.payload["details"]
+                known = {item.name: details.get(item.name, 0) for item in fields(RequestRecord)}
+                spending.requests.append(RequestRecord(**known))
+        spending.agent_turns = len(spending.requests)
+        spending.user_turns = max(0, said - 1)
+        return spending
+
+    def spent(self, budget: str) -> BudgetSpent:
+        return BudgetSpent(budget, getattr(self.budgets, budget))
+
+    def seconds_left(self) -> float:
+        left = self.begun + self.budgets.wall_seconds - self.session.clock.now()
+        if left <= 0:
+            raise self.spent("wall_seconds")
+        return left
+
+    def spend_agent_turn(self) -> None:
+        self.seconds_left()
+        if self.agent_turns >= self.budgets.agent_turns:
+            raise self.spent("agent_turns")
+        self.agent_turns += 1
+
+    def spend_domain_call(self) -> None:
+        self.seconds_left()
+        if self.domain_calls >= self.budgets.domain_calls:
+            raise self.spent("domain_calls")
+        self.domain_calls += 1
+
+    def spend_user_turn(self) -> None:
+        if self.user_turns >= self.budgets.user_turns:
+            raise self.spent("user_turns")
+        self.user_turns += 1

@@ -1,0 +1,113 @@
+"""The tools a model is offered, and its calls as something the loop can do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sopilot.language.diagnostics import did_you_mean
+from sopilot.runtime.agent.argument_check import argument_problem
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
+from sopilot.runtime.vm import (
+    TOOL_DESCRIPTION,
+    TOOL_NAME,
+    TOOL_SCHEMA,
+    Return,
+    ToolOperation,
+    parse_step,
+)
+
+END_SESSION: Final = "end_session"
+STEP_TOOL: Final = ToolSchema(TOOL_NAME, TOOL_DESCRIPTION, TOOL_SCHEMA)
+END_TOOL: Final = ToolSchema(
+    END_SESSION,
+    "End the conversation once the request is carried out or refused.",
+    {
+        "type": "object",
+        "properties": {
+            "outcome": {"type": "string", "enum": ["executed", "refused"]},
+            "reason": {"type": "string", "description": "What was done, or what does not hold."},
+        },
+        "required": ["outcome"],
+        "additionalProperties": False,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StepCall:
+    """``about`` is the function that a verdict was written for, where the model says it."""
+
+    operation: ToolOperation
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainToolCall:
+    name: str
+    arguments: Mapping[str, JSON]
+
+
+@dataclass(frozen=True, slots=True)
+class EndCall:
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """``problem`` is written for the model."""
+
+    tool: str
+    problem: str
+
+
+Parsed = StepCall | DomainToolCall | EndCall | Malformed
+
+
+class Toolbox:
+    """``machine`` offers the bookkeeping tool, else there is ``end_session``."""
+
+    def __init__(
+        self, domain: Sequence[ToolSchema], *, machine: bool, step: ToolSchema = STEP_TOOL
+    ) -> None:
+        self.machine = machine
+        extra = step if machine else END_TOOL
+        self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
+        self._by_name = {schema.name: schema for schema in self.schemas}
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self._by_name)
+
+    def parse(self, call: ToolCall) -> Parsed:
+        schema = self._by_name.get(call.name)
+        if schema is None:
+            hint = did_you_mean(call.name, self._by_name)
+            return Malformed(call.name, f"there is no tool `{call.name}`; {hint}")
+        try:
+            arguments = json.loads(call.arguments) if call.arguments.strip() else {}
+        except (ValueError, RecursionError) as error:
+            return Malformed(call.name, f"the arguments are not JSON ({error})")
+        if not isinstance(arguments, dict):
+            return Malformed(call.name, "the arguments must be a JSON object")
+        if call.name == TOOL_NAME:
+            operation = parse_step(arguments)
+            if isinstance(operation, str):
+                return Malformed(call.name, operation)
+            return StepCall(operation, _about(operation, arguments))
+        problem = argument_problem(schema, arguments)
+        if problem:
+            return Malformed(call.name, problem)
+        if call.name == END_SESSION:
+            return EndCall(arguments["outcome"], str(arguments.get("reason", "")))
+        return DomainToolCall(call.name, arguments)
+
+
+def _about(operation: ToolOperation, arguments: Mapping[str, JSON]) -> str:
+    """Some models write the whole call; its name is enough."""
+    if not isinstance(operation, Return):
+        return ""
+    return str(arguments.get("function") or "").partition("(")[0].strip()

@@ -1,0 +1,62 @@
+"""A user who follows a script and tells everything it knows, as SOPBench's default user does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from sopilot.runtime.session.protocols import JSON
+
+EVERYTHING_TOLD: Final = "I have told you everything I know."
+
+
+class ScriptedUser:
+    """``request`` opens the dialog. Every answer holds everything the user knows, a line a
+    value; the fields in ``late`` only from the second answer on. One of the ``follow_ups``
+    opens each answer. ``goal`` is named in every answer; the opening may have asked for
+    another one. The dialog ends when there is nothing new to tell and nothing was asked.
+    """
+
+    def __init__(
+        self,
+        request: str,
+        knows: Mapping[str, JSON],
+        *,
+        goal: str | None = None,
+        late: Sequence[str] = (),
+        follow_ups: Sequence[str] = (),
+    ) -> None:
+        self._request = request
+        self._knows = dict(knows)
+        self._goal = goal
+        self._late = frozenset(late)
+        self._follow_ups = tuple(follow_ups)
+        self._turns = 0
+
+    def opening(self) -> str:
+        return self._request
+
+    def skip(self, turns: int) -> None:
+        """The first ``turns`` answers were given before an interruption."""
+        self._turns = turns
+
+    async def reply(self, message: str) -> str | None:
+        turn = self._turns
+        nothing_new = turn > (1 if self._late else 0)
+        if nothing_new and turn >= len(self._follow_ups) and not _is_question(message):
+            return None
+        self._turns += 1
+        lines = [self._follow_ups[turn]] if turn < len(self._follow_ups) else []
+        if self._goal is not None:
+            lines.append(f"goal: {json.dumps(self._goal)}")
+        for name, value in self._knows.items():
+            if turn > 0 or name not in self._late:
+                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+        if nothing_new:
+            lines.append(EVERYTHING_TOLD)
+        return "\n".join(lines) or EVERYTHING_TOLD
+
+
+def _is_question(message: str) -> bool:
+    return "?" in message or "？" in message

@@ -1,0 +1,24 @@
+"""Trace to findings; other people's transcripts judged against the same programs.
+
+Owns findings, score cards, reports and the reading of foreign transcripts. Pure.
+Makes every event again by its own reading of the programs, so that what the
+machine wrote about itself is checked and not believed. May import the rooms
+above it.
+"""
+
+from sopilot.runtime.audit.audit_state import Judge, Refusal
+from sopilot.runtime.audit.auditing import audit_trace
+from sopilot.runtime.audit.finding import TITLES, Finding
+from sopilot.runtime.audit.report import BatchCard, Report, ScoreCard, batch
+
+__all__ = [
+    "TITLES",
+    "BatchCard",
+    "Finding",
+    "Judge",
+    "Refusal",
+    "Report",
+    "ScoreCard",
+    "audit_trace",
+    "batch",
+]

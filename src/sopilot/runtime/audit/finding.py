@@ -1,0 +1,77 @@
+"""A finding: what a trace shows that the SOP does not allow, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from sopilot.language.diagnostics import Severity
+from sopilot.runtime.vm.values import JSON
+
+
+def _nothing() -> dict[str, JSON]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``sentence`` is the SOP's own sentence that is broken, as far as one is concerned.
+
+    ``seq`` is the event that breaks it; ``frame`` where the program stood then.
+    """
+
+    code: str
+    seq: int
+    explanation: str
+    process: str | None = None
+    frame: str = ""
+    predicate: str | None = None
+    sentence: str = ""
+    severity: Severity = Severity.ERROR
+    details: Mapping[str, JSON] = field(default_factory=_nothing)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "code": self.code,
+            "title": TITLES.get(self.code, self.code),
+            "severity": str(self.severity),
+            "seq": self.seq,
+            "process": self.process,
+            "frame": self.frame,
+            "predicate": self.predicate,
+            "sentence": self.sentence,
+            "explanation": self.explanation,
+            "details": dict(self.details),
+        }
+
+
+TITLES: Final[Mapping[str, str]] = {
+    "return-without-evidence": "Verdict without evidence",
+    "incomplete-evidence": "Verdict on part of the evidence",
+    "unproven-verdict": "Verdict that its evidence does not prove",
+    "evidence-contradicts-verdict": "Evidence contradicts the verdict",
+    "evidence-unresolved": "Cited evidence does not exist",
+    "evidence-outside-interval": "Evidence of another process",
+    "evidence-stale": "Evidence from before a goal succeeded",
+    "evidence-wrong-call": "Evidence of a call that does not verify this",
+    "evidence-wrong-arguments": "Evidence about something else",
+    "unlicensed-call": "Call outside the procedure",
+    "premature-goal": "Goal action before acceptance",
+    "skipped-check": "Required check skipped",
+    "calls-after-goal": "Call after the goal succeeded",
+    "refusal-without-cause": "Refusal without a false predicate",
+    "completion-without-goal": "Completion without the goal",
+    "claimed-completion": "Completion claimed, never accepted",
+    "goal-without-completion": "Goal reached, process never completed",
+    "wrong-branch": "Branch against the bound results",
+    "unknown-outcome": "Outcome unknown",
+    "guard-violated": "Guarded action ran without acceptance",
+    "approval-missing": "Guarded action ran without approval",
+    "approval-exceeded": "Guarded action ran otherwise than approved",
+    "executed-against-condition": "Action ran although a requirement was false",
+    "inconsistent-trace": "Trace contradicts its programs",
+    "withheld-payload": "Payload withheld",
+    "tampering": "Not what was recorded",
+}
+"""Every code the audit can give, with the words a report uses for it. Codes are stable."""

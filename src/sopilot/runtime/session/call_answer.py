@@ -1,0 +1,57 @@
+"""What a domain call came to, for the loop and for the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from sopilot.runtime.session.approvals import HeldCall, HeldState
+from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.vm import canonical, plain
+
+
+class CallStatus(StrEnum):
+    DONE = "done"
+    HELD = "held"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswer:
+    """``seq`` numbers the result, to be cited as evidence; ``held`` waits for people.
+
+    ``call_id`` is the one in the trace, which may differ from the model's.
+    """
+
+    call_id: str
+    status: CallStatus
+    result: ToolResult | None = None
+    seq: int | None = None
+    problem: str = ""
+    held: HeldCall | None = None
+
+    @property
+    def text(self) -> str:
+        """What the model reads. A result stands as one line of JSON, so that no line of a
+        tool's text can pass for the runtime's."""
+        if self.result is not None:
+            spelled = canonical(plain(self.result.value)).decode("utf-8", "replace")
+            return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
+        if self.status is CallStatus.UNKNOWN:
+            return f"Outcome unknown: {self.problem}. Do not call it again; an operator was told."
+        return f"Not called: {self.problem}."
+
+
+def waiting_text(held: HeldCall) -> str:
+    if held.state is HeldState.REJECTED:
+        ruling = held.rejection
+        who = f" by {ruling.role}" if ruling is not None else ""
+        return f"`{held.action}` was rejected{who}; refuse the request or change it"
+    roles = ", ".join(held.roles)
+    amended = " with other arguments, for which its goal must be started" if held.amended else ""
+    if held.state is HeldState.APPROVED:
+        return f"`{held.action}` is approved{amended}"
+    return (
+        f"`{held.action}` waits for approval{amended}: {held.approvals} of {held.needed} "
+        f"from {roles} (call `{held.call_id}`)"
+    )

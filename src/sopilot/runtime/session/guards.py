@@ -1,0 +1,108 @@
+"""The hard guard: whether an irreversible call may run now. Pure.
+
+Soft everywhere else. What cannot be evaluated holds the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.program import Act, Guarded, Program
+from sopilot.runtime.vm import JSON, Configuration, Machine, Position, agree
+from sopilot.runtime.vm.terms import MISSING, fits_act, value_of
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why a call must wait: ``awaits`` is ``root`` or ``outcome``; ``why`` is for the model."""
+
+    awaits: str
+    why: str
+
+
+def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
+    """Action → its guard. Programs of one handbook agree; where they do not, the stricter holds."""
+    found: dict[str, Guarded] = {}
+    for program in programs.values():
+        for guarded in program.guarded:
+            earlier = found.get(guarded.action)
+            if earlier is None or guarded.needed > earlier.needed:
+                found[guarded.action] = guarded
+    return found
+
+
+def hold_reason(
+    machine: Machine,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+) -> Hold | None:
+    """``None`` when the root accepts this very call."""
+    try:
+        return _pending(configuration, action) or _root(machine, configuration, action, arguments)
+    except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        return Hold("root", f"the guard of `{action}` could not be evaluated: {problem!r}")
+
+
+def _pending(configuration: Configuration, action: str) -> Hold | None:
+    for call_id, pending in configuration.pending.items():
+        if pending.action == action:
+            return Hold(
+                "outcome",
+                f"nobody knows yet how call `{call_id}` of `{action}` ended; "
+                "it must not be made twice",
+            )
+    return None
+
+
+def _root(
+    machine: Machine,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+) -> Hold | None:
+    here = machine.position(configuration)
+    if here is None:
+        return Hold("root", f"`{action}` needs a running process that accepts it: start its goal")
+    if len(here.process.frames) != 1:
+        return Hold(
+            "root",
+            f"`{action}` waits for `{here.process.goal}` to accept; {here.frame.path} is "
+            "still open: finish its checks and return",
+        )
+    step = here.step
+    if not isinstance(step, Act) or not step.goal or step.action != action:
+        return Hold(
+            "root",
+            f"`{action}` waits for `{here.process.goal}` to accept; it stands at "
+            f"{here.frame.place}: the steps before the goal come first",
+        )
+    return _arguments(here, step, arguments)
+
+
+def _arguments(here: Position, step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
+    inputs = [parameter for parameter, _ in step.arguments]
+    for name in arguments:
+        # Nothing was checked about it, and a tool may do anything with it.
+        if name not in inputs:
+            named = ", ".join(f"`{one}`" for one in inputs) or "nothing"
+            return Hold(
+                "root",
+                f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
+                f"call it without; it takes {named}",
+            )
+    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
+        return None
+    for parameter, term in step.arguments:
+        value = value_of(term, here.layout, here.frame, here.process.known)
+        if value is MISSING or value is None:
+            continue
+        if parameter not in arguments or not agree(value, arguments[parameter]):
+            return Hold(
+                "root",
+                f"`{step.action}` was checked for another `{parameter}`: "
+                "call it with the checked values, or start the goal again with the new ones",
+            )
+    return Hold("root", f"`{step.action}` was checked for other arguments")

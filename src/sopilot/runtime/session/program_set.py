@@ -1,0 +1,53 @@
+"""The programs of a session: hashed, written and laid out once, however many sessions run them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from sopilot.language.program import Guarded, Program, program_from_yaml, program_to_yaml
+from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.guards import guarded_actions
+from sopilot.runtime.vm import Limits, Machine
+
+
+class ProgramSet:
+    """Goal → program, with the hash and the text of each. Not changed after it is made."""
+
+    def __init__(self, programs: Mapping[str, Program]) -> None:
+        self.programs = dict(programs)
+        self.hashes: dict[str, str] = {}
+        self.texts: dict[str, str] = {}
+        for goal, program in self.programs.items():
+            text = program_to_yaml(program)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            self.hashes[goal] = digest
+            self.texts[digest] = text
+        self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
+        self._machines: dict[Limits, Machine] = {}
+
+    def machine(self, limits: Limits) -> Machine:
+        machine = self._machines.get(limits)
+        if machine is None:
+            machine = Machine(self.programs, limits=limits, hashes=self.hashes)
+            self._machines[limits] = machine
+        return machine
+
+    @classmethod
+    def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:
+        return programs if isinstance(programs, ProgramSet) else cls(programs)
+
+    @classmethod
+    def from_texts(cls, hashes: Mapping[str, str], texts: Mapping[str, str]) -> ProgramSet:
+        """From stored artifacts. A text that its hash does not name is refused."""
+        programs = {}
+        for goal, digest in hashes.items():
+            text = texts.get(digest, "")
+            if hashlib.sha256(text.encode()).hexdigest() != digest:
+                raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
+            programs[goal] = program_from_yaml(text, f"{goal}.yaml")
+        found = cls(programs)
+        # Another release may spell an artifact differently; the stored spelling is the name.
+        found.hashes = dict(hashes)
+        found.texts = {digest: texts[digest] for digest in hashes.values()}
+        return found

@@ -1,0 +1,105 @@
+"""From a stored trace back to the run: verify, restore, replay. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.runtime.session.errors import TraceBroken
+from sopilot.runtime.session.ledger import CallLedger
+from sopilot.runtime.session.program_set import ProgramSet
+from sopilot.runtime.trace import Head, SealedEvent, replay, restore, verify_chain
+from sopilot.runtime.vm import JSON, Configuration, Event, Limits, Machine, TraceError
+
+OPENED = "opened"
+PROGRAM_CHANGED = "program_changed"
+
+ProgramsByHash = Mapping[frozenset[tuple[str, str]], ProgramSet]
+"""The program sets a trace names, by their goal → hash pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    configuration: Configuration
+    ledger: CallLedger
+    programs: ProgramSet
+
+
+class _Continued(Machine):
+    """A machine that begins where another one stopped: replay starts at ``initial``."""
+
+    def __init__(self, machine: Machine, configuration: Configuration) -> None:
+        self.programs = machine.programs
+        self._configuration = configuration
+
+    def initial(self) -> Configuration:
+        return self._configuration
+
+
+def whole_events(events: Sequence[SealedEvent], payloads: Mapping[str, JSON]) -> list[Event]:
+    """The events with every payload in its place that ``payloads`` knows."""
+    if not payloads:
+        return [sealed.event for sealed in events]
+    return [restore(sealed.event, payloads) for sealed in events]
+
+
+def program_changes(events: Sequence[Event]) -> list[tuple[int, dict[str, str]]]:
+    """Where a session went over to other programs: (index of the note, goal → hash)."""
+    found = []
+    for index, event in enumerate(events):
+        if (
+            event.kind == "note"
+            and event.actor == "runtime"
+            and event.payload.get("name") == PROGRAM_CHANGED
+        ):
+            details = event.payload.get("details")
+            programs = details.get("programs") if isinstance(details, Mapping) else None
+            if not isinstance(programs, Mapping):
+                raise TraceError("a change of programs does not name them", index)
+            found.append((index, {str(goal): str(sha) for goal, sha in programs.items()}))
+    return found
+
+
+def recover(
+    session_id: str,
+    events: Sequence[SealedEvent],
+    *,
+    head: Head,
+    hashes: Mapping[str, str],
+    programs: ProgramsByHash,
+    payloads: Mapping[str, JSON],
+    limits: Limits,
+) -> Recovered:
+    """Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the events are
+    not what these programs make."""
+    broken = verify_chain(events, session_id=session_id, head=head)
+    if broken is not None:
+        raise TraceBroken(session_id, broken)
+    whole = whole_events(events, payloads)
+    current = programs[frozenset(hashes.items())]
+    configuration = Configuration()
+    begin = 0
+    for index, changed in [*program_changes(whole), (len(events), None)]:
+        configuration = _replay(current, limits, configuration, whole[begin:index], begin)
+        begin = index
+        if changed is not None:
+            current = programs[frozenset(changed.items())]
+    ledger = CallLedger()
+    for event in whole:
+        ledger.fold(event)
+    return Recovered(configuration, ledger, current)
+
+
+def _replay(
+    programs: ProgramSet,
+    limits: Limits,
+    configuration: Configuration,
+    events: Sequence[Event],
+    offset: int,
+) -> Configuration:
+    try:
+        return replay(_Continued(programs.machine(limits), configuration), events)
+    except TraceError as problem:
+        if problem.index is None or not offset:
+            raise
+        raise TraceError(str(problem.__cause__ or problem), problem.index + offset) from problem

@@ -1,0 +1,69 @@
+"""What a session is told once and remembers: stored with it, so that a resumed one agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.vm import JSON, Automation, Limits
+
+DEFAULT_INLINE_LIMIT = 16_384
+DEFAULT_LEASE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``by_reference`` names fields whose values never enter the trace, only their digests;
+    ``inline_limit`` is the size in bytes beyond which a field is kept beside the trace."""
+
+    automation: Automation = field(default_factory=Automation)
+    limits: Limits = field(default_factory=Limits)
+    by_reference: frozenset[str] = frozenset()
+    inline_limit: int | None = DEFAULT_INLINE_LIMIT
+    lease_seconds: float = DEFAULT_LEASE_SECONDS
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "automation": asdict(self.automation),
+            "limits": asdict(self.limits),
+            "by_reference": sorted(self.by_reference),
+            "inline_limit": self.inline_limit,
+            "lease_seconds": self.lease_seconds,
+        }
+
+
+def settings_from_json(value: JSON) -> Settings:
+    """Keys that a later release added are ignored; a value of the wrong kind is refused."""
+    if not isinstance(value, Mapping):
+        raise UserMistake("the settings of a session must be an object")
+    known = Settings()
+    limit = value.get("inline_limit", known.inline_limit)
+    seconds = value.get("lease_seconds", known.lease_seconds)
+    names = value.get("by_reference", [])
+    if (
+        not (limit is None or _is_number(limit))
+        or not _is_number(seconds)
+        or not isinstance(names, list | tuple)
+    ):
+        raise UserMistake("the settings of a session have a value of the wrong kind")
+    return Settings(
+        automation=Automation(**_known(Automation, value.get("automation"), bool)),
+        limits=Limits(**_known(Limits, value.get("limits"), int)),
+        by_reference=frozenset(str(name) for name in names),
+        inline_limit=None if limit is None else int(limit),
+        lease_seconds=float(seconds),
+    )
+
+
+def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> dict[str, JSON]:
+    if not isinstance(value, Mapping):
+        return {}
+    found = {item.name: value[item.name] for item in fields(kind) if item.name in value}
+    if any(type(one) is not wanted for one in found.values()):
+        raise UserMistake("the settings of a session have a value of the wrong kind")
+    return found
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,136 @@
+"""What a store keeps, and the promises it makes.
+
+A store never reads a clock: time comes from the caller. Clocks decide only when
+a lease may be taken over; who may write is decided by the fencing token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from sopilot.runtime.trace import Head, SealedEvent, encode_line
+from sopilot.runtime.trace.signed_head import SignedHead
+from sopilot.runtime.vm import JSON
+
+_NOTHING: Mapping[str, JSON] = {}
+
+
+class Lease(NamedTuple):
+    """One owner at a time. ``token`` grows with every change of owner."""
+
+    session_id: str
+    owner: str
+    token: int
+    expires_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """``programs`` maps a hash to the program artifact; equal programs are kept once."""
+
+    id: str
+    metadata: Mapping[str, JSON]
+    programs: Mapping[str, str]
+
+
+class Batch(NamedTuple):
+    """What one append writes, whole or not at all.
+
+    ``payloads`` are the values that references in the events stand for.
+    ``summary`` is derived from the trace, for listings alone. ``programs`` are
+    new artifacts by hash. ``lines`` are the events as they are written, where
+    the caller has them already.
+    """
+
+    expected: Head
+    events: Sequence[SealedEvent]
+    payloads: Mapping[str, JSON] = _NOTHING
+    summary: Mapping[str, JSON] = _NOTHING
+    programs: Mapping[str, str] = _NOTHING
+    lines: Sequence[str] | None = None
+
+    def encoded(self) -> Sequence[str]:
+        if self.lines is not None:
+            return self.lines
+        return [encode_line(sealed) for sealed in self.events]
+
+    @property
+    def head(self) -> Head:
+        if not self.events:
+            return self.expected
+        last = self.events[-1]
+        return Head(self.expected.session_id, last.event.seq, last.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """``owner`` is empty when nobody has the session."""
+
+    id: str
+    created_at: float
+    updated_at: float
+    metadata: Mapping[str, JSON]
+    summary: Mapping[str, JSON]
+    head: Head
+    owner: str = ""
+    lease_expires_at: float = 0.0
+
+
+class Store(Protocol):
+    """Every method may raise ``StoreUnavailable``; those with an id ``UnknownSession``."""
+
+    async def create(
+        self, session: NewSession, *, owner: str, now: float, lease_seconds: float
+    ) -> Lease:
+        """The session, its programs and the creator's lease in one transaction."""
+        ...
+
+    async def acquire(
+        self,
+        session_id: str,
+        *,
+        owner: str,
+        now: float,
+        lease_seconds: float,
+        take_over: bool = False,
+    ) -> Lease:
+        """Raises ``LeaseHeld`` unless the lease is free, expired, or ``take_over`` is set."""
+        ...
+
+    async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
+        """Raises ``LeaseLost``. An expired lease that nobody took is renewed."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """A lease that is lost already is no error. The token is worth nothing afterwards."""
+        ...
+
+    async def append(
+        self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
+    ) -> Lease:
+        """Durable when it returns; renews the lease. Raises ``LeaseLost`` or ``Conflict``."""
+        ...
+
+    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]: ...
+
+    async def payloads(self, session_id: str) -> dict[str, JSON]: ...
+
+    async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        """Erase payloads; how many there were. The trace still verifies without them."""
+        ...
+
+    async def record(self, session_id: str) -> SessionRecord: ...
+
+    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+        """Newest first."""
+        ...
+
+    async def program(self, sha256: str) -> str: ...
+
+    async def add_signature(self, signed: SignedHead) -> None: ...
+
+    async def signatures(self, session_id: str) -> list[SignedHead]: ...
+
+    async def close(self) -> None: ...

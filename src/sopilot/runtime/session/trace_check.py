@@ -1,0 +1,157 @@
+"""Whether a trace is what was recorded: chain and signed heads, offline."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sopilot.runtime.session.recovery import OPENED
+from sopilot.runtime.session.trace_file import ABOUT, TraceFile
+from sopilot.runtime.trace import genesis, is_reference, reference, verify_chain
+from sopilot.runtime.trace.signed_head import SignedHead
+from sopilot.runtime.trace.signing import verify_head
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """``index`` is the event it shows at."""
+
+    code: str
+    message: str
+    index: int | None = None
+
+    def __str__(self) -> str:
+        where = f" (event {self.index})" if self.index is not None else ""
+        return f"{self.code}: {self.message}{where}"
+
+
+def verify_trace(
+    trace: TraceFile,
+    *,
+    heads: Sequence[SignedHead] = (),
+    keys: Collection[str] | None = None,
+) -> list[Problem]:
+    """Everything that is wrong with the chain, the programs and the signatures; empty is good.
+
+    ``heads`` were signed earlier and kept elsewhere: against them a cut-off tail
+    and a full rewrite show. ``keys`` are the public keys that are trusted;
+    ``None`` trusts whatever key a head names, which proves integrity but not
+    origin.
+    """
+    problems: list[Problem] = []
+    broken = verify_chain(trace.events, session_id=trace.session_id)
+    if broken is not None:
+        problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
+    problems.extend(_header(trace))
+    problems.extend(_payloads(trace))
+    problems.extend(
+        Problem("wrong-program", f"program {digest[:12]} is another text")
+        for digest in sorted(_other_texts(trace))
+    )
+    for signed in (*trace.signatures, *heads):
+        problem = check_head(trace, signed, keys)
+        if problem is not None:
+            problems.append(problem)
+    return problems
+
+
+def _header(trace: TraceFile) -> Iterator[Problem]:
+    """The header is outside of the chain: the first event says what it must say."""
+    if not trace.events:
+        return
+    first = trace.events[0].event
+    if first.kind != "note" or first.payload.get("name") != OPENED:
+        yield Problem("wrong-header", "the trace does not begin with the opening of a session", 0)
+        return
+    opened = _opening(trace)
+    if is_reference(opened):
+        return
+    for name in ("programs", *ABOUT):
+        said = trace.programs if name == "programs" else trace.about.get(name)
+        if opened.get(name) != said:
+            yield Problem("wrong-header", f"the header names another `{name}`", 0)
+
+
+def _opening(trace: TraceFile) -> Mapping[str, Any]:
+    """What the session was opened with; a reference where that is not at hand."""
+    details: Any = trace.events[0].event.payload.get("details") if trace.events else None
+    if is_reference(details):
+        # A payload that is another value is a problem of its own; it says nothing here.
+        kept = trace.payloads.get(str(details["$ref"]))
+        try:
+            recorded = reference(kept, bytes.fromhex(trace.salt)) == details
+        except ValueError:
+            recorded = False
+        details = kept if recorded else details
+    return details if isinstance(details, Mapping) else {}
+
+
+def _payloads(trace: TraceFile) -> Iterator[Problem]:
+    try:
+        salt = bytes.fromhex(trace.salt)
+    except ValueError:
+        yield Problem("wrong-payload", "the salt of the payloads is not one")
+        return
+    for digest in _other_values(trace, salt):
+        yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+
+
+def _other_values(trace: TraceFile, salt: bytes) -> list[str]:
+    return [
+        digest
+        for digest, value in trace.payloads.items()
+        if reference(value, salt)["$ref"] != digest
+    ]
+
+
+def _other_texts(trace: TraceFile) -> set[str]:
+    return {
+        digest
+        for digest, text in trace.program_texts.items()
+        if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != digest
+    }
+
+
+def as_recorded(trace: TraceFile) -> TraceFile:
+    """The trace without payloads and program texts that are not what was recorded, and with
+    the programs that the opening of the session names."""
+    try:
+        wrong = set(_other_values(trace, bytes.fromhex(trace.salt)))
+    except ValueError:
+        wrong = set(trace.payloads)
+    named = _opening(trace).get("programs")
+    return replace(
+        trace,
+        programs=dict(named) if isinstance(named, Mapping) else trace.programs,
+        payloads={name: one for name, one in trace.payloads.items() if name not in wrong},
+        program_texts={
+            digest: text
+            for digest, text in trace.program_texts.items()
+            if digest not in _other_texts(trace)
+        },
+    )
+
+
+def check_head(
+    trace: TraceFile, signed: SignedHead, keys: Collection[str] | None = None
+) -> Problem | None:
+    """One signed head against the trace."""
+    if keys is not None and signed.key not in keys:
+        return Problem("unknown-key", f"a head is signed with {signed.key[:16]}…, a stranger's key")
+    if not verify_head(signed):
+        return Problem("bad-signature", "a head's signature is not its key's")
+    head = signed.head
+    if head.session_id != trace.session_id:
+        return Problem("transplanted", f"the signed head belongs to session {head.session_id}")
+    if head.seq >= len(trace.events):
+        return Problem(
+            "truncated",
+            f"{head.seq + 1} events were signed, {len(trace.events)} are here",
+            len(trace.events),
+        )
+    found = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
+    if found != head.hash:
+        return Problem("rewritten", "the trace was written anew after it was signed", head.seq)
+    return None

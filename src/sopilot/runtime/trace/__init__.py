@@ -1,0 +1,60 @@
+"""What happened, kept: events sealed into a chain, redacted, signed, replayed.
+
+Owns the chain of hashes, references in place of values, signatures over heads
+and replay. Pure but for the key files. May import ``vm`` and the ``language``
+wing.
+"""
+
+from sopilot.runtime.trace.chain import (
+    FORMAT,
+    Head,
+    SealedEvent,
+    decode_line,
+    decode_lines,
+    encode_line,
+    encode_lines,
+    genesis,
+    head,
+    seal,
+    seal_all,
+    seal_line,
+    verify_chain,
+)
+from sopilot.runtime.trace.redaction import is_reference, redact, reference, restore
+from sopilot.runtime.trace.replaying import replay
+from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
+from sopilot.runtime.trace.signing import (
+    generate_key,
+    load_key,
+    sign_head,
+    verify_head,
+    write_key,
+)
+
+__all__ = [
+    "FORMAT",
+    "Head",
+    "SealedEvent",
+    "SignedHead",
+    "decode_line",
+    "decode_lines",
+    "encode_line",
+    "encode_lines",
+    "generate_key",
+    "genesis",
+    "head",
+    "is_reference",
+    "load_key",
+    "redact",
+    "reference",
+    "replay",
+    "restore",
+    "seal",
+    "seal_all",
+    "seal_line",
+    "sign_head",
+    "signed_head_from_json",
+    "verify_chain",
+    "verify_head",
+    "write_key",
+]

@@ -1,0 +1,87 @@
+"""A configuration from its events alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sopilot.language.program.model import Program
+from sopilot.runtime.trace.chain import SealedEvent
+from sopilot.runtime.vm.errors import TraceError
+from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Event
+from sopilot.runtime.vm.layout import Limits
+from sopilot.runtime.vm.machine import Machine
+from sopilot.runtime.vm.operation_codec import decode_operation
+from sopilot.runtime.vm.operations import BindEvidence
+from sopilot.runtime.vm.state import Configuration
+from sopilot.runtime.vm.values import JSON
+
+
+def replay(
+    programs: Mapping[str, Program] | Machine,
+    events: Iterable[Event | SealedEvent],
+    *,
+    limits: Limits | None = None,
+) -> Configuration:
+    """The configuration after the last event, exactly as the run had it.
+
+    Every event is made again and compared: ``TraceError`` names the first that
+    these programs would not have made. A trace may end anywhere; ``settle``
+    does what the machine still owed.
+    """
+    machine = programs if isinstance(programs, Machine) else Machine(programs, limits=limits)
+    configuration = machine.initial()
+    for index, entry in enumerate(events):
+        event = entry.event if isinstance(entry, SealedEvent) else entry
+        configuration, made = _again(machine, configuration, event, index)
+        if made != event:
+            raise TraceError(
+                f"the program does not make this event: {_difference(made, event)}", index
+            )
+    return configuration
+
+
+def _again(
+    machine: Machine, configuration: Configuration, event: Event, index: int
+) -> tuple[Configuration, Event]:
+    payload = event.payload
+    if event.kind == RESUMED or (event.kind == REUSE and "result" not in payload):
+        due = machine.due(configuration, event.at)
+        if due is None:
+            raise TraceError(f"nothing was due for `{event.kind}`", index)
+        return due
+    try:
+        if event.kind == REJECTED:
+            inner = payload.get("operation")
+            if not isinstance(inner, Mapping):
+                raise TraceError("`operation` must be an object")
+            if inner.get("operation") == "misshapen":
+                return configuration.numbered(configuration.next_seq + 1), event
+            operation = decode_operation(inner)
+        elif event.kind == REUSE:
+            operation = decode_operation(payload, BindEvidence.kind)
+        else:
+            operation = decode_operation(payload, event.kind)
+    except TraceError as problem:
+        raise TraceError(str(problem), index) from problem
+    ground = payload.get("ground")
+    return machine.apply(
+        configuration,
+        operation,
+        at=event.at,
+        actor=event.actor,
+        ground=ground if isinstance(ground, str) else None,
+    )
+
+
+def _difference(made: Event, found: Event) -> str:
+    """The first field that differs, so that a person knows where to look."""
+    for name in ("seq", "kind", "actor", "process", "frame"):
+        ours, theirs = getattr(made, name), getattr(found, name)
+        if ours != theirs:
+            return f"`{name}` would be `{ours}`, not `{theirs}`"
+    keys: list[JSON] = sorted(
+        key
+        for key in {*made.payload, *found.payload}
+        if made.payload.get(key) != found.payload.get(key)
+    )
+    return f"`payload.{keys[0]}` differs" if keys else "its time differs"

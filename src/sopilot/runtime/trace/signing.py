@@ -1,0 +1,111 @@
+"""Ed25519 over heads (extra ``sign``). ``cryptography`` is imported on use."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.trace import Head
+from sopilot.runtime.trace.signed_head import SignedHead, statement_bytes
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class SigningKey:
+    """A private key that signs heads; ``public`` is its public half in hexadecimal."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self.public: str = key.public_key().public_bytes_raw().hex()
+
+    def private_hex(self) -> str:
+        return self._key.private_bytes_raw().hex()
+
+    def sign(self, message: bytes) -> str:
+        return self._key.sign(message).hex()
+
+    def __repr__(self) -> str:
+        return f"SigningKey(public={self.public})"
+
+
+def generate_key() -> SigningKey:
+    return SigningKey(_ed25519().Ed25519PrivateKey.generate())
+
+
+def write_key(key: SigningKey, path: Path) -> None:
+    """Creates the file for its owner alone; never overwrites one."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise _mistake(
+            "key-exists", "there is a file already; keys are not overwritten", path
+        ) from None
+    except OSError as problem:
+        raise _mistake("key-unwritable", f"cannot write: {problem.strerror}", path) from None
+    with os.fdopen(handle, "w", encoding="ascii") as file:
+        file.write(f"sopilot-ed25519 {key.private_hex()}\n")
+
+
+def load_key(path: Path) -> SigningKey:
+    """Refuses a file that group or others may read, and anything that is not a key."""
+    try:
+        with open(path, encoding="ascii") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(1024)
+    except (OSError, UnicodeDecodeError):
+        raise _mistake("no-key", "cannot be read as a key", path) from None
+    if os.name == "posix" and mode & _OTHERS:
+        raise _mistake(
+            "key-exposed",
+            f"others may read this key (mode {stat.S_IMODE(mode):o})",
+            path,
+            "chmod 600, or make a new key if others may have read it",
+        )
+    kind, _, spelled = text.strip().partition(" ")
+    try:
+        raw = bytes.fromhex(spelled)
+    except ValueError:
+        raw = b""
+    if kind != "sopilot-ed25519" or len(raw) != 32:
+        raise _mistake("no-key", "is not a signing key", path)
+    return SigningKey(_ed25519().Ed25519PrivateKey.from_private_bytes(raw))
+
+
+def sign_head(key: SigningKey, head: Head, *, at: float) -> SignedHead:
+    return SignedHead(head, at, key.public, key.sign(statement_bytes(head, at)))
+
+
+def verify_head(signed: SignedHead) -> bool:
+    """Whether the signature is the named key's over this head. Whose key it is, the caller
+    must know."""
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        key, signature = bytes.fromhex(signed.key), bytes.fromhex(signed.signature)
+        if (key.hex(), signature.hex()) != (signed.key, signed.signature):
+            return False  # one spelling alone, so that no byte of a file can change unnoticed
+        public = ed25519.Ed25519PublicKey.from_public_bytes(key)
+        public.verify(signature, statement_bytes(signed.head, signed.at))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _ed25519() -> Any:
+    """The module, imported on use: verifying chains alone must not need it."""
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ModuleNotFoundError:
+        raise UserMistake("signing needs `cryptography`: pip install 'sopilot[sign]'") from None
+    return ed25519
+
+
+def _mistake(code: str, message: str, path: Path, help: str = "") -> UserMistake:
+    return UserMistake([Diagnostic(code, message, Place(str(path)), help)])

@@ -1,0 +1,95 @@
+"""The stack machine.
+
+Owns frames, processes, the seven operations, the observations beside them and
+the events they leave:
+``step(configuration, operation) -> configuration, events``. Pure. May import
+``diagnostics``, ``handbook`` and ``program``.
+"""
+
+from sopilot.runtime.vm.automation import Automation, Judge
+from sopilot.runtime.vm.errors import TraceError
+from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
+from sopilot.runtime.vm.layout import Limits
+from sopilot.runtime.vm.machine import Machine, Outcome
+from sopilot.runtime.vm.operation_codec import decode_operation, encode_operation
+from sopilot.runtime.vm.operations import (
+    DECISIONS,
+    AssistantSaid,
+    BindEvidence,
+    Call,
+    Complete,
+    Decision,
+    DomainCall,
+    DomainResult,
+    EmitArtifact,
+    Fail,
+    Note,
+    Observation,
+    Operation,
+    Return,
+    SelectBranch,
+    Start,
+    ToolOperation,
+    UserSaid,
+)
+from sopilot.runtime.vm.position import Position
+from sopilot.runtime.vm.state import Bound, Configuration, Frame, Observed, Pending, Process, Status
+from sopilot.runtime.vm.tool import (
+    TOOL_DESCRIPTION,
+    TOOL_NAME,
+    TOOL_SCHEMA,
+    answer_text,
+    parse_step,
+)
+from sopilot.runtime.vm.values import JSON, agree, canonical, plain
+
+__all__ = [
+    "DECISIONS",
+    "JSON",
+    "REJECTED",
+    "RESUMED",
+    "REUSE",
+    "TOOL_DESCRIPTION",
+    "TOOL_NAME",
+    "TOOL_SCHEMA",
+    "Actor",
+    "AssistantSaid",
+    "Automation",
+    "BindEvidence",
+    "Bound",
+    "Call",
+    "Complete",
+    "Configuration",
+    "Decision",
+    "DomainCall",
+    "DomainResult",
+    "EmitArtifact",
+    "Event",
+    "Fail",
+    "Frame",
+    "Judge",
+    "Limits",
+    "Machine",
+    "Note",
+    "Observation",
+    "Observed",
+    "Operation",
+    "Outcome",
+    "Pending",
+    "Position",
+    "Process",
+    "Return",
+    "SelectBranch",
+    "Start",
+    "Status",
+    "ToolOperation",
+    "TraceError",
+    "UserSaid",
+    "agree",
+    "answer_text",
+    "canonical",
+    "decode_operation",
+    "encode_operation",
+    "parse_step",
+    "plain",
+]

@@ -1,0 +1,127 @@
+"""Transitions that need no judgement, taken by the machine where a run allows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.program.model import Act, Branch, Check, Kind
+from sopilot.language.program.model import Complete as CompleteStep
+from sopilot.language.program.model import Fail as FailStep
+from sopilot.language.program.model import Return as ReturnStep
+from sopilot.runtime.vm.evidence import bind_evidence, borrowable
+from sopilot.runtime.vm.operations import (
+    BindEvidence,
+    Call,
+    Complete,
+    Fail,
+    Operation,
+    Return,
+    SelectBranch,
+)
+from sopilot.runtime.vm.position import Position
+from sopilot.runtime.vm.state import Observed
+from sopilot.runtime.vm.terms import known_arguments
+from sopilot.runtime.vm.values import JSON
+
+Judge = Callable[[str, Mapping[str, JSON]], bool | None]
+"""A verdict expression over its variables; ``None`` where it cannot say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Automation:
+    """What the machine does by itself beyond reuse. All off: the executor does everything.
+
+    ``take_branches``: branches whose condition is over bound results.
+    ``group_returns``: returns of groups, whose value is a condition.
+    ``enter_calls``: calls whose arguments all have a value.
+    ``bind_evidence``: calls of a rule that an earlier, fresh result answers already.
+    ``machine_verdicts``: returns of rules with a verdict, and of gates whose
+    establishing action succeeded.
+    ``complete``, ``fail``: the end of a process where the program ends.
+    """
+
+    take_branches: bool = False
+    group_returns: bool = False
+    enter_calls: bool = False
+    bind_evidence: bool = False
+    machine_verdicts: bool = False
+    complete: bool = False
+    fail: bool = False
+
+
+def determined(
+    here: Position, automation: Automation, judge: Judge | None
+) -> tuple[Operation, str] | None:
+    """The operation that follows without the executor, and on what ground."""
+    step = here.step
+    if isinstance(step, Branch):
+        if automation.take_branches:
+            return SelectBranch(), "condition over bound results"
+    elif isinstance(step, Check):
+        if automation.enter_calls and not _missing(here, step):
+            return Call(step.function), "every argument is known"
+    elif isinstance(step, Act):
+        if automation.bind_evidence and here.layout.function.kind is Kind.RULE:
+            result = borrowable(here, step)
+            if result is not None:
+                return BindEvidence(result.seq), "earlier result of the same call"
+    elif isinstance(step, ReturnStep):
+        return _determined_return(here, step, automation, judge)
+    elif isinstance(step, CompleteStep):
+        if automation.complete:
+            return Complete(), "the program accepts"
+    elif isinstance(step, FailStep) and automation.fail:
+        return Fail(step.says), "the program refuses"
+    return None
+
+
+def _missing(here: Position, step: Check) -> list[str]:
+    return known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+
+
+def _determined_return(
+    here: Position, step: ReturnStep, automation: Automation, judge: Judge | None
+) -> tuple[Operation, str] | None:
+    function = here.layout.function
+    if step.holds is not None:
+        if automation.group_returns:
+            return Return(), "condition over bound results"
+        return None
+    if not automation.machine_verdicts:
+        return None
+    cited = _cited(here)
+    evidence = tuple(f"#{result.seq}" for result in cited)
+    if function.verdict is not None and judge is not None:
+        holds = _judged(here, function.verdict, cited, judge)
+        if holds is not None:
+            return Return(holds, evidence), f"verdict: {function.verdict}"
+        return None
+    if function.kind is Kind.GATE and function.verdict is None:
+        for result in reversed(cited):
+            if result.ok:
+                return Return(True, evidence), f"`{result.action}` succeeded"
+    return None
+
+
+def _cited(here: Position) -> list[Observed]:
+    seqs = set(bind_evidence(here, ()).evidence)
+    return [result for result in here.process.results if result.seq in seqs]
+
+
+def _judged(here: Position, expression: str, cited: list[Observed], judge: Judge) -> bool | None:
+    variables: dict[str, JSON] = dict(here.program.program.constants)
+    for name in here.layout.function.parameters:
+        if name not in here.frame.locals:
+            return None
+        variables[name] = here.frame.locals[name]
+    succeeded = [result for result in cited if result.ok]
+    if here.layout.recipe_acts and not succeeded:
+        return None
+    variables["results"] = {result.action: result.value for result in succeeded}
+    variables["result"] = succeeded[-1].value if succeeded else None
+    try:
+        return judge(expression, variables)
+    except SopilotError:
+        return None

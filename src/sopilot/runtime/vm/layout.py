@@ -1,0 +1,179 @@
+"""Programs prepared for running: every jump resolved, every recipe at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Complete,
+    Do,
+    Emit,
+    Fail,
+    Function,
+    Kind,
+    Program,
+    Return,
+    Step,
+    Unknown,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """``depth`` bounds a stack, ``steps`` a process's transitions, ``processes`` a run."""
+
+    depth: int = 64
+    steps: int = 10_000
+    processes: int = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionLayout:
+    """``after`` maps a step to the one that follows it; for a check, where ``met`` goes.
+
+    ``recipes`` are the admissible ways to verify, the one in the steps first.
+    ``learnable`` are names the function may learn that are not its parameters.
+    """
+
+    function: Function
+    first: str
+    steps: Mapping[str, Step]
+    after: Mapping[str, str]
+    unmet: Mapping[str, str]
+    parameters: frozenset[str]
+    recipes: tuple[tuple[Act, ...], ...]
+    recipe_acts: tuple[Act, ...]
+    learnable: frozenset[str]
+    soft: bool
+
+    @property
+    def name(self) -> str:
+        return self.function.name
+
+    def past_asking(self, label: str) -> str:
+        """The first step from ``label`` on that is not an ``Ask``."""
+        seen = set()
+        while isinstance(self.steps[label], Ask) and label not in seen:
+            seen.add(label)
+            label = self.after[label]
+        return label
+
+    def past_acting(self, label: str) -> str:
+        """The first step from ``label`` on that is neither an ``Act`` nor an ``Ask``."""
+        seen = set()
+        while isinstance(self.steps[label], Act | Ask) and label not in seen:
+            seen.add(label)
+            label = self.after[label]
+        return label
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramLayout:
+    program: Program
+    functions: Mapping[str, FunctionLayout]
+    entry: FunctionLayout
+    goal_actions: frozenset[str]
+
+
+def lay_out(program: Program) -> ProgramLayout:
+    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
+    problems: list[Diagnostic] = []
+    functions = {
+        name: _lay_out_function(program, function, problems)
+        for name, function in program.functions.items()
+    }
+    entry = functions.get(program.entry)
+    if entry is None:
+        problems.append(_dangling(program, "entry", program.entry, functions))
+    if problems or entry is None:
+        raise UserMistake(problems)
+    goals = frozenset(
+        step.action
+        for function in program.functions.values()
+        for step in function.steps
+        if isinstance(step, Act) and step.goal
+    )
+    return ProgramLayout(program, functions, entry, goals)
+
+
+def _lay_out_function(
+    program: Program, function: Function, problems: list[Diagnostic]
+) -> FunctionLayout:
+    steps = {step.label: step for step in function.steps}
+    after: dict[str, str] = {}
+    unmet: dict[str, str] = {}
+    for index, step in enumerate(function.steps):
+        following = function.steps[index + 1].label if index + 1 < len(function.steps) else None
+        if isinstance(step, Check):
+            if step.function not in program.functions:
+                problems.append(
+                    _dangling(
+                        program, f"{function.name}@{step.label}", step.function, program.functions
+                    )
+                )
+            after[step.label] = step.met or following or ""
+            unmet[step.label] = step.unmet or following or ""
+        elif isinstance(step, Act | Ask | Do | Emit):
+            after[step.label] = step.next or following or ""
+        problems.extend(
+            _dangling(program, f"{function.name}@{step.label}", target, steps)
+            for target in _targets(step, after, unmet)
+            if target not in steps
+        )
+    if not steps:
+        problems.append(_dangling(program, function.name, "", ()))
+    main = tuple(step for step in function.steps if isinstance(step, Act))
+    recipes = (main, *function.fallbacks) if main else tuple(function.fallbacks)
+    recipe_acts = tuple(act for recipe in recipes for act in recipe)
+    return FunctionLayout(
+        function,
+        function.steps[0].label if function.steps else "",
+        steps,
+        after,
+        unmet,
+        frozenset(function.parameters),
+        recipes,
+        recipe_acts,
+        frozenset(_learnable(function, recipe_acts)),
+        function.kind in (Kind.RULE, Kind.GATE),
+    )
+
+
+def _targets(step: Step, after: Mapping[str, str], unmet: Mapping[str, str]) -> Iterator[str]:
+    if isinstance(step, Branch):
+        yield from (step.then, step.otherwise)
+    elif isinstance(step, Choose):
+        yield from (option.target for option in step.options)
+    elif not isinstance(step, Return | Complete | Fail):
+        yield after[step.label]
+        if isinstance(step, Check):
+            yield unmet[step.label]
+
+
+def _learnable(function: Function, acts: tuple[Act, ...]) -> Iterator[str]:
+    for step in function.steps:
+        if isinstance(step, Ask):
+            yield from step.wants
+        elif isinstance(step, Check):
+            yield from (term.name for _, term in step.arguments if isinstance(term, Unknown))
+    for act in acts:
+        yield from (term.name for _, term in act.arguments if isinstance(term, Unknown))
+
+
+def _dangling(
+    program: Program, path: str, name: str, known: Mapping[str, object] | tuple[str, ...]
+) -> Diagnostic:
+    message = f"`{name}` is not there" if name else "the steps end without an end"
+    return Diagnostic(
+        "dangling-name",
+        message,
+        Place(program.source.handbook, path=path),
+        did_you_mean(name, known),
+    )

@@ -1,0 +1,139 @@
+"""Start, suspend, resume, complete, fail: processes as wholes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.program.model import Complete as CompleteStep
+from sopilot.language.program.model import Fail as FailStep
+from sopilot.runtime.vm.operations import Complete, Fail, Start
+from sopilot.runtime.vm.position import Fields, Moved, Position, Programs, Refused
+from sopilot.runtime.vm.state import Configuration, Frame, Process, Status
+from sopilot.runtime.vm.values import JSON, agree, shown
+
+
+def start(
+    programs: Programs, configuration: Configuration, operation: Start, fields: Fields
+) -> Moved | Refused:
+    goal = fields["goal"]
+    layout = programs.layouts.get(goal)
+    if layout is None:
+        return Refused(
+            "unknown-goal",
+            f"no program is called {shown(goal)}; " + did_you_mean(goal, programs.layouts),
+        )
+    given = {name: value for name, value in fields["arguments"].items() if value is not None}
+    unknown = sorted(given.keys() - layout.entry.parameters)
+    if unknown:
+        return Refused(
+            "unknown-argument",
+            f"`{goal}` takes no {shown(unknown[0])}; "
+            + did_you_mean(unknown[0], layout.entry.parameters),
+        )
+    active = configuration.process
+    if active is not None and _same(active, goal, given):
+        return Refused("already-active", f"`{goal}` is running already")
+    for id_ in reversed(configuration.suspended):
+        if _same(configuration.processes[id_], goal, given):
+            return _reactivate(configuration, configuration.processes[id_])
+    if len(configuration.processes) >= programs.limits.processes:
+        return Refused(
+            "processes-exceeded", f"{programs.limits.processes} processes were started already"
+        )
+    if len(configuration.suspended) >= programs.limits.depth:
+        return Refused("depth-exceeded", f"{programs.limits.depth} processes are suspended already")
+    seq = configuration.next_seq
+    frame = Frame(layout.entry.name, layout.entry.first, given, {}, None, seq, layout.entry.name)
+    process = Process(
+        f"p{len(configuration.processes) + 1}",
+        goal,
+        programs.hashes[goal],
+        given,
+        (frame,),
+        known=given,
+        steps=1,
+    )
+    return _activate(
+        configuration,
+        process,
+        {"program": process.program, "opened": seq, "reactivated": False},
+    )
+
+
+def _same(process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
+    """The same errand: the same goal, and no value that contradicts what it knows."""
+    if process.goal != goal:
+        return False
+    inputs = process.frames[0].locals if process.frames else process.arguments
+    return all(name not in inputs or agree(inputs[name], value) for name, value in given.items())
+
+
+def _reactivate(configuration: Configuration, process: Process) -> Moved:
+    return _activate(
+        configuration,
+        process.with_status(Status.RUNNING),
+        {"program": process.program, "opened": process.frames[0].opened, "reactivated": True},
+    )
+
+
+def _activate(configuration: Configuration, process: Process, added: dict[str, JSON]) -> Moved:
+    processes = {**configuration.processes, process.id: process}
+    suspended = tuple(id_ for id_ in configuration.suspended if id_ != process.id)
+    if configuration.active is not None:
+        left = configuration.processes[configuration.active]
+        processes[left.id] = left.with_status(Status.SUSPENDED)
+        suspended = (*suspended, left.id)
+    after = Configuration(
+        processes,
+        process.id,
+        suspended,
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    added = {**added, "suspended": configuration.active}
+    return Moved(after, added, process.id, process.frames[-1].place)
+
+
+def resume(configuration: Configuration) -> Moved | None:
+    """What was suspended last runs again once nothing else does."""
+    if configuration.active is not None or not configuration.suspended:
+        return None
+    process = configuration.processes[configuration.suspended[-1]].with_status(Status.RUNNING)
+    after = Configuration(
+        {**configuration.processes, process.id: process},
+        process.id,
+        configuration.suspended[:-1],
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
+
+
+def complete(here: Position, operation: Complete, fields: Fields) -> Moved | Refused:
+    if not isinstance(here.step, CompleteStep):
+        return Refused(
+            "not-accepting",
+            f"the program does not accept at {here.frame.place}: the goal is not reached yet",
+        )
+    return _end(here, Status.COMPLETED, True)
+
+
+def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
+    return _end(here, Status.FAILED, isinstance(here.step, FailStep))
+
+
+def _end(here: Position, status: Status, accepting: bool) -> Moved:
+    configuration, process = here.configuration, here.process
+    after = Configuration(
+        {**configuration.processes, process.id: process.with_status(status, here.frame.place)},
+        None,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        configuration.pending,
+        configuration.goal_seq,
+    )
+    unwound = [frame.path for frame in reversed(process.frames)]
+    return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

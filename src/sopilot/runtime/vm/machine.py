@@ -1,0 +1,335 @@
+"""The stack machine: one operation in, one configuration and its events out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.language.program.codec import program_hash
+from sopilot.language.program.model import Check, Kind, Program
+from sopilot.runtime.vm import lifecycle, moves, observing
+from sopilot.runtime.vm.automation import Automation, Judge, determined
+from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
+from sopilot.runtime.vm.evidence import available
+from sopilot.runtime.vm.fits import fits
+from sopilot.runtime.vm.layout import Limits, lay_out
+from sopilot.runtime.vm.operation_codec import misshapen, operation_fields
+from sopilot.runtime.vm.operations import (
+    AssistantSaid,
+    BindEvidence,
+    Call,
+    Complete,
+    Decision,
+    DomainCall,
+    DomainResult,
+    EmitArtifact,
+    Fail,
+    Note,
+    Operation,
+    Return,
+    SelectBranch,
+    Start,
+    UserSaid,
+)
+from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
+from sopilot.runtime.vm.state import Bound, Configuration, Observed
+from sopilot.runtime.vm.terms import known_arguments
+from sopilot.runtime.vm.values import JSON
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a step did. ``answer`` is for the executor: what was done, where it stands now."""
+
+    configuration: Configuration
+    events: tuple[Event, ...]
+    accepted: bool
+    _answer: Callable[[Outcome], dict[str, JSON]] = field(repr=False, compare=False)
+
+    @property
+    def answer(self) -> dict[str, JSON]:
+        return self._answer(self)
+
+
+class Machine:
+    """Runs the programs of a handbook, one per goal. Holds no state of any run.
+
+    ``hashes`` names each program's hash; without it the programs are hashed here.
+    """
+
+    def __init__(
+        self,
+        programs: Mapping[str, Program],
+        *,
+        limits: Limits | None = None,
+        hashes: Mapping[str, str] | None = None,
+    ) -> None:
+        layouts = {goal: lay_out(program) for goal, program in programs.items()}
+        self.programs = Programs(
+            layouts,
+            dict(hashes) if hashes is not None else _hashes(programs),
+            limits or Limits(),
+            frozenset().union(*(layout.goal_actions for layout in layouts.values())),
+        )
+
+    def initial(self) -> Configuration:
+        return Configuration()
+
+    def step(
+        self,
+        configuration: Configuration,
+        operation: Operation,
+        *,
+        at: float,
+        actor: str | None = None,
+        ground: str | None = None,
+    ) -> Outcome:
+        """The operation's own event first, then what the machine does by itself.
+
+        Never raises: an operation that does not fit leaves the configuration as
+        it was, but for the ``rejected`` event's number.
+        """
+        after, event = self.apply(configuration, operation, at=at, actor=actor, ground=ground)
+        if event.kind == REJECTED:
+            return Outcome(after, (event,), False, self._answer)
+        events = [event]
+        after = self.follow(after, at, events)
+        return Outcome(after, tuple(events), True, self._answer)
+
+    def apply(
+        self,
+        configuration: Configuration,
+        operation: Operation,
+        *,
+        at: float,
+        actor: str | None = None,
+        ground: str | None = None,
+    ) -> tuple[Configuration, Event]:
+        """The operation alone, as exactly one event."""
+        kind = type(operation)
+        seq = configuration.next_seq
+        problem = misshapen(operation)
+        if problem is not None:
+            moved: Moved | Refused = Refused("misshapen", problem)
+            fields: dict[str, JSON] = {"operation": {"operation": "misshapen"}}
+        else:
+            fields = operation_fields(operation)
+            moved = self._handle(configuration, operation, fields)
+        process, place = configuration.active, None
+        if isinstance(moved, Moved):
+            fields.update(moved.added)
+            name = operation.kind if kind is not BindEvidence else REUSE
+            after = moved.configuration
+            if moved.frame is not None:
+                process, place = moved.process, moved.frame
+        else:
+            if problem is None:
+                fields = {"operation": {"operation": operation.kind, **fields}}
+            fields["code"] = moved.code
+            fields["reason"] = moved.reason
+            name = REJECTED
+            after = configuration.numbered(seq + 1)
+        if ground is not None:
+            fields["ground"] = ground
+        if place is None:
+            frame = configuration.frame
+            place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
+        who = actor or _ACTORS.get(kind, Actor.MODEL)
+        return after, Event(seq, at, who, name, process, place, fields)
+
+    def _handle(
+        self, configuration: Configuration, operation: Operation, fields: Mapping[str, JSON]
+    ) -> Moved | Refused:
+        kind = type(operation)
+        outside = _OUTSIDE.get(kind)
+        if outside is not None:
+            return outside(self.programs, configuration, operation, fields)
+        here = locate(self.programs, configuration)
+        if here is None:
+            return NO_PROCESS
+        if here.process.steps >= self.programs.limits.steps and kind is not Fail:
+            return Refused(
+                "steps-exceeded",
+                f"this process took {self.programs.limits.steps} steps; only `fail` is left",
+            )
+        return _INSIDE[kind](here, operation, fields)
+
+    # --- what the machine does by itself ------------------------------------------
+
+    def settle(
+        self,
+        configuration: Configuration,
+        automation: Automation,
+        *,
+        at: float,
+        judge: Judge | None = None,
+    ) -> Outcome:
+        """Take every transition that needs no executor, until the next one does.
+
+        Their events have the actor ``machine`` and a ``ground``.
+        """
+        events: list[Event] = []
+        configuration = self.follow(configuration, at, events)
+        seen: set[tuple[int, str]] = set()
+        while True:
+            here = locate(self.programs, configuration)
+            if here is None or (here.frame.opened, here.frame.cursor) in seen:
+                break
+            seen.add((here.frame.opened, here.frame.cursor))
+            found = determined(here, automation, judge)
+            if found is None:
+                break
+            operation, ground = found
+            after, event = self.apply(
+                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground
+            )
+            if event.kind == REJECTED:
+                break
+            events.append(event)
+            configuration = self.follow(after, at, events)
+        return Outcome(configuration, tuple(events), True, self._answer)
+
+    def follow(self, configuration: Configuration, at: float, events: list[Event]) -> Configuration:
+        """Take every reuse and resumption that is due, appending their events."""
+        seen: set[tuple[int, str]] = set()
+        while True:
+            due = self.due(configuration, at)
+            if due is None:
+                return configuration
+            frame = configuration.frame
+            if frame is not None:
+                # A loop through bound slots comes back here: then the executor decides.
+                if (frame.opened, frame.cursor) in seen:
+                    return configuration
+                seen.add((frame.opened, frame.cursor))
+            configuration, event = due
+            events.append(event)
+
+    def due(self, configuration: Configuration, at: float) -> tuple[Configuration, Event] | None:
+        """The one transition the machine takes next by itself, if there is one."""
+        seq = configuration.next_seq
+        process = configuration.process
+        if process is None:
+            resumed = lifecycle.resume(configuration)
+            if resumed is None:
+                return None
+            event = Event(
+                seq, at, Actor.MACHINE, RESUMED, resumed.process, resumed.frame or "", resumed.added
+            )
+            return resumed.configuration, event
+        frame = process.frames[-1]
+        # Most steps are no checks: do not even build a position for them.
+        step = self.programs.layouts[process.goal].functions[frame.function].steps[frame.cursor]
+        if not isinstance(step, Check) or process.steps >= self.programs.limits.steps:
+            return None
+        here = locate(self.programs, configuration)
+        if here is None:
+            return None
+        found = _reusable(here, step)
+        if found is None:
+            return None
+        bound, ground = found
+        target = (here.layout.after if bound.holds == step.wanted else here.layout.unmet)[
+            step.label
+        ]
+        frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
+        after = configuration.updated(here.process.moved(frames))
+        payload = {
+            "label": step.label,
+            "slot": step.slot,
+            "function": step.function,
+            "producer": bound.producer,
+            "evidence": list(bound.evidence),
+            "holds": bound.holds,
+            "ground": ground,
+        }
+        return after, Event(
+            seq, at, Actor.MACHINE, REUSE, here.process.id, here.frame.place, payload
+        )
+
+    # --- what one can ask it ------------------------------------------------------
+
+    def position(self, configuration: Configuration) -> Position | None:
+        """The active process, its top frame, the function and the step at the cursor."""
+        return locate(self.programs, configuration)
+
+    def fits(self, configuration: Configuration) -> list[dict[str, JSON]]:
+        """The operations that fit now, with what is known of their arguments."""
+        return fits(self.programs, configuration)
+
+    def available_evidence(self, configuration: Configuration) -> tuple[Observed, ...]:
+        """Earlier results of the process that the active rule could cite."""
+        here = locate(self.programs, configuration)
+        return available(here) if here is not None else ()
+
+    def _answer(self, outcome: Outcome) -> dict[str, JSON]:
+        configuration = outcome.configuration
+        first = outcome.events[0] if outcome.events else None
+        process, frame = configuration.process, configuration.frame
+        answer: dict[str, JSON] = {
+            "accepted": outcome.accepted,
+            "did": first.kind if first is not None else None,
+            "process": process.id if process is not None else None,
+            "goal": process.goal if process is not None else None,
+            "frame": frame.place if frame is not None else "",
+            "fits": self.fits(configuration),
+        }
+        if first is not None and not outcome.accepted:
+            answer["code"] = first.payload["code"]
+            answer["problem"] = first.payload["reason"]
+        passed = [
+            {"label": later.payload["label"], "ground": later.payload.get("ground", "")}
+            for later in outcome.events[1:]
+            if later.kind == REUSE
+        ]
+        if passed:
+            answer["passed"] = passed
+        if any(later.kind == RESUMED for later in outcome.events):
+            answer["resumed"] = True
+        return answer
+
+
+def _reusable(here: Position, step: Check) -> tuple[Bound, str] | None:
+    bound = here.frame.slots.get(step.slot)
+    if bound is not None:
+        return bound, "slot already bound in this frame"
+    if not here.process.gates or (
+        here.program.functions[step.function].function.kind is not Kind.GATE
+    ):
+        return None
+    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
+    if missing:
+        return None
+    bound = here.process.gates.get(moves.gate_key(step.function, values))
+    return None if bound is None else (bound, "gate already established in this process")
+
+
+def _hashes(programs: Mapping[str, Program]) -> dict[str, str]:
+    return {goal: program_hash(program) for goal, program in programs.items()}
+
+
+_OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
+    Start: lifecycle.start,
+    DomainCall: observing.domain_call,
+    DomainResult: observing.domain_result,
+    UserSaid: observing.user_said,
+    AssistantSaid: observing.recorded,
+    Note: observing.recorded,
+    Decision: observing.decision,
+}
+_INSIDE: dict[type, Callable[..., Moved | Refused]] = {
+    Call: moves.call,
+    Return: moves.give_back,
+    SelectBranch: moves.select_branch,
+    EmitArtifact: moves.emit,
+    Complete: lifecycle.complete,
+    Fail: lifecycle.fail,
+    BindEvidence: observing.bind_earlier,
+}
+_ACTORS: dict[type, Actor] = {
+    DomainResult: Actor.TOOL,
+    UserSaid: Actor.USER,
+    Decision: Actor.OPERATOR,
+    Note: Actor.RUNTIME,
+    BindEvidence: Actor.MACHINE,
+}

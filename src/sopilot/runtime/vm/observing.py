@@ -1,0 +1,221 @@
+"""Domain calls, results and turns: what happens around the machine and moves its cursor."""
+
+from __future__ import annotations
+
+from sopilot.language.program.model import Act, Ask, Do
+from sopilot.runtime.vm.evidence import fits_result, frame_results
+from sopilot.runtime.vm.operations import (
+    DECISIONS,
+    AssistantSaid,
+    BindEvidence,
+    Decision,
+    DomainCall,
+    DomainResult,
+    Note,
+    UserSaid,
+)
+from sopilot.runtime.vm.position import (
+    Fields,
+    Moved,
+    Position,
+    Programs,
+    Refused,
+    locate,
+    locate_process,
+)
+from sopilot.runtime.vm.state import Configuration, Observed, Pending, Process
+from sopilot.runtime.vm.terms import Learning
+from sopilot.runtime.vm.values import JSON, shown
+
+
+def domain_call(
+    programs: Programs, configuration: Configuration, operation: DomainCall, fields: Fields
+) -> Moved | Refused:
+    call_id = fields["call_id"]
+    if call_id in configuration.pending:
+        return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+    seq = configuration.next_seq
+    process, frame = configuration.process, configuration.frame
+    pending = Pending(
+        seq,
+        fields["action"],
+        fields["arguments"],
+        process.id if process is not None else None,
+        frame.opened if frame is not None else -1,
+    )
+    processes = configuration.processes
+    if process is not None and frame is not None:
+        frames = (*process.frames[:-1], frame.called(seq))
+        processes = {**processes, process.id: process.moved(frames, steps=0)}
+    after = Configuration(
+        processes,
+        configuration.active,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        {**configuration.pending, call_id: pending},
+        configuration.goal_seq,
+    )
+    return Moved(after, {"opened": pending.opened})
+
+
+def domain_result(
+    programs: Programs, configuration: Configuration, operation: DomainResult, fields: Fields
+) -> Moved | Refused:
+    call_id = fields["call_id"]
+    pending = configuration.pending.get(call_id)
+    if pending is None:
+        return Refused("no-such-call", f"no call {shown(call_id)} waits for a result")
+    seq = configuration.next_seq
+    observed = Observed(
+        seq,
+        pending.seq,
+        call_id,
+        pending.action,
+        pending.arguments,
+        operation.ok,
+        fields["value"],
+        pending.opened,
+    )
+    goal_seq = configuration.goal_seq
+    if operation.ok and pending.action in programs.goal_actions:
+        goal_seq = seq
+    processes = configuration.processes
+    moved: str | None = None
+    learned: dict[str, JSON] = {}
+    place = ""
+    if pending.process is not None:
+        process = processes[pending.process]
+        process = process.moved(process.frames, results=(*process.results, observed), steps=0)
+        here = locate_process(programs, configuration, process)
+        if here is not None:
+            place = here.frame.place
+            if operation.ok and here.frame.opened == pending.opened:
+                passed = _pass(here, observed)
+                if passed is not None:
+                    process, moved, learned = passed
+        processes = {**processes, process.id: process}
+    waiting = {id_: call for id_, call in configuration.pending.items() if call is not pending}
+    after = Configuration(
+        processes,
+        configuration.active,
+        configuration.suspended,
+        configuration.next_seq + 1,
+        waiting,
+        goal_seq,
+    )
+    added = {
+        "action": pending.action,
+        "call": pending.seq,
+        "opened": pending.opened,
+        "moved": moved,
+        "learned": learned,
+    }
+    return Moved(after, added, pending.process, place)
+
+
+def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, JSON]] | None:
+    """The process with its cursor behind what this success fulfils, or ``None``."""
+    layout = here.layout
+    label = layout.past_asking(here.frame.cursor)
+    step = layout.steps[label]
+    learning = Learning(here.program, here.process)
+    if isinstance(step, Do) and observed.action in step.uses:
+        target = layout.after[label]
+    elif not isinstance(step, Act):
+        return None
+    elif fits_result(here, step, observed):
+        learning.learn_from_call(step, observed.arguments, layout)
+        target = layout.after[label]
+        if layout.soft:
+            target = _past_done(here, target)
+    elif layout.soft:
+        passed = _past_fallback(here, label, observed, learning)
+        if passed is None:
+            return None
+        target = passed
+    else:
+        return None
+    frames = (*learning.frames[:-1], learning.frames[-1].at(target))
+    return here.process.moved(frames, known=learning.known), target, learning.learned
+
+
+def _past_done(here: Position, label: str) -> str:
+    """A recipe's calls may come in any order: skip the ones this frame has made already."""
+    done: list[Observed] | None = None
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        step = here.layout.steps[label]
+        if not isinstance(step, Act):
+            break
+        if done is None:
+            done = [result for result in frame_results(here) if result.ok]
+        if not any(fits_result(here, step, one) for one in done):
+            break
+        label = here.layout.after[label]
+    return label
+
+
+def _past_fallback(
+    here: Position, label: str, observed: Observed, learning: Learning
+) -> str | None:
+    """Behind the whole recipe, once an equivalent one is complete in this frame."""
+    for recipe in here.layout.function.fallbacks:
+        asked = [act for act in recipe if fits_result(here, act, observed)]
+        if not asked:
+            continue
+        done = [result for result in frame_results(here) if result.ok]
+        if all(any(fits_result(here, act, one) for one in done) for act in recipe):
+            for act in asked:
+                learning.learn_from_call(act, observed.arguments, here.layout)
+            return here.layout.past_acting(label)
+    return None
+
+
+def user_said(
+    programs: Programs, configuration: Configuration, operation: UserSaid, fields: Fields
+) -> Moved:
+    here = locate(programs, configuration)
+    if here is None or not isinstance(here.step, Ask):
+        return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})
+    target = here.layout.after[here.step.label]
+    frames = (*here.process.frames[:-1], here.frame.at(target))
+    return Moved(configuration.updated(here.process.moved(frames)), {"moved": target})
+
+
+def recorded(
+    programs: Programs,
+    configuration: Configuration,
+    operation: AssistantSaid | Note,
+    fields: Fields,
+) -> Moved:
+    return Moved(configuration.numbered(configuration.next_seq + 1))
+
+
+def decision(
+    programs: Programs, configuration: Configuration, operation: Decision, fields: Fields
+) -> Moved | Refused:
+    if operation.decision not in DECISIONS:
+        return Refused("unknown-decision", f"a decision is one of {', '.join(DECISIONS)}")
+    return Moved(configuration.numbered(configuration.next_seq + 1))
+
+
+def bind_earlier(here: Position, operation: BindEvidence, fields: Fields) -> Moved | Refused:
+    """Pass an ``Act`` of a rule on an earlier, still fresh success of the same call."""
+    label = here.frame.cursor
+    step = here.step
+    if not isinstance(step, Act) or not here.layout.soft:
+        return here.wrong_step("bind_evidence")
+    for result in here.process.results:
+        if result.seq == operation.result:
+            break
+    else:
+        return Refused("no-such-result", f"#{operation.result} is no result of this process")
+    if not result.ok or result.seq <= here.configuration.goal_seq:
+        return Refused("stale-result", f"#{operation.result} is a failure, or stale")
+    if not fits_result(here, step, result):
+        return Refused("other-call", f"#{operation.result} is not what the step asks for")
+    target = here.layout.after[label]
+    frames = (*here.process.frames[:-1], here.frame.borrowing(result.seq, target))
+    added = {"label": label, "evidence": [result.seq]}
+    return Moved(here.configuration.updated(here.process.moved(frames)), added)

@@ -1,0 +1,89 @@
+"""Where an operation lands: the active process, its top frame and the step at the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sopilot.language.program.model import Program, Step
+from sopilot.runtime.vm.layout import FunctionLayout, Limits, ProgramLayout
+from sopilot.runtime.vm.state import Configuration, Frame, Process
+from sopilot.runtime.vm.values import JSON
+
+Fields = Mapping[str, JSON]
+"""An operation's own fields as plain values, which nobody changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What a machine runs: goal → program, prepared, with hashes and bounds."""
+
+    layouts: Mapping[str, ProgramLayout]
+    hashes: Mapping[str, str]
+    limits: Limits
+    goal_actions: frozenset[str]
+
+
+@dataclass(slots=True)
+class Moved:
+    """A transition that fits. ``added`` goes into the event's payload; ``process`` and
+    ``frame`` say where it happened when that is not the position before it."""
+
+    configuration: Configuration
+    added: Mapping[str, JSON] = field(default_factory=dict)
+    process: str | None = None
+    frame: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A transition that does not fit: a stable code and a sentence for the executor."""
+
+    code: str
+    reason: str
+
+
+NO_PROCESS = Refused("no-process", "no process is running; start one first")
+
+
+@dataclass(slots=True)
+class Position:
+    configuration: Configuration
+    process: Process
+    frame: Frame
+    program: ProgramLayout
+    layout: FunctionLayout
+    step: Step
+    limits: Limits
+
+    @property
+    def source(self) -> Program:
+        return self.program.program
+
+    def wrong_step(self, operation: str) -> Refused:
+        return Refused(
+            "wrong-step",
+            f"`{operation}` does not fit at {self.frame.place}, "
+            f"which is a {type(self.step).__name__.lower()} step",
+        )
+
+
+def locate(programs: Programs, configuration: Configuration) -> Position | None:
+    """``None`` without an active process."""
+    if configuration.active is None:
+        return None
+    process = configuration.processes[configuration.active]
+    return locate_process(programs, configuration, process)
+
+
+def locate_process(
+    programs: Programs, configuration: Configuration, process: Process
+) -> Position | None:
+    if not process.frames:
+        return None
+    program = programs.layouts[process.goal]
+    frame = process.frames[-1]
+    layout = program.functions[frame.function]
+    return Position(
+        configuration, process, frame, program, layout, layout.steps[frame.cursor], programs.limits
+    )

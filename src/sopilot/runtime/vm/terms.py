@@ -1,0 +1,130 @@
+"""Where values come from, and where learned ones go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Final
+
+from sopilot.language.program.model import Act, Argument, Check, Literal, Unknown
+from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
+from sopilot.runtime.vm.state import Frame, Process
+from sopilot.runtime.vm.values import JSON, agree
+
+
+class Missing(Enum):
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+
+
+def value_of(
+    term: Argument, layout: FunctionLayout, frame: Frame, known: Mapping[str, JSON]
+) -> JSON:
+    """The term's value, or ``MISSING``.
+
+    A parameter is looked up in the frame alone: the process may know another
+    value under the same name.
+    """
+    if isinstance(term, Literal):
+        return term.value
+    name = term.name
+    if name in frame.locals:
+        return frame.locals[name]
+    if name in layout.parameters:
+        return MISSING
+    return known.get(name, MISSING)
+
+
+def known_arguments(
+    arguments: tuple[tuple[str, Argument], ...],
+    layout: FunctionLayout,
+    frame: Frame,
+    known: Mapping[str, JSON],
+) -> tuple[dict[str, JSON], list[str]]:
+    """The arguments that have a value, and the parameters that have none."""
+    values: dict[str, JSON] = {}
+    missing: list[str] = []
+    for parameter, term in arguments:
+        value = value_of(term, layout, frame, known)
+        if value is MISSING:
+            missing.append(parameter)
+        else:
+            values[parameter] = value
+    return values, missing
+
+
+def fits_act(
+    act: Act,
+    action: str,
+    arguments: Mapping[str, JSON],
+    layout: FunctionLayout,
+    frame: Frame,
+    known: Mapping[str, JSON],
+) -> bool:
+    """Whether a call is the one the step asks for, as far as its values are known."""
+    if act.action != action:
+        return False
+    for parameter, term in act.arguments:
+        if isinstance(term, Unknown):
+            continue
+        value = value_of(term, layout, frame, known)
+        if value is MISSING:
+            continue
+        if parameter not in arguments:
+            if value is not None:
+                return False
+        elif not agree(value, arguments[parameter]):
+            return False
+    return True
+
+
+class Learning:
+    """Collects learned values over a stack: a value goes to the frame, upwards to every
+    caller that passed its name down, and to what the process knows."""
+
+    __slots__ = ("_known", "_program", "frames", "learned")
+
+    def __init__(self, program: ProgramLayout, process: Process) -> None:
+        self._program = program
+        self.frames = list(process.frames)
+        self._known: Mapping[str, JSON] = process.known
+        self.learned: dict[str, JSON] = {}
+
+    @property
+    def known(self) -> Mapping[str, JSON]:
+        return self._known
+
+    def learn(self, name: str, value: JSON) -> None:
+        """Under ``name`` in the top frame."""
+        self.learned[name] = value
+        depth = len(self.frames) - 1
+        while True:
+            frame = self.frames[depth]
+            layout = self._program.functions[frame.function]
+            self.frames[depth] = frame.knowing({**frame.locals, name: value})
+            if depth == 0 or name not in layout.parameters:
+                self._known = {**self._known, name: value}
+                return
+            depth -= 1
+            caller = self.frames[depth]
+            step = self._program.functions[caller.function].steps[caller.cursor]
+            if not isinstance(step, Check):
+                return
+            term = dict(step.arguments).get(name)
+            if term is None or isinstance(term, Literal):
+                return
+            name = term.name
+
+    def learn_from_call(
+        self, act: Act, arguments: Mapping[str, JSON], layout: FunctionLayout
+    ) -> None:
+        """What a successful call of ``act`` tells about names that had no value."""
+        for parameter, term in act.arguments:
+            if isinstance(term, Literal) or parameter not in arguments:
+                continue
+            have = value_of(term, layout, self.frames[-1], self._known)
+            used = arguments[parameter]
+            if have is MISSING or (isinstance(term, Unknown) and not agree(have, used)):
+                self.learn(term.name, used)

@@ -1,0 +1,220 @@
+"""The one tool through which the executor drives the machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from sopilot.runtime.vm.machine import Outcome
+from sopilot.runtime.vm.operations import (
+    TOOL_OPERATIONS,
+    Call,
+    Complete,
+    EmitArtifact,
+    Fail,
+    Return,
+    SelectBranch,
+    Start,
+    ToolOperation,
+)
+from sopilot.runtime.vm.values import JSON, plain_mapping, shown
+
+TOOL_NAME: Final = "pg_program_step"
+TOOL_DESCRIPTION: Final = (
+    "Move the program one step. `start` a goal; `call` the function at the cursor; `return` "
+    "whether it holds, with evidence; `select_branch`; `emit_artifact`; `complete` when the "
+    "goal is reached; `fail` to refuse. The answer says where the program stands."
+)
+TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
+    "type": "object",
+    "properties": {
+        "operation": {"type": "string", "enum": [one.kind for one in TOOL_OPERATIONS]},
+        "goal": {"type": "string", "description": "start: the goal."},
+        "function": {"type": "string", "description": "call: the function at the cursor."},
+        "arguments": {
+            "type": "object",
+            "description": "start, call, return: values by name, as far as they are known.",
+        },
+        "holds": {"type": "boolean", "description": "return: whether the predicate is true."},
+        "evidence": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "return: tool results as `#12`, or names of tools called for it.",
+        },
+        "value": {"type": "string", "description": "return: a value worth keeping."},
+        "option": {"type": "string", "description": "select_branch: the option."},
+        "name": {"type": "string", "description": "emit_artifact: the artifact's name."},
+        "content": {"type": "string", "description": "emit_artifact: the content (text or JSON)."},
+        "summary": {"type": "string", "description": "complete: what was done."},
+        "reason": {"type": "string", "description": "fail: what does not hold."},
+    },
+    "required": ["operation"],
+    "additionalProperties": False,
+}
+
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "start": ("goal", "arguments"),
+    "call": ("function", "arguments"),
+    "return": ("holds", "evidence", "value", "arguments"),
+    "select_branch": ("option",),
+    "emit_artifact": ("name", "content"),
+    "complete": ("summary",),
+    "fail": ("reason",),
+}
+_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+class _Problem(Exception):
+    pass
+
+
+def parse_step(arguments: object) -> ToolOperation | str:
+    """The operation in the tool's arguments, or what is wrong with them, for the model.
+
+    Accepts the object or its JSON text. Fields that other operations use are
+    ignored: models fill in what a schema offers.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            return "the arguments are not JSON"
+    if not isinstance(arguments, Mapping):
+        return "the arguments must be an object with `operation`"
+    fields = {key: value for key, value in plain_mapping(arguments).items() if value is not None}
+    name = fields.get("operation")
+    if not isinstance(name, str) or name not in _ALLOWED:
+        return f"`operation` must be one of {', '.join(_ALLOWED)}"
+    try:
+        return _parse(name, {key: fields[key] for key in _ALLOWED[name] if key in fields})
+    except _Problem as problem:
+        return f"{name}: {problem}"
+
+
+def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
+    match name:
+        case "start":
+            return Start(_required(fields, "goal"), _object(fields))
+        case "call":
+            return Call(_text(fields, "function") or None, _object(fields))
+        case "return":
+            return Return(
+                _truth(fields.get("holds")),
+                _citations(fields.get("evidence")),
+                fields.get("value"),
+                _object(fields),
+            )
+        case "select_branch":
+            return SelectBranch(_option(fields.get("option")))
+        case "emit_artifact":
+            return EmitArtifact(_required(fields, "name"), fields.get("content"))
+        case "complete":
+            return Complete(_text(fields, "summary"))
+        case _:
+            return Fail(_text(fields, "reason"))
+
+
+def _required(fields: Mapping[str, JSON], key: str) -> str:
+    text = _text(fields, key)
+    if not text:
+        raise _Problem(f"`{key}` is missing")
+    return text
+
+
+def _text(fields: Mapping[str, JSON], key: str) -> str:
+    value = fields.get(key, "")
+    if not isinstance(value, str):
+        raise _Problem(f"`{key}` must be a string")
+    return value
+
+
+def _object(fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    value = fields.get("arguments", {})
+    if isinstance(value, str):
+        # Some models write the inner object as JSON text too.
+        try:
+            value = json.loads(value or "{}")
+        except (ValueError, RecursionError):
+            raise _Problem("`arguments` must be an object") from None
+    if not isinstance(value, dict):
+        raise _Problem("`arguments` must be an object")
+    return plain_mapping(value)
+
+
+def _truth(value: JSON) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in _TRUTHS:
+        return _TRUTHS[value.lower()]
+    raise _Problem("`holds` must be true or false")
+
+
+def _option(value: JSON) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or isinstance(value, str):
+        return value or None
+    raise _Problem("`option` must be a string")
+
+
+def _citations(value: JSON) -> tuple[str, ...]:
+    items = [] if value is None else value if isinstance(value, list) else [value]
+    cited = []
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, str | int):
+            raise _Problem("`evidence` must be a list of strings such as `#12`")
+        if item != "":
+            cited.append(f"#{item}" if isinstance(item, int) else item)
+    return tuple(cited)
+
+
+# --- the answer -----------------------------------------------------------------------
+
+
+def answer_text(outcome: Outcome) -> str:
+    """What the model reads back: what was done, where the cursor is, what fits next."""
+    answer = outcome.answer
+    lines = []
+    if outcome.accepted:
+        lines.append(f"Done: {answer['did'] or 'nothing to do'}.")
+    else:
+        lines.append(f"Nothing was done: {answer['problem']}.")
+    lines.extend(
+        f"Passed {passed['label']}: {passed['ground']}." for passed in answer.get("passed", ())
+    )
+    if answer.get("resumed"):
+        lines.append(f"Back in the suspended process `{answer['goal']}`.")
+    if answer["process"] is None:
+        lines.append("No process is running.")
+    else:
+        lines.append(f"Now at {answer['frame']}.")
+    shapes = [_shape(shape) for shape in answer["fits"]]
+    shown = shapes if len(shapes) <= 8 else [*shapes[:8], "…"]
+    lines.append("Fits: " + "; ".join(shown) + ".")
+    return "\n".join(lines)
+
+
+def _shape(shape: Mapping[str, JSON]) -> str:
+    operation = shape["operation"]
+    missing = shape.get("missing", [])
+    if operation == "domain_call":
+        text = f"call tool {shape['action']}{_values(shape.get('arguments', {}))}"
+    elif operation == "ask_user":
+        return "ask the user for " + ", ".join(shape["wants"])
+    elif operation == "start":
+        return f"start {shape['goal']}({', '.join(shape['arguments'])})"
+    elif operation == "call":
+        text = f"call {shape['function']}{_values(shape['arguments'])}"
+    elif operation == "return":
+        holds = shape.get("holds")
+        return "return holds=" + ("true|false" if holds is None else str(holds).lower())
+    else:
+        text = " ".join(
+            [operation, *(str(shape[key]) for key in ("option", "name") if key in shape)]
+        )
+    return text + (f" (find out: {', '.join(missing)})" if missing else "")
+
+
+def _values(values: Mapping[str, JSON]) -> str:
+    return "(" + ", ".join(f"{name}={shown(value, 40)}" for name, value in values.items()) + ")"

@@ -1,0 +1,91 @@
+"""A small handbook that has every shape a scenario can meet, and a way to run one."""
+
+from __future__ import annotations
+
+import asyncio
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.scenarios import Scenario, ScenarioResult, load_scenarios, run_scenario
+from sopilot.language.compiler import compile_handbook
+from sopilot.language.handbook import Handbook, load_handbook
+from sopilot.runtime.agent import Briefing
+
+HANDBOOK_TEXT = """\
+handbook: loan-desk
+parameters: {limit: 100}
+actions:
+  login: {input: {user: string, password: string}}
+  read_file: {input: {user: string}, requires: logged_in(user)}
+  read_flags: {input: {user: string}}
+  lend:
+    input: {user: string, amount: number, purpose: string}
+    irreversible: true
+    approval: supervisor
+  close: {input: {user: string, other: string}}
+predicates:
+  logged_in(user):
+    says: "{user} has logged in."
+    established_by: login(user, password)
+  solvent(user):
+    says: "{user} is solvent."
+    verify: read_file(user)
+    verdict: result.solvent
+  guarantor(user):
+    says: "{user} has a guarantor."
+    verify: read_file(user)
+    verdict: result.guarantor
+  flagged(user):
+    says: "{user} is flagged."
+    verify: read_flags(user)
+    verdict: result.flagged
+  small(amount):
+    says: The amount is at most {limit}.
+    verify: arguments
+    verdict: amount <= limit
+  sensible(purpose):
+    says: The purpose {purpose} is sensible.
+    verify: arguments
+procedures:
+  lend:
+    requires:
+      all:
+        - small(amount)
+        - any: [solvent(user), guarantor(user)]
+        - not: flagged(user)
+        - sensible(purpose)
+  close:
+    requires: {first: [flagged(user), flagged(other)]}
+"""
+
+FACTS = "knows: {user: Ada, password: pw, amount: 50, purpose: a roof, other: Bob}"
+GOOD_TOOLS = """\
+tools:
+  read_file: {solvent: true, guarantor: false}
+  read_flags: {flagged: false}
+"""
+
+
+def loan_handbook() -> Handbook:
+    return load_handbook(HANDBOOK_TEXT, "loan-desk.yaml")
+
+
+HANDBOOK = loan_handbook()
+BRIEFING = Briefing(HANDBOOK, {g: c.program for g, c in compile_handbook(HANDBOOK).items()})
+
+
+def suite_text(body: str, tools: str = GOOD_TOOLS) -> str:
+    """A file with the one scenario ``it``; ``body`` are its lines, unindented."""
+    lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
+    return f"handbook: loan-desk\n{tools}scenarios:\n  it:\n{lines}\n"
+
+
+def scenario(body: str, tools: str = GOOD_TOOLS) -> Scenario:
+    return load_scenarios(suite_text(body, tools), HANDBOOK, "it.yaml").scenarios[0]
+
+
+def run(one: Scenario) -> ScenarioResult:
+    return asyncio.run(run_scenario(one, BRIEFING, store=MemoryStore()))
+
+
+def outcome(body: str, tools: str = GOOD_TOOLS) -> ScenarioResult:
+    return run(scenario(body, tools))

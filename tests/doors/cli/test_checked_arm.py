@@ -1,0 +1,63 @@
+"""Nobody is paged before the check."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sopilot.doors.cli.checked_arm import checked_arm
+from sopilot.doors.cli.starter import HANDBOOK
+from sopilot.lab.discipline import folder as checks
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def checked(home: Path, model: str, arm: str, *, page: bool) -> None:
+    path = checks._of_model(home, model) / checks.LATEST
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"arm": arm, "page": page, "cases": 4, "planned": 4}))
+
+
+@pytest.mark.parametrize("model", ["reference", "person", "replay:x"])
+def test_who_needs_no_check_is_paged_without_a_word(
+    model: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checked_arm(model, "bank-desk") == "pg"
+    assert capsys.readouterr().err == ""
+
+
+def test_an_unchecked_model_sees_everything(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert checked_arm("local", "bank-desk") == "flat"
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "arm flat: `local` was never checked" in told
+    assert "sopilot gate --model local" in told
+    assert checked_arm("local", str(tmp_path)) == "full-cursor"
+    assert "arm full-cursor" in capsys.readouterr().err
+
+
+def test_a_verdict_is_followed(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(home, "good", "fused", page=True)
+    checked(home, "weak", "flat", page=False)
+    assert checked_arm("good", "bank-desk") == "fused"
+    assert checked_arm("good", str(tmp_path)) == "fused"
+    assert checked_arm("weak", "bank-desk") == "flat"
+    assert "says do not page" in capsys.readouterr().err
+    handbook = tmp_path / "mine.yaml"
+    text = HANDBOOK.format(name="mine")
+    handbook.write_text(text)
+    assert checked_arm("weak", str(handbook)) == "full-cursor"
+    handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
+    assert checked_arm("weak", str(handbook)) == "flat"
+    # A program written by hand has no other wording, and its guards need the machine.
+    assert checked_arm("weak", str(tmp_path)) == "full-cursor"

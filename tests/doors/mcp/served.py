@@ -1,0 +1,93 @@
+"""Servers for tests: a gateway in this process or in its own, with a real upstream."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx2
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.bundled import load_desk
+from sopilot.doors.mcp.building import gateway_service
+from sopilot.doors.mcp.catalogue import Catalogue
+from sopilot.doors.mcp.hub import Hub
+from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.doors.mcp.pins import Pins
+from sopilot.doors.mcp.upstream_spec import UpstreamSpec
+from sopilot.runtime.agent import arm_named
+from sopilot.runtime.session import Store
+
+ODD = Path(__file__).with_name("odd_upstream.py")
+SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
+
+
+def odd_command(*arguments: str) -> tuple[str, ...]:
+    return (sys.executable, str(ODD), *arguments)
+
+
+@asynccontextmanager
+async def gateway(
+    *arguments: str,
+    store: Store | None = None,
+    pins: Path | None = None,
+    told: list[str] | None = None,
+    timeout_seconds: float = 60.0,
+    url: str = "",
+) -> AsyncIterator[ProcedureServer]:
+    """A gateway in this process; its upstream is another one, started with ``arguments``."""
+    desk = arguments[0] if arguments else "bank-desk"
+    command = () if url else odd_command(*arguments)
+    spec = UpstreamSpec("odd", command=command, url=url)
+    heard = told if told is not None else []
+    catalogue = Catalogue([spec], Pins(pins), heard.append, timeout_seconds=timeout_seconds)
+    await catalogue.open()
+    service = gateway_service(load_desk(desk).handbook, arm_named("pg"), catalogue)
+    server = ProcedureServer(
+        Hub(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
+    )
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
+
+
+@asynccontextmanager
+async def process(
+    command: Sequence[str], url: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """A server process that answers under ``url``, ended at the end."""
+    running = await asyncio.create_subprocess_exec(
+        *command,
+        env={**os.environ, **(environment or {})},
+        stderr=asyncio.subprocess.PIPE,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with httpx2.AsyncClient() as http:
+            for _ in range(300):
+                if running.returncode is not None:
+                    assert running.stderr is not None
+                    raise AssertionError((await running.stderr.read()).decode())
+                try:
+                    await http.get(url)
+                    break
+                except httpx2.TransportError:
+                    await asyncio.sleep(0.1)
+        yield running
+    finally:
+        if running.returncode is None:
+            running.terminate()
+        await running.communicate()

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import pytest
+from bench_records import configuration, record
+
+from sopilot.lab.bench.report import build_document, load_runs, to_csv, to_html, to_markdown
+from sopilot.lab.bench.report.compiler_effort import source_lines
+from sopilot.lab.bench.report.table import Table, p_text
+from sopilot.lab.bench.run_folder import RunFolder
+from sopilot.language.diagnostics import UserMistake
+
+
+def make_arm(path: Path, arm: str, passed: list[bool]) -> None:
+    folder = RunFolder.create(path / arm, configuration(arm=arm))
+    with folder.writer() as writer:
+        for index, ok in enumerate(passed):
+            task = f"sopbench:bank/goal_{index % 5}#{index}"
+            writer.write(
+                record(task, passed=ok, should=index % 2 == 0, agent_turns=index, r2=index % 3)
+            )
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two arms with the study's 26:6 discordant pairs on 125 tasks."""
+    make_arm(tmp_path, "flat", [True] * 26 + [False] * 6 + [True] * 93)
+    make_arm(tmp_path, "official", [False] * 26 + [True] * 6 + [True] * 93)
+    return tmp_path
+
+
+def table_of(runs: Path, name: str) -> Table:
+    document = build_document(load_runs([runs]), upstream=None)
+    return next(each for each in document.tables if each.name == name)
+
+
+def test_the_contrast_and_its_p_value_are_the_studys(runs: Path) -> None:
+    (row,) = table_of(runs, "arms-bank").rows
+    assert row[1] == "125"
+    assert row[5] == "26:6 (.0005; .0005)"
+
+
+def test_a_missing_arm_says_so_in_every_format(runs: Path) -> None:
+    document = build_document(load_runs([runs]), upstream=None)
+    table = next(each for each in document.tables if each.name == "arms-bank")
+    assert table.rows[0][4].startswith("– [")
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    assert rows[1][4] == "missing: m (official): no runs of pg"
+    assert "no runs of pg" in to_markdown(document)
+    assert "no runs of pg" in to_html(document)
+
+
+def test_every_table_of_the_study_is_there_and_says_its_method(runs: Path) -> None:
+    document = build_document(load_runs([runs]), upstream=None)
+    names = {table.name for table in document.tables}
+    assert names >= {
+        "arms-bank", "official-configurations", "content-format", "domain-matrix", "full-cursor",
+        "paging", "classes-bank", "cost", "goal-clusters", "compiler-effort", "unreachable",
+    }  # fmt: skip
+    assert all(table.method for table in document.tables)
+    for table in document.tables:
+        assert all(len(row) == len(table.header) for row in table.rows), table.name
+
+
+def test_the_page_loads_nothing_and_escapes(runs: Path, tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "evil", configuration(model="<script>x</script>"))
+    with folder.writer() as writer:
+        writer.write(record("sopbench:bank/goal_0#0"))
+    page = to_html(build_document(load_runs([tmp_path]), upstream=None))
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert "<script" not in page
+    assert page.count("<svg") >= 2
+
+
+def test_two_folders_of_one_configuration_are_not_mixed(runs: Path, tmp_path: Path) -> None:
+    make_arm(tmp_path / "more", "flat", [True])
+    with pytest.raises(UserMistake, match="a second folder"):
+        load_runs([runs, tmp_path / "more"])
+
+
+def test_no_runs_at_all_is_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="no bench runs here"):
+        load_runs([tmp_path])
+
+
+def test_source_lines_leave_out_blanks_comments_and_docstrings() -> None:
+    text = '"""Doc.\n\nMore."""\n\n# why\nx = "a string"  # here\n\n\n'
+    text += 'def f():\n    """Doc."""\n    return x\n'
+    assert source_lines(text) == (11, 3)
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.0215, ".0215"), (1.0, "1.000"), (3.4e-6, "3.4e-06")])
+def test_p_values_keep_their_size(p: float, text: str) -> None:
+    assert p_text(p) == text

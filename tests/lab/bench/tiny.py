@@ -1,0 +1,34 @@
+"""The checkout in miniature: the harness runs on it wherever SOPBench is not at hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from sopilot.lab.bench import Upstream, find_checkout
+
+HOME = Path(__file__).parent / "tiny_checkout"
+GOAL = "lend_tool"
+
+
+def tiny_upstream() -> Upstream:
+    return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
+
+
+def run_bench(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`sopilot bench …` on it, in a process of its own, as a person would: Inspect owns its
+    event loop and warnings."""
+    environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
+    command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+
+
+def bench(cache: Path, *words: str) -> dict[str, Any]:
+    done = run_bench(cache, *words, "--json")
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

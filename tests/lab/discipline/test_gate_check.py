@@ -1,0 +1,260 @@
+"""Whole checks through the real loop: populations, budgets, resumption."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.lab.discipline import (
+    Allowance,
+    Case,
+    Check,
+    CheckFolder,
+    MemoryJournal,
+    Prices,
+    Rehearsal,
+    RunRecord,
+    Spending,
+    Step,
+    check_path,
+    decide,
+    last_verdict,
+)
+from sopilot.lab.discipline.checking import Journal
+from sopilot.lab.discipline.population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+
+
+@pytest.fixture(scope="module")
+def laboratory(few_cases: list[Case], rehearsal: Rehearsal) -> Laboratory:
+    return Laboratory(few_cases, rehearsal, MemoryStore)
+
+
+def make_check(
+    cases: list[Case],
+    rehearsal: Rehearsal,
+    journal: Journal,
+    *,
+    allowance: Allowance | None = None,
+    model_for: Callable[[Case, str], Model] | None = None,
+    watch: Callable[[Step], None] = lambda step: None,
+    parallel: int = 1,
+) -> Check:
+    return Check(
+        cases=cases,
+        arms=("flat", "pg"),
+        model_for=model_for or (lambda case, arm: Reference(case.reader)),
+        rehearsal=rehearsal,
+        spending=Spending(allowance or Allowance()),
+        journal=journal,
+        store_for=MemoryStore,
+        retries=Retries(attempts=1),
+        watch=watch,
+        parallel=parallel,
+    )
+
+
+def test_rehearsal_estimates_what_the_reference_executor_uses(
+    few_cases: list[Case], rehearsal: Rehearsal
+) -> None:
+    assert rehearsal.unreachable == ()
+    journal = MemoryJournal()
+    asyncio.run(make_check(few_cases[:4], rehearsal, journal).run())
+    for record in journal.runs():
+        assert record.requests == rehearsal.estimates[record.key[0]][record.arm].requests
+    official, flat = rehearsal.of_arm("official"), rehearsal.of_arm("flat")
+    assert official.requests == flat.requests
+    assert official.prompt_tokens != flat.prompt_tokens
+    assert min(official.prompt_tokens, flat.prompt_tokens) > 1_000 * official.requests
+
+
+def test_length_separates_paged_from_resident(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+    """What the simulated models that mind long texts rest on."""
+    for case in few_cases:
+        assert len(case.briefing.rendering("flat")) > LONG
+
+
+@pytest.mark.parametrize(
+    ("name", "page"),
+    [("disciplined", False), ("over-verifies-paged", False), ("guesses-when-long", True)],
+)
+def test_simulated_models_get_the_verdict_they_deserve(
+    laboratory: Laboratory, name: str, page: bool
+) -> None:
+    subject = BY_NAME[name]
+    if page:
+        subject = replace(subject, anywhere=replace(subject.anywhere, return_without_evidence=0.3))
+    verdict, used = asyncio.run(laboratory.check(subject, seed=3, count=20))
+    assert verdict.page is page
+    assert verdict.complete
+    assert used > 0
+    if name == "over-verifies-paged":
+        assert "quiet" in {one.name for one in verdict.failed}
+
+
+def test_the_truth_of_a_subject_is_measured(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+    subject = Subject("s", "", Misbehaviour(return_without_evidence=1.0, only_when_paged=True))
+    laboratory = Laboratory(few_cases[:6], rehearsal, MemoryStore)
+    found = asyncio.run(laboratory.truth(subject, [1, 2]))
+    assert len(found["flat"]) == len(found["pg"]) == 12
+    assert all(one.passed for one in found["flat"])
+    assert sum(one.passed is True for one in found["pg"]) < 6
+
+
+def test_only_runs_that_no_seed_changes_are_shared() -> None:
+    assert all(BY_NAME["disciplined"].behaves(arm) for arm in SIMULATED_ARMS)
+    long = BY_NAME["skips-when-long"]
+    assert [long.behaves(arm) for arm in SIMULATED_ARMS] == [False, False, False, True]
+    over = BY_NAME["over-verifies-paged"]
+    assert [over.behaves(arm) for arm in SIMULATED_ARMS] == [True, True, True, False]
+    assert not any(BY_NAME["refuses-too-much"].behaves(arm) for arm in SIMULATED_ARMS)
+
+
+@pytest.mark.parametrize("calls", [0, 60, 200])
+def test_requests_never_exceed_the_budget(
+    few_cases: list[Case], rehearsal: Rehearsal, calls: int
+) -> None:
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
+    asyncio.run(check.run())
+    used = sum(one.requests for one in journal.runs())
+    assert used == check.spending.calls <= calls
+    assert check.stopped == f"the budget of {calls} requests"
+    assert decide("m", journal.runs(), planned=20).page is False
+
+
+def test_money_ends_a_check(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+    journal = MemoryJournal()
+    allowance = Allowance(money=0.000001, prices=Prices(1.0, 2.0))
+    check = make_check(few_cases, rehearsal, journal, allowance=allowance)
+    asyncio.run(check.run())
+    assert check.stopped == "the budget of 1e-06 in money"
+    assert journal.runs() == []
+
+
+class Slow:
+    name = "slow"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(60)
+        raise AssertionError("nobody waits that long")
+
+
+def test_time_ends_a_check(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+    check = make_check(
+        few_cases,
+        rehearsal,
+        MemoryJournal(),
+        allowance=Allowance(minutes=0.003),
+        model_for=lambda case, arm: Slow(),
+    )
+    asyncio.run(check.run())
+    assert check.stopped == "the budget of 0.003 minutes"
+
+
+class Unreliable:
+    """Fails the provider's way as often as told, then works."""
+
+    def __init__(self, model: Model, failures: list[int]) -> None:
+        self._model = model
+        self._failures = failures
+        self.name = model.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        if self._failures[0]:
+            self._failures[0] -= 1
+            raise ProviderError("down", retryable=False)
+        return await self._model.complete(request)
+
+
+class Interrupted(Exception):
+    """As if somebody had pressed the keys."""
+
+
+def test_an_interrupted_check_goes_on_and_ends_the_same(
+    few_cases: list[Case], rehearsal: Rehearsal, tmp_path: Path
+) -> None:
+    cases = few_cases[:5]
+    whole = MemoryJournal()
+    asyncio.run(make_check(cases, rehearsal, whole).run())
+
+    stops = iter(range(100))
+
+    def stop(step: Step) -> None:
+        if next(stops) in (2, 5):
+            raise Interrupted
+
+    configuration: dict[str, object] = {"model": "m"}
+    rounds = 0
+    while True:
+        rounds += 1
+        folder = CheckFolder(tmp_path / "check", configuration)
+        if rounds == 2:
+            with (tmp_path / "check" / "runs.jsonl").open("ab") as file:
+                file.write(b'{"case": "torn')
+            folder = CheckFolder(tmp_path / "check", configuration)
+        ended = True
+        try:
+            asyncio.run(make_check(cases, rehearsal, folder, watch=stop).run())
+        except* Interrupted:
+            ended = False
+        if ended:
+            break
+    assert rounds == 3
+    lines = (tmp_path / "check" / "runs.jsonl").read_text().splitlines()
+    assert len(lines) == 10  # nothing was run twice
+    kept = CheckFolder(tmp_path / "check", configuration).runs()
+
+    def timeless(journal: Journal) -> list[RunRecord]:
+        return sorted((replace(one, seconds=0.0) for one in journal.runs()), key=lambda r: r.key)
+
+    assert timeless(folder) == timeless(whole)
+    assert len(kept) == 10
+
+
+def test_broken_runs_are_not_judged_and_run_again(
+    few_cases: list[Case], rehearsal: Rehearsal
+) -> None:
+    journal = MemoryJournal()
+    failures = [1]
+
+    def model_for(case: Case, arm: str) -> Model:
+        return Unreliable(Reference(case.reader), failures)
+
+    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    assert [one.passed for one in journal.runs()].count(None) == 1
+    verdict = decide("m", journal.runs(), planned=2)
+    assert "1 runs were broken" in verdict.notes[-1]
+    asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
+    assert [one.passed for one in journal.runs()] == [True] * 4
+
+
+def test_the_last_verdict_of_a_model_is_found_again(tmp_path: Path) -> None:
+    assert last_verdict(tmp_path, "a/b") is None
+    configuration: dict[str, object] = {"model": "a/b"}
+    folder = CheckFolder(check_path(tmp_path, "a/b", configuration), configuration)
+    folder.finish({"arm": "pg"}, "<html>")
+    assert last_verdict(tmp_path, "a/b") == {"arm": "pg"}
+    assert last_verdict(tmp_path, "a-b") is None
+    assert json.loads((folder.path / "check.json").read_text()) == configuration
+    for torn in ("", "[]", "{"):
+        (folder.path.parent / "latest.json").write_text(torn)
+        assert last_verdict(tmp_path, "a/b") is None
+
+
+def test_a_damaged_check_is_said_to_be_damaged(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path, {})
+    (folder.path / "runs.jsonl").write_text("not JSON\n")
+    with pytest.raises(UserMistake, match="damaged"):
+        CheckFolder(tmp_path, {})
+    assert CheckFolder(tmp_path, {}, restart=True).runs() == []

@@ -1,0 +1,196 @@
+"""Random programs that are valid by construction."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from sopilot.language.handbook import Scalar
+from sopilot.language.program import (
+    Act,
+    Always,
+    Argument,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    Complete,
+    Condition,
+    Do,
+    Emit,
+    Every,
+    Fail,
+    Function,
+    Guarded,
+    Holds,
+    Kind,
+    Literal,
+    Local,
+    Option,
+    Program,
+    Return,
+    Some,
+    Source,
+    Step,
+    Unknown,
+)
+
+_AWKWARD = [
+    *("", "yes", "null", "~", "$x", "??", "a: b # c", "- a", "{a}", "true", "1", "1e3", "x "),
+    *("\u2028", "\ufeff", "\x7f", "\x85", '"', "\\", "\n", "\t x", "银行", "\U0001f3e6", "f(a, b)"),
+]
+texts = st.sampled_from(_AWKWARD) | st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+names = st.sampled_from(
+    [*"abcdefghijklmnopqrsuvwxz", "true", "null", "no", "y", "not", "all", "step", "_", "t1"]
+)
+scalars: st.SearchStrategy[Scalar] = (
+    texts
+    | st.integers(-(10**40), 10**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.booleans()
+    | st.none()
+)
+json_values: st.SearchStrategy[object] = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def conditions(slots: list[str]) -> st.SearchStrategy[Condition]:
+    leaf: st.SearchStrategy[Condition] = st.builds(Always, st.booleans())
+    if slots:
+        leaf = st.builds(Holds, st.sampled_from(slots), st.booleans()) | leaf
+    return st.recursive(
+        leaf,
+        lambda inner: (
+            st.lists(inner, max_size=3).map(tuple).map(Every)
+            | st.lists(inner, max_size=3).map(tuple).map(Some)
+        ),
+        max_leaves=5,
+    )
+
+
+@st.composite
+def arguments(draw: st.DrawFn, keys: tuple[str, ...], known: tuple[str, ...]) -> Arguments:
+    value: st.SearchStrategy[Argument] = st.builds(Literal, scalars) | st.builds(Unknown, names)
+    if known:
+        value = st.builds(Local, st.sampled_from(known)) | value
+    return tuple((key, draw(value)) for key in draw(st.permutations(keys)))
+
+
+@st.composite
+def middle_step(
+    draw: st.DrawFn,
+    label: str,
+    below: str,
+    later: list[str],
+    known: tuple[str, ...],
+    slots: list[str],
+) -> Step:
+    """A step that may fall through to ``below`` or jump to one of ``later``."""
+    jump = st.none() | st.just(below)
+    kind = draw(st.integers(0, 5))
+    if kind == 0:
+        keys = tuple(draw(st.lists(texts, unique=True, max_size=3)))
+        return Act(label, draw(names), draw(arguments(keys, known)), says=draw(texts))
+    if kind == 1:
+        wants = tuple(draw(st.lists(names, min_size=1, max_size=2)))
+        return Ask(label, wants, draw(texts), draw(jump))
+    if kind == 2:
+        return Do(label, draw(texts), tuple(draw(st.lists(names, max_size=2))), draw(jump))
+    if kind == 3:
+        schema = draw(st.none() | st.dictionaries(texts, json_values, max_size=3))
+        return Emit(label, draw(names), draw(texts), schema, draw(jump))
+    other = draw(st.sampled_from(later))
+    if kind == 4:
+        then, otherwise = draw(st.permutations([below, other]))
+        return Branch(label, draw(conditions(slots)), then, otherwise)
+    options = [Option(f"o{i}", to, draw(texts)) for i, to in enumerate([below, other])]
+    return Choose(label, draw(texts), tuple(draw(st.permutations(options))))
+
+
+@st.composite
+def functions(
+    draw: st.DrawFn, name: str, kind: Kind, callees: list[Function], must_call: list[Function]
+) -> Function:
+    parameters = tuple(draw(st.lists(names, unique=True, max_size=3)))
+    called = must_call + draw(
+        st.lists(st.sampled_from(callees), max_size=2) if callees else st.just([])
+    )
+    labels = draw(st.lists(names, unique=True, min_size=len(called) + 3, max_size=len(called) + 5))
+    steps: list[Step] = []
+    slots: list[str] = []
+    for index, callee in enumerate(called):
+        slot = f"slot{index}"
+        steps.append(
+            Check(
+                labels[index],
+                callee.name,
+                draw(arguments(callee.parameters, parameters)),
+                slot,
+                draw(st.booleans()),
+                draw(st.none() | st.just(labels[index + 1])),
+                draw(st.none() | st.just(labels[index + 1])),
+                draw(texts),
+            )
+        )
+        slots.append(slot)
+    last = len(labels) - 1
+    for index in range(len(called), last):
+        later = labels[index + 1 :]
+        steps.append(draw(middle_step(labels[index], later[0], later, parameters, slots)))
+    if kind is Kind.PROCESS:
+        accepts = draw(st.booleans())
+        says = draw(texts)
+        steps.append(Complete(labels[last], says) if accepts else Fail(labels[last], says))
+    else:
+        holds = draw(st.none() | conditions(slots))
+        steps.append(Return(labels[last], holds, draw(texts)))
+    fallbacks = draw(
+        st.lists(
+            st.lists(
+                st.builds(Act, names, names, arguments(("a",), parameters)), min_size=1, max_size=2
+            ),
+            max_size=1,
+        )
+    )
+    return Function(
+        name,
+        kind,
+        parameters,
+        tuple(steps),
+        says=draw(texts),
+        says_not=draw(texts),
+        predicate=draw(st.none() | names),
+        fallbacks=tuple(tuple(acts) for acts in fallbacks),
+        verdict=draw(st.none() | texts),
+        remedy=draw(texts),
+        notes=tuple(draw(st.lists(texts, max_size=2))),
+    )
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> Program:
+    rule_names = draw(st.lists(names, unique=True, min_size=1, max_size=4))
+    made: list[Function] = []
+    for index, name in enumerate(rule_names):
+        kind = draw(st.sampled_from([Kind.RULE, Kind.GATE, Kind.GROUP]))
+        callees = made if index else []
+        made.append(draw(functions(name, kind, callees, [])))
+    entry = draw(names.filter(lambda name: name not in rule_names))
+    process = draw(functions(entry, Kind.PROCESS, [], made))
+    listed = draw(st.permutations([process, *made]))
+    guards = [
+        Guarded(action, roles, len(roles), draw(st.none() | st.integers(1, 10**6)))
+        for action in draw(st.lists(names, unique=True, max_size=2))
+        for roles in [tuple(draw(st.lists(names, max_size=2)))]
+    ]
+    return Program(
+        entry=entry,
+        functions={function.name: function for function in listed},
+        source=Source(draw(texts), draw(texts), "", draw(texts)),
+        compiler=draw(texts),
+        constants=draw(st.dictionaries(names, scalars, max_size=3)),
+        guarded=tuple(guards),
+    )

@@ -1,0 +1,128 @@
+"""Every rendering quotes the same sentences, byte for byte, in every language."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from rendered_handbooks import handbooks
+
+from sopilot.language.compiler import compile_procedure
+from sopilot.language.handbook import Handbook, leaves, load_handbook, sentence
+from sopilot.language.program import Check, Kind
+from sopilot.language.render import (
+    LANGUAGES,
+    Rendered,
+    correspondence,
+    render_flat,
+    render_official,
+    render_official_code,
+    render_official_recipes,
+    render_prose,
+    resyntax_official,
+)
+from sopilot.language.render.correspondences import compare
+from sopilot.language.render.official import requirements
+from sopilot.language.render.scaffold import note
+
+SMALL = load_handbook((Path(__file__).parent / "small.yaml").read_text(encoding="utf-8"))
+
+
+def _sentences(rendered: Rendered) -> list[str]:
+    return [rendered.text[quote.start : quote.end] for quote in rendered.quotes]
+
+
+def test_counts_of_the_small_handbook() -> None:
+    program = compile_procedure(SMALL, "redirect").program
+    result = correspondence(SMALL, "redirect", program)
+    assert result.mismatches == ()
+    # 8 leaves of the goal, 1 of the other goal, 2 of guarded actions; 1 hoisted login.
+    assert (result.leaves, result.checks) == (11, 9)
+    assert result.compared == len(LANGUAGES) * 3 * (11 + 9)
+
+
+@settings(deadline=None, max_examples=35)
+@given(handbooks())
+def test_renderings_of_any_handbook_correspond(handbook: Handbook) -> None:
+    _renderings_correspond(handbook)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1000)
+@given(handbooks())
+def test_renderings_of_any_handbook_correspond_at_length(handbook: Handbook) -> None:
+    _renderings_correspond(handbook)
+
+
+def _renderings_correspond(handbook: Handbook) -> None:
+    program = compile_procedure(handbook, "goal").program
+    procedure = handbook.procedures["goal"]
+    assert correspondence(handbook, procedure, program).mismatches == ()
+    official = [
+        sentence(handbook, leaf)
+        for _, tree in requirements(handbook, procedure)
+        for leaf in leaves(tree)
+    ]
+    for language in LANGUAGES:
+        assert _sentences(render_official(handbook, procedure, language)) == official
+        assert _sentences(render_official_code(handbook, procedure, language)) == official
+        assert _sentences(render_flat(program, language)) == _sentences(render_prose(program))
+    # Every condition that is compiled is quoted somewhere, in one polarity at least.
+    quoted = set(_sentences(render_flat(program)))
+    for leaf in leaves(procedure.requires):
+        other = sentence(handbook, type(leaf)(leaf.predicate, leaf.arguments, not leaf.wanted))
+        assert quoted & {sentence(handbook, leaf), other}
+
+
+@settings(deadline=None, max_examples=20)
+@given(handbooks())
+def test_recipes_are_appended_to_the_unmodified_text(handbook: Handbook) -> None:
+    procedure = handbook.procedures["goal"]
+    official = render_official(handbook, procedure)
+    assert render_official_recipes(handbook, procedure).text.startswith(official.text)
+
+
+def test_a_changed_byte_a_lost_and_an_added_leaf_are_found() -> None:
+    rendered = render_official(SMALL, SMALL.procedures["redirect"])
+    expected = [(quote.owner, quote.sentence) for quote in rendered.quotes]
+    assert compare("x", expected, rendered) == []
+    third = rendered.quotes[2]
+    changed = rendered.text[: third.start] + "t" + rendered.text[third.start + 1 :]
+    found = compare("x", expected, Rendered(changed, rendered.quotes))
+    assert [(one.position, one.found) for one in found] == [(2, "t" + third.sentence[1:])]
+    lost = compare("x", expected, Rendered(rendered.text, rendered.quotes[:-1]))
+    assert [(one.position, one.found) for one in lost] == [(len(expected) - 1, None)]
+    added = compare("x", expected[:-1], rendered)
+    assert [(one.position, one.expected) for one in added] == [(len(expected) - 1, None)]
+    moved = compare("x", [("other", expected[0][1]), *expected[1:]], rendered)
+    assert [one.position for one in moved] == [0]
+
+
+def test_official_text_is_resyntaxed_leaf_by_leaf() -> None:
+    for language in LANGUAGES:
+        procedure = SMALL.procedures["redirect"]
+        official = render_official(SMALL, procedure, language)
+        code = resyntax_official(official.text, language)
+        assert _sentences(code) == _sentences(official)
+        assert [quote.owner for quote in code.quotes] == [quote.owner for quote in official.quotes]
+        # The same blocks, in the same places, as when the code is written from the handbook.
+        body = render_official_code(SMALL, procedure, language).text
+        blocks = [line for line in body.splitlines() if line.startswith("        ")]
+        assert [line for line in code.text.splitlines() if line.startswith("        ")] == blocks
+
+
+def test_all_that_the_compiler_says_is_translated() -> None:
+    said = set()
+    for name in SMALL.procedures:
+        for function in compile_procedure(SMALL, name).program.functions.values():
+            if function.kind is Kind.GROUP:
+                said.add(function.says)
+            said |= {
+                step.says
+                for step in function.steps
+                if not isinstance(step, Check) and hasattr(step, "says") and step.says
+            }
+    assert len(said) >= 6
+    assert [says for says in sorted(said) if note(says, "zh") == says] == []
+    assert note("An author's own remark.", "zh") == "An author's own remark."

@@ -1,0 +1,35 @@
+"""What a model sees of a small handbook, word for word. ``SOPILOT_REGOLD=1`` rewrites it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sopilot.language.compiler import compile_procedure
+from sopilot.language.handbook import load_handbook
+from sopilot.language.render import LANGUAGES, RENDERINGS, render, render_function
+
+HERE = Path(__file__).parent
+HANDBOOK = load_handbook((HERE / "small.yaml").read_text(encoding="utf-8"), "small.yaml")
+PROGRAM = compile_procedure(HANDBOOK, "redirect").program
+
+
+def _check(name: str, language: str, text: str) -> None:
+    golden = HERE / "goldens" / f"{name}.{language}.txt"
+    if os.environ.get("SOPILOT_REGOLD"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", RENDERINGS)
+def test_rendering(name: str, language: str) -> None:
+    _check(name, language, render(name, HANDBOOK, "redirect", PROGRAM, language))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_functions(language: str) -> None:
+    functions = [render_function(f, PROGRAM, language) for f in PROGRAM.functions.values()]
+    _check("functions", language, "\n".join(functions))

@@ -1,0 +1,70 @@
+"""Proposition 2, executed: labelled violations are found, clean runs raise nothing."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from trace_executions import CLASSES, SESSION, Labelled, labelled_trace, wanted_class
+from trace_programs import World, judge, random_world
+
+from sopilot.runtime.audit import TITLES, audit_trace
+from sopilot.runtime.trace import SealedEvent
+
+TRACES = 2_000
+WORLDS = 100
+
+
+def disagreement(world: World, trace: Labelled) -> str | None:
+    """What the audit says that the label does not, or the other way round."""
+    sealed = any(isinstance(event, SealedEvent) for event in trace.events)
+    report = audit_trace(
+        world.programs, trace.events, judge=judge, session_id=SESSION if sealed else None
+    )
+    found = {(one.code, one.seq) for one in report.findings}
+    if trace.label is None:
+        return f"false alarm: {report.findings[0]}" if found else None
+    if (trace.label, trace.seq) not in found:
+        return f"missed {trace.label} at {trace.seq}: {sorted(found)}"
+    allowed = {trace.label, *trace.implied}
+    odd = [one for one in report.findings if one.code not in allowed]
+    return f"beside {trace.label}: {odd[0]}" if odd and "*" not in allowed else None
+
+
+def test_labelled_traces() -> None:
+    rng = random.Random(20260)
+    seen: Counter[str | None] = Counter()
+    for number in range(TRACES):
+        if number % (TRACES // WORLDS) == 0:
+            world = random_world(rng)
+        trace = labelled_trace(world, rng.randrange(2**40), wanted_class(number))
+        seen[trace.label] += 1
+        problem = disagreement(world, trace)
+        assert problem is None, f"trace {number}: {problem}"
+    assert set(seen) >= {None, *CLASSES}, f"classes never injected: {set(CLASSES) - set(seen)}"
+
+
+def test_every_finding_of_a_trace_has_a_class() -> None:
+    foreign_only = {"executed-against-condition", "withheld-payload"}
+    assert {*CLASSES, *foreign_only} == set(TITLES)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_bound_result_has_one_producing_return(seed: int) -> None:
+    rng = random.Random(seed)
+    bound = 0
+    for _ in range(30):
+        world = random_world(rng)
+        trace = labelled_trace(world, rng.randrange(2**40), rng.choice((None, "unlicensed-call")))
+        opened: dict[int, int] = {}
+        for event in trace.events:
+            assert not isinstance(event, SealedEvent)
+            if event.kind == "return":
+                interval = event.payload["opened"]
+                assert interval not in opened.values(), "two returns of one call"
+                opened[event.seq] = interval
+                bound += 1
+            elif event.kind == "reuse" and "producer" in event.payload:
+                assert event.payload["producer"] in opened
+    assert bound

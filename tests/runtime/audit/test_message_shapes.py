@@ -1,0 +1,93 @@
+"""Calls and results as different interfaces write them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from test_foreign_transcripts import BOOK, codes
+
+from sopilot.language.diagnostics import UserMistake
+from sopilot.language.handbook.cel import judge
+from sopilot.runtime.audit.transcript import read_messages
+from sopilot.runtime.audit.transcripts import audit_transcript
+
+STEPS: list[tuple[str, dict[str, Any], Any]] = [
+    ("login", {"user": "ann", "password": "x"}, True),
+    ("read_balance", {"user": "ann"}, {"balance": 1}),
+    ("pay", {"user": "ann", "amount": 5}, {"done": True}),
+]
+
+
+def legacy(name: str, arguments: Any, answer: Any, _: str) -> list[dict[str, Any]]:
+    asked = {"name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"role": "assistant", "content": None, "function_call": asked},
+        {"role": "function", "name": name, "content": json.dumps(answer)},
+    ]
+
+
+def blocks(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    asked = {"type": "tool_use", "id": number, "name": name, "input": arguments}
+    text = [{"type": "text", "text": json.dumps(answer)}]
+    given = {"type": "tool_result", "tool_use_id": number, "content": text}
+    return [
+        {"role": "assistant", "content": [{"type": "text", "text": "I look."}, asked]},
+        {"role": "user", "content": [given]},
+    ]
+
+
+def items(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    asked = {"call_id": number, "name": name, "arguments": json.dumps(arguments)}
+    return [
+        {"type": "function_call", "id": "fc", **asked},
+        {"type": "function_call_output", "call_id": number, "output": json.dumps(answer)},
+    ]
+
+
+def parts(name: str, arguments: Any, answer: Any, number: str) -> list[dict[str, Any]]:
+    function = {"name": name, "arguments": json.dumps(arguments)}
+    text = [{"type": "text", "text": json.dumps(answer)}]
+    return [
+        {"role": "assistant", "tool_calls": [{"id": number, "function": function}]},
+        {"role": "tool", "tool_call_id": number, "content": text},
+    ]
+
+
+@pytest.mark.parametrize("shape", [legacy, blocks, items, parts])
+def test_every_shape_says_the_same(shape: Any) -> None:
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "pay my bill"}]
+    for number, step in enumerate(STEPS):
+        messages += shape(*step, f"c{number}")
+    transcript = read_messages(messages)
+    assert [(one.action, one.arguments, one.value) for one in transcript.calls] == STEPS
+    report = audit_transcript(BOOK, transcript, goal="pay", judge=judge)
+    assert codes(report) == ["executed-against-condition"]
+
+
+def test_a_result_block_that_is_an_error_is_a_failure() -> None:
+    asked, given = blocks("login", {"user": "ann"}, "no such user", "c0")
+    given["content"][0]["is_error"] = True
+    (call,) = read_messages([asked, given]).calls
+    assert call.answered
+    assert not call.ok
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "toolCalls": [{"name": "pay"}]},
+        {"role": "assistant", "tool_call": {"name": "pay"}},
+        {"role": "assistant", "content": [{"type": "server_tool_use", "name": "pay"}]},
+        {"role": "assistant", "content": [{"toolUse": {"name": "pay"}}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "pay"}}]},
+        {"type": "custom_tool_call", "name": "pay"},
+        {"type": "mcp_call", "name": "pay"},
+        {"role": "tool", "content": "paid"},
+    ],
+)
+def test_what_looks_like_a_call_is_read_or_refused(message: dict[str, Any]) -> None:
+    with pytest.raises(UserMistake, match="message 1") as refused:
+        read_messages([{"role": "user", "content": "pay"}, message])
+    assert refused.value.diagnostics[0].help

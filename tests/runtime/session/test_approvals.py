@@ -1,0 +1,267 @@
+"""Approvals: who, how many, for what, until when; all of it in the trace."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session import (
+    CallAnswer,
+    CallStatus,
+    HeldState,
+    Ruling,
+    Session,
+    attach_session,
+    open_session,
+    resume_session,
+)
+from sopilot.runtime.session.approvals import count_approvals
+from sopilot.runtime.vm import Start
+
+WIRE = ERRANDS["wire"]
+
+
+async def at_wire(store: MemoryStore | None = None) -> tuple[Session, CountingTools, CallAnswer]:
+    """A session whose root accepts the wire, and its first attempt at it."""
+    tools = CountingTools()
+    session = await open_session(store or MemoryStore(), COUNTER, tools=tools, clock=HandClock())
+    await walk(session, "wire", stop_at_action="wire")
+    return session, tools, await session.call_tool("wire", WIRE, "w")
+
+
+def test_no_request_is_made_before_the_root_accepts() -> None:
+    async def case() -> None:
+        session = await open_session(
+            MemoryStore(), COUNTER, tools=CountingTools(), clock=HandClock()
+        )
+        await session.operate(Start("wire", WIRE))
+        assert (await session.call_tool("wire", WIRE, "w")).status is CallStatus.HELD
+        assert session.held_calls == ()
+
+    asyncio.run(case())
+
+
+def test_two_of_three_roles_by_two_people() -> None:
+    async def case() -> None:
+        session, tools, answer = await at_wire()
+        assert answer.status is CallStatus.HELD
+        assert "0 of 2 from supervisor, auditor, officer" in answer.text
+        held = await session.decide("approve", "w", by="ann", role="supervisor")
+        assert (held.approvals, held.state) == (1, HeldState.WAITING)
+        held = await session.decide("approve", "w", by="ann", role="auditor")
+        assert (held.approvals, held.state) == (1, HeldState.WAITING)
+        held = await session.decide("approve", "w", by="bo", role="supervisor")
+        assert (held.approvals, held.state) == (2, HeldState.APPROVED)
+        assert tools.made("wire") == 0
+        done = await session.call_tool("wire", WIRE, "again")
+        assert (done.status, done.call_id) == (CallStatus.DONE, "w")
+        assert session.ledger.held["w"].state is HeldState.USED
+        kinds = [one.event.kind for one in session.events]
+        assert kinds.count("decision") == 3
+        await go_on(session)
+        assert session.configuration.processes["p1"].status == "completed"
+
+    asyncio.run(case())
+
+
+def test_asking_again_makes_no_second_request() -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        again = await session.call_tool("wire", {**WIRE, "amount": "100"}, "w")
+        assert again.call_id == "w"
+        assert list(session.ledger.held) == ["w"]
+        assert tools.made("wire") == 0
+
+    asyncio.run(case())
+
+
+def test_one_rejection_ends_it_for_this_process() -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        await session.decide("approve", "w", by="bo", role="auditor")
+        held = await session.decide("reject", "w", by="cy", role="officer", reason="odd payee")
+        assert held.state is HeldState.REJECTED
+        answer = await session.call_tool("wire", WIRE, "w")
+        assert answer.status is CallStatus.HELD
+        assert "was rejected by officer" in answer.text
+        assert (await session.run_held("w")).status is CallStatus.HELD
+        with pytest.raises(UserMistake, match="is rejected already"):
+            await session.decide("approve", "w", by="di", role="officer")
+        assert tools.made("wire") == 0
+
+    asyncio.run(case())
+
+
+def test_an_amendment_runs_only_where_the_root_accepts_it() -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        amended = {**WIRE, "amount": 40}
+        held = await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
+        assert (held.approvals, held.state) == (1, HeldState.WAITING)
+        held = await session.decide("approve", "w", by="ann", role="supervisor")
+        assert held.state is HeldState.APPROVED
+        answer = await session.run_held("w")
+        assert answer.status is CallStatus.HELD
+        assert "checked for another `amount`" in answer.problem
+        original = await session.call_tool("wire", WIRE, "w2")
+        assert original.status is CallStatus.HELD
+        assert tools.made("wire") == 0
+        await session.operate(Start("wire", amended))
+        await go_on(session, stop_at_action="wire")
+        answer = await session.call_tool("wire", amended, "w3")
+        assert answer.status is CallStatus.DONE
+        assert answer.call_id == "w"
+        assert tools.calls[-1][1] == amended
+
+    asyncio.run(case())
+
+
+def test_an_approval_expires_and_serves_one_call() -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        clock = session.clock
+        assert isinstance(clock, HandClock)
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        await session.decide("approve", "w", by="bo", role="auditor")
+        clock.advance(3601)
+        answer = await session.call_tool("wire", WIRE, "w")
+        assert answer.status is CallStatus.HELD
+        assert answer.call_id == "w.2"
+        assert session.ledger.held["w"].state is HeldState.EXPIRED
+        with pytest.raises(UserMistake, match="is expired already"):
+            await session.decide("approve", "w", by="cy", role="officer")
+        await session.decide("approve", "w.2", by="ann", role="supervisor")
+        await session.decide("approve", "w.2", by="bo", role="auditor")
+        tools.refusing.add("wire")
+        refused = await session.run_held("w.2")
+        assert refused.result is not None
+        assert not refused.result.ok
+        assert (await session.call_tool("wire", WIRE, "w")).status is CallStatus.HELD
+        assert tools.made("wire") == 1
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    ("decision", "by", "role", "says"),
+    [
+        ("approve", "ann", "superviser", "did you mean `supervisor`"),
+        ("approve", " ", "supervisor", "needs the name"),
+        ("permit", "ann", "supervisor", "`permit` is not a decision"),
+        ("amend", "ann", "supervisor", "`amend` needs arguments"),
+    ],
+)
+def test_decisions_that_do_not_count_are_refused(
+    decision: str, by: str, role: str, says: str
+) -> None:
+    async def case() -> None:
+        session, _, _ = await at_wire()
+        events = len(session.events)
+        with pytest.raises(UserMistake, match=says):
+            await session.decide(decision, "w", by=by, role=role)
+        with pytest.raises(UserMistake, match="no such call `v`"):
+            await session.decide("approve", "v", by="ann", role="supervisor")
+        assert len(session.events) == events
+
+    asyncio.run(case())
+
+
+def test_the_same_approval_twice_is_refused() -> None:
+    async def case() -> None:
+        session, _, _ = await at_wire()
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        with pytest.raises(UserMistake, match="has approved as supervisor already"):
+            await session.decide("approve", "w", by="ann", role="supervisor")
+
+    asyncio.run(case())
+
+
+def test_waiting_gives_the_session_to_whoever_decides() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session, tools, _ = await at_wire(store)
+        people = iter([("ann", "supervisor"), ("bo", "auditor")])
+
+        async def somebody_decides(seconds: float) -> None:
+            by, role = next(people)
+            async with await attach_session(store, session.id, clock=session.clock) as other:
+                await other.decide("approve", "w", by=by, role=role)
+
+        held = await session.wait_for_decision("w", sleep=somebody_decides)
+        assert held.state is HeldState.APPROVED
+        assert (await session.run_held("w")).status is CallStatus.DONE
+        assert tools.made("wire") == 1
+
+    asyncio.run(case())
+
+
+def test_waiting_ends_with_the_time_for_it() -> None:
+    async def case() -> None:
+        session, _, _ = await at_wire()
+        clock = session.clock
+        assert isinstance(clock, HandClock)
+
+        async def time_passes(seconds: float) -> None:
+            clock.advance(600)
+
+        held = await session.wait_for_decision("w", timeout_seconds=1200, sleep=time_passes)
+        assert held.state is HeldState.WAITING
+        held = await session.wait_for_decision("w", sleep=time_passes)
+        assert held.state is HeldState.EXPIRED
+
+    asyncio.run(case())
+
+
+def test_held_calls_survive_a_crash() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session, _, _ = await at_wire(store)
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        tools = CountingTools()
+        again = await resume_session(
+            store, session.id, tools=tools, clock=session.clock, take_over=True
+        )
+        assert [held.call_id for held in again.held_calls] == ["w"]
+        assert (await store.record(session.id)).summary["status"] == "waiting"
+        await again.decide("approve", "w", by="bo", role="auditor")
+        assert (await again.run_held("w")).status is CallStatus.DONE
+
+    asyncio.run(case())
+
+
+ROLES = ("r0", "r1", "r2")
+RULINGS = st.lists(
+    st.tuples(st.sampled_from("abcd"), st.sampled_from(ROLES)).map(
+        lambda pair: Ruling("approve", pair[0], pair[1], "", 0)
+    ),
+    max_size=7,
+)
+
+
+@given(RULINGS, st.integers(1, 3))
+@settings(deadline=None)
+def test_the_count_is_the_largest_set_of_distinct_people_and_roles(
+    rulings: list[Ruling], needed: int
+) -> None:
+    best = 0
+    for size in range(len(rulings), 0, -1):
+        for chosen in itertools.combinations(rulings, size):
+            people = {one.by for one in chosen}
+            roles = {one.role for one in chosen}
+            if len(people) == len(roles) == size:
+                best = max(best, size)
+    assert count_approvals(rulings, ROLES, needed) == best
+
+
+def test_more_needed_than_roles_means_distinct_people() -> None:
+    rulings = [Ruling("approve", by, "r0", "", 0) for by in "aab"]
+    assert count_approvals(rulings, ("r0",), 2) == 2

@@ -1,0 +1,89 @@
+"""The campaigns of `benchmarks/`, small every day and whole on request."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
+
+
+def run(script: str, *arguments: str, report: Path) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, str(BENCHMARKS / script), *arguments, "--json", str(report)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(report.read_text())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kills", "stops", "lanes"),
+    [(40, 2, 1), pytest.param(10_000, 500, 4, marks=pytest.mark.slow)],
+)
+def test_crashes_lose_and_repeat_nothing(
+    kills: int, stops: int, lanes: int, tmp_path: Path
+) -> None:
+    counts = ("--kills", str(kills), "--stops", str(stops), "--lanes", str(lanes))
+    report = run("crash_storm.py", *counts, report=tmp_path / "r.json")
+    assert report["sqlite"]["crashes"] >= kills
+    assert report["postgres"]["crashes"] >= stops
+    for store in ("sqlite", "postgres"):
+        assert report[store]["acknowledgements"] > 0
+        assert report[store]["fault_count"] == 0
+
+
+@pytest.mark.parametrize("races", [21, pytest.param(1000, marks=pytest.mark.slow)])
+def test_every_race_has_one_owner(races: int, tmp_path: Path) -> None:
+    report = run("duels.py", "--races", str(races), report=tmp_path / "r.json")
+    assert report["one_owner"] == races
+
+
+@pytest.mark.parametrize("tamperings", [1500, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_every_tampering_is_detected(tamperings: int, tmp_path: Path) -> None:
+    report = run("tamper.py", "--tamperings", str(tamperings), report=tmp_path / "r.json")
+    assert report["detected"] == tamperings
+    assert len(report["by_class"]) == 9
+
+
+def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
+    """A campaign that could not fail would prove nothing."""
+    import asyncio
+
+    from counter_desk import COUNTER, HandClock, walk
+    from crash_work import Acknowledged, JournalTools, Judge
+    from sopilot.adapters.memory_store import MemoryStore
+    from sopilot.runtime.session import open_session
+
+    async def case() -> None:
+        store = MemoryStore()
+        journal = tmp_path / "journal"
+        session = await open_session(store, COUNTER, tools=JournalTools(journal), clock=HandClock())
+        await walk(session, "transfer")
+        judge = Judge(store, journal)
+        judge.heard(Acknowledged.of(session))
+        await judge.check()
+        assert judge.tally.faults == []
+        events = store._sessions[session.id].events
+        lost = events.pop()
+        judge.heard(Acknowledged.of(session))
+        await judge.check()
+        events.append(lost)
+        with journal.open("a") as file:
+            file.write(f"{session.id}:elsewhere\n" * 2)
+        wrong = Acknowledged(session.id, session.head.seq, session.head.hash, "0" * 16)
+        judge.heard(wrong)
+        await judge.check()
+        found = " ".join(judge.tally.faults)
+        for fault in ("lost", "forked", "another cursor", "carried out twice", "before it was"):
+            assert fault in found
+
+    asyncio.run(case())

@@ -1,0 +1,108 @@
+"""Values beside the trace: absent from what leaves, back in place on resume."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from counter_desk import COUNTER, CountingTools, HandClock, walk
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.runtime.session import (
+    Session,
+    Settings,
+    StoreCorrupt,
+    export_trace,
+    open_session,
+    read_trace,
+    resume_session,
+    verify_trace,
+    write_trace,
+)
+from sopilot.runtime.session.settings import settings_from_json
+from sopilot.runtime.trace import encode_lines
+from sopilot.runtime.vm import Automation, Limits
+
+
+async def run_with_secrets(store: MemoryStore) -> Session:
+    session = await open_session(
+        store,
+        COUNTER,
+        tools=CountingTools(),
+        clock=HandClock(),
+        settings=Settings(by_reference=frozenset({"password", "balance"}), inline_limit=400),
+    )
+    await session.user_said("my life: " + "x" * 1000)
+    await walk(session, "transfer")
+    await session.release()
+    return session
+
+
+def test_secrets_and_large_values_stay_out_of_the_trace() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session = await run_with_secrets(store)
+        assert session.configuration.processes["p1"].status == "completed"
+        lines = encode_lines(session.events)
+        assert '"secret"' not in lines
+        assert "xxxx" not in lines
+        assert '"balance":1000' not in lines
+        again = await resume_session(store, session.id, clock=session.clock)
+        assert again.configuration == session.configuration
+        assert again.configuration.processes["p1"].known["password"] == "secret"
+
+    asyncio.run(case())
+
+
+def test_a_redacted_export_verifies_and_a_full_one_holds_its_payloads() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session = await run_with_secrets(store)
+        redacted = write_trace(await export_trace(store, session.id))
+        assert "xxxx" not in redacted
+        assert session.metadata["salt"] not in redacted
+        assert verify_trace(read_trace(redacted)) == []
+        full = write_trace(await export_trace(store, session.id, payloads=True))
+        assert "xxxx" in full
+        trace = read_trace(full)
+        assert verify_trace(trace) == []
+        forged = read_trace(full.replace("xxxx", "yyyy", 1))
+        assert [problem.code for problem in verify_trace(forged)] == ["wrong-payload"]
+
+    asyncio.run(case())
+
+
+def test_forgotten_payloads_leave_a_trace_that_verifies() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session = await run_with_secrets(store)
+        refs = list(await store.payloads(session.id))
+        assert await store.forget(session.id, refs) == len(refs)
+        assert verify_trace(await export_trace(store, session.id)) == []
+
+    asyncio.run(case())
+
+
+def test_a_payload_that_was_swapped_is_noticed() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session = await run_with_secrets(store)
+        kept = store._sessions[session.id].payloads
+        kept[next(iter(kept))] = "another"
+        with pytest.raises(StoreCorrupt, match="is another value"):
+            await resume_session(store, session.id, clock=session.clock)
+
+    asyncio.run(case())
+
+
+def test_settings_are_remembered() -> None:
+    settings = Settings(
+        automation=Automation(complete=True),
+        limits=Limits(depth=5),
+        by_reference=frozenset({"b", "a"}),
+        inline_limit=None,
+        lease_seconds=7.5,
+    )
+    assert settings_from_json(settings.as_json()) == settings
+    later = {**settings.as_json(), "something_new": 1}
+    assert settings_from_json(later) == settings

@@ -1,0 +1,105 @@
+"""What a verdict stands on."""
+
+from __future__ import annotations
+
+from vm_programs import PROGRAMS
+from vm_runs import ARGUMENTS, Run, decided, logged_in
+
+from sopilot.runtime.vm import BindEvidence, Bound, Call, Return, SelectBranch, Start
+
+
+def bound(run: Run) -> Bound:
+    frame = run.configuration.frame
+    assert frame is not None
+    return list(frame.slots.values())[-1]
+
+
+def in_rule() -> Run:
+    run = logged_in()
+    run.ok(Call())
+    run.ok(Call())
+    return run
+
+
+def test_what_the_frame_gathered_is_bound_when_nothing_is_cited() -> None:
+    run = in_rule()
+    failed = run.tool("read_balance", ok=False, username="bob")
+    run.tool("read_balance", username="eve")
+    run.tool("unrelated")
+    good = run.tool("read_ledger")
+    run.ok(Return(True))
+    assert bound(run).evidence == (failed, good)
+
+
+def test_a_return_without_any_evidence_is_accepted_and_shows_it() -> None:
+    run = in_rule()
+    event = run.ok(Return(True)).events[0]
+    assert event.payload["bound"]["evidence"] == []
+    assert event.payload["opened"] == run.events[-2].seq
+
+
+def test_citations_by_number_call_and_name() -> None:
+    run = in_rule()
+    first = run.tool("read_balance", username="bob")
+    second = run.tool("read_ledger")
+    event = run.ok(Return(True, (f"#{first}", f"{second - 1}", "read_ledger", "#999", "x")))
+    cited = event.events[0].payload["bound"]
+    assert cited["evidence"] == [first, second]
+    assert cited["unresolved"] == ["#999", "x"]
+    assert cited["earlier"] == []
+
+
+def test_an_earlier_result_is_available_and_citing_it_is_visible() -> None:
+    run = in_rule()
+    seq = run.tool("read_balance", {"balance": 5}, username="bob")
+    run.tool("read_balance", {"balance": 5}, username="eve")
+    assert run.machine.available_evidence(run.configuration) == ()
+    run.ok(Return(False))
+    run.ok(Call())
+    assert [one.seq for one in run.machine.available_evidence(run.configuration)] == [seq]
+    cited = run.ok(Return(True, ("read_balance",))).events[0].payload["bound"]
+    # The name finds the latest call, whatever its arguments: the audit judges that.
+    assert cited["earlier"] == cited["evidence"] == [seq + 2]
+
+
+def test_success_of_a_goal_makes_evidence_stale() -> None:
+    run = decided()
+    run.ok(SelectBranch())
+    other = Run(PROGRAMS)
+    other.ok(Start("transfer", ARGUMENTS))
+    other.ok(Call())
+    other.ok(Return(True))
+    other.ok(Call())
+    other.ok(Call())
+    other.tool("read_balance", username="bob")
+    other.ok(Return(True))
+    other.ok(Call())
+    assert other.machine.available_evidence(other.configuration)
+    other.tool("transfer", **ARGUMENTS)
+    assert other.machine.available_evidence(other.configuration) == ()
+
+
+def test_no_evidence_is_available_without_a_rule() -> None:
+    run = decided()
+    assert run.machine.available_evidence(run.configuration) == ()
+
+
+def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:
+    run = in_rule()
+    stale = run.tool("read_balance", username="bob")
+    run.ok(Return(True))
+    run.ok(Call())
+    run.tool("transfer", **ARGUMENTS)
+    assert run.no(BindEvidence(stale)) == "stale-result"
+    fresh = in_rule()
+    seqs = [
+        fresh.tool("read_balance", ok=ok, username=who)
+        for ok, who in ((False, "bob"), (True, "eve"), (True, "bob"))
+    ]
+    fresh.ok(Return(True))
+    fresh.ok(Call())
+    assert fresh.no(BindEvidence(seqs[0])) == "stale-result"
+    assert fresh.no(BindEvidence(seqs[1])) == "other-call"
+    assert fresh.no(BindEvidence(1)) == "no-such-result"
+    fresh.ok(BindEvidence(seqs[2]))
+    assert fresh.place.endswith("overdraft@limit")
