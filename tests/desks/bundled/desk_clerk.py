@@ -19,6 +19,7 @@ from sopilot.language.handbook import (
     First,
     InOrder,
     Leaf,
+    Path,
     Recipe,
     Tree,
     leaves,
@@ -71,9 +72,9 @@ class Clerk:
         results: dict[str, Any] = {}
         result: Any = None
         for step in recipe:
-            answer = self.make(step, values)
+            answer = self.make(step, values, results)
             assert answer.ok, (self.task.id, step.action, answer.value)
-            result = results[step.action] = answer.value
+            result = results[step.answer] = answer.value
         if predicate.verdict is None:
             return self.desk.truth(self.task, name, values, self.world.state)
         variables = {**self.desk.handbook.parameters, **values}
@@ -89,12 +90,19 @@ class Clerk:
         except KeyError:  # the customer cannot tell what the gate asks for
             return False
 
-    def make(self, step: ActionCall, values: Mapping[str, Any]) -> ToolResult:
+    def make(
+        self, step: ActionCall, values: Mapping[str, Any], answers: Mapping[str, Any] | None = None
+    ) -> ToolResult:
         action = self.desk.handbook.actions[step.action]
-        arguments = {
-            parameter: term.value if isinstance(term, Constant) else self.value(term.name, values)
-            for parameter, term in step.arguments
-        }
+        arguments = {}
+        for parameter, term in step.arguments:
+            if isinstance(term, Constant):
+                arguments[parameter] = term.value
+            elif isinstance(term, Path):
+                (key,) = term.steps
+                arguments[parameter] = (answers or {})[term.root][key]
+            else:
+                arguments[parameter] = self.value(term.name, values)
         for guard in leaves(action.requires):
             inner = self.desk.handbook.predicates[guard.predicate].established_by
             assert inner is not None

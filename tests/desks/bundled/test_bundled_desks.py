@@ -17,6 +17,7 @@ from sopilot.language.handbook import (
     InOrder,
     Leaf,
     Name,
+    Path,
     Tree,
     leaves,
     read_handbook,
@@ -107,7 +108,7 @@ def test_the_language_is_used_widely(desk: Desk) -> None:
 
 def needs_earlier_evidence(handbook: Handbook) -> bool:
     return any(
-        isinstance(term, Name) and term.name not in predicate.parameters
+        isinstance(term, Path)
         for predicate in handbook.predicates.values()
         for recipe in predicate.recipes
         for step in recipe

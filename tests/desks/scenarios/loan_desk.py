@@ -45,6 +45,7 @@ predicates:
   sensible(purpose):
     says: The purpose {purpose} is sensible.
     verify: arguments
+    judged_by: model
 procedures:
   lend:
     requires:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.runtime.vm import JSON, agree, canonical, plain
-from sopilot.runtime.vm.artifact import violation
+from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.values import shown
 
 JSONS = st.recursive(

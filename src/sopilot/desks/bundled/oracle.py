@@ -180,7 +180,7 @@ class Evidence:
             given = call.arguments.get(parameter)
             if isinstance(term, Constant):
                 fits = given == term.value
-            elif term.name in values:
+            elif isinstance(term, Name) and term.name in values:
                 fits = given == values[term.name]
             else:
                 # Nobody knows this value beforehand: the user or earlier evidence supplies it.

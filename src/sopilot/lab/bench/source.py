@@ -181,7 +181,17 @@ def _predicate(metadata: Mapping[str, Any], name: str) -> Predicate:
     recipes = read_recipes(process, _inputs(metadata))
     # The verifier's value is the verdict only where nothing else can be the evidence.
     decides = all(call.action == name for recipe in recipes for call in recipe)
-    return replace(predicate, recipes=recipes, verdict="result" if decides else None)
+    # Upstream says nothing about where other names come from: the user, or earlier evidence.
+    asks = dict.fromkeys(
+        term.name
+        for recipe in recipes
+        for call in recipe
+        for _, term in call.arguments
+        if isinstance(term, Name) and term.name not in predicate.parameters
+    )
+    return replace(
+        predicate, recipes=recipes, asks=tuple(asks), verdict="result" if decides else None
+    )
 
 
 def _action(metadata: Mapping[str, Any], name: str) -> Action:

@@ -69,7 +69,7 @@ def _cursor(here: Position, events: Sequence[Event], case: str) -> Cursor:
         goal=here.process.goal,
         function=here.frame.function,
         step=here.frame.cursor,
-        results={slot: bound.holds for slot, bound in here.frame.slots.items()},
+        results={slot: bound.holds is True for slot, bound in here.frame.slots.items()},
         callers=tuple(frame.function for frame in frames[:-1]),
         licensed=frozenset(_licensed(here)),
         history=tuple(line for event in events for line in _told(event)),

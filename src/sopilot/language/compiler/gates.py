@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.compiler.guards import required_gates
-from sopilot.language.compiler.rules import supply_note, verifier_call
+from sopilot.language.compiler.rules import recipe_act, supply_note, verifier_call
 from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook import Action, Predicate
 from sopilot.language.program.model import Act, Ask, Function, Kind, Return, Step, Unknown
@@ -83,4 +83,7 @@ def gate_function(
         verdict=predicate.verdict,
         remedy=predicate.remedy,
         notes=notes,
+        closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
+        if predicate.closed_by is not None
+        else None,
     )

@@ -27,6 +27,7 @@ from sopilot.language.handbook import (
     Tree,
     leaves,
     negate,
+    plain_binding,
     substitute,
     substitute_binding,
 )
@@ -104,7 +105,7 @@ class GuardClosure:
             gates = self._gates_of(call.action)
             if not gates:
                 continue
-            terms = dict(substitute_binding(call.arguments, arguments))
+            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
             for gate in gates:
                 bound = substitute(gate, terms)
                 assert isinstance(bound, Leaf)
@@ -163,7 +164,7 @@ class GuardClosure:
             requires = self._actions[call.action].requires
             if requires == NOTHING:
                 continue
-            terms = dict(substitute_binding(call.arguments, arguments))
+            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
             demanded = substitute(requires, terms)
             hoisted = required_gates(demanded, self._predicates)
             for needed in leaves(demanded):

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from sopilot import __version__
 from sopilot.language.compiler.factoring import Factoring, Group
+from sopilot.language.compiler.facts import action_facts, scope_types
 from sopilot.language.compiler.gates import gate_function
 from sopilot.language.compiler.guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler.naming import Names
@@ -46,12 +47,15 @@ from sopilot.language.handbook import (
     Scalar,
     Term,
     Tree,
+    leaves,
     names_in,
     obligations,
 )
 from sopilot.language.handbook.codec import handbook_hash
+from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.program.model import (
     Act,
+    ActionFacts,
     Argument,
     Arguments,
     Complete,
@@ -97,6 +101,7 @@ class Skeleton:
     functions: Mapping[str, Function]
     unworded: Mapping[str, list[tuple[int, Leaf]]]
     explanation: Explanation
+    types: Mapping[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +141,8 @@ class Compiler:
         self._skeletons: dict[object, Skeleton] = {}
         self._wording = Wording(predicates)
         self._closure = GuardClosure(actions, predicates, self._chosen)
-        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if _held(one))
+        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if one.is_guarded)
+        self._facts: tuple[object, Mapping[str, ActionFacts]] = (None, {})
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
@@ -165,11 +171,21 @@ class Compiler:
             # By name: the order of keys in a handbook means nothing, so it leaves no mark.
             constants=dict(sorted(handbook.parameters.items())),
             guarded=self._guarded,
+            types=skeleton.types,
+            actions=self._actions_of(handbook) if self._guarded else {},
         )
         if kept is None:
             self._verify(program)
             self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
+
+    def _actions_of(self, handbook: Handbook) -> Mapping[str, ActionFacts]:
+        """The same for every procedure of a handbook."""
+        of, facts = self._facts
+        if of is not handbook:
+            facts = action_facts(handbook)
+            self._facts = (handbook, facts)
+        return facts
 
     def _verify(self, program: Program) -> None:
         """Sentences do not matter to the verifier, so a skeleton is looked at once."""
@@ -242,7 +258,19 @@ class Compiler:
             unchecked=tuple(self._closure.unchecked(tree)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
         )
-        return Skeleton(functions, unworded, explanation)
+        inputs = {item.name: item for item in goal.inputs}
+        types = scope_types(
+            parameters,
+            {
+                term.name: inputs[name]
+                for name, term in _goal_terms(goal, procedure)
+                if isinstance(term, Name)
+            },
+            leaves(tree),
+            self._actions,
+            self._predicates,
+        )
+        return Skeleton(functions, unworded, explanation, types)
 
     def _rank(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)
@@ -267,6 +295,7 @@ class Compiler:
                 )
             else:
                 recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
+                _require_origins(predicate)
                 function = rule_function(name, predicate, recipes, self._actions)
             self._functions[key] = function
         return function
@@ -307,6 +336,18 @@ def compile_handbook(
     }
 
 
+def _require_origins(predicate: Predicate) -> None:
+    what = f"the recipe of `{predicate.name}`"
+    found = [
+        problem
+        for recipe in predicate.recipes
+        for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
+    ]
+    if found:
+        place = Place(path=f"predicates.{predicate.name}")
+        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])
+
+
 def _operator(group: Group) -> type:
     operator = getattr(group.body, "operator", All)
     assert isinstance(operator, type)
@@ -342,12 +383,10 @@ def _argument(term: Term, scope: frozenset[str]) -> Argument:
     return Local(term.name) if term.name in scope else Unknown(term.name)
 
 
-def _held(action: Action) -> bool:
-    return action.irreversible or action.approval is not None
-
-
 def _guarded(action: Action) -> Guarded:
     approval = action.approval
     if approval is None:
-        return Guarded(action.name)
-    return Guarded(action.name, approval.roles, approval.needed, approval.expires_seconds)
+        return Guarded(action.name, recheck=action.recheck)
+    return Guarded(
+        action.name, approval.roles, approval.needed, approval.expires_seconds, action.recheck
+    )

@@ -17,7 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.compiler.guards import required_gates
-from sopilot.language.handbook import Action, ActionCall, Name, Predicate, Recipe, Tree, substitute
+from sopilot.language.handbook import (
+    Action,
+    ActionCall,
+    Name,
+    Predicate,
+    Recipe,
+    Tree,
+    plain_binding,
+    substitute,
+)
 
 _Rank = tuple[bool, int, int, int, int, int]
 
@@ -66,7 +75,7 @@ def rank_recipes(
             notes.append(f"dropped: {_called(recipe)} is not offered")
             continue
         gates = frozenset(
-            substitute(gate, dict(call.arguments))
+            substitute(gate, dict(plain_binding(call.arguments)))
             for call in usable
             for gate in required_gates(actions[call.action].requires, predicates)
         )

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.compiler.recipes import RankedRecipes
-from sopilot.language.handbook import Action, ActionCall, Constant, Predicate
+from sopilot.language.handbook import Action, ActionCall, Constant, Path, Predicate
 from sopilot.language.program.model import (
     Act,
-    Argument,
-    Arguments,
+    CallArgument,
+    CallArguments,
     Function,
     Kind,
     Literal,
@@ -31,11 +31,11 @@ JUDGE_ARGUMENTS = "judge from the arguments; no tool is needed"
 def rule_function(
     name: str, predicate: Predicate, recipes: RankedRecipes, actions: Mapping[str, Action]
 ) -> Function:
-    calls = [verifier_call(call, actions[call.action], predicate) for call in recipes.chosen]
+    calls = recipes.chosen
     steps: list[Step] = []
-    for number, (action, arguments) in enumerate(calls, 1):
+    for number, call in enumerate(calls, 1):
         label = "verify" if len(calls) == 1 else f"verify_{number}"
-        steps.append(Act(label, action, arguments, says=supply_note(arguments)))
+        steps.append(recipe_act(label, call, predicate, actions))
     notes = recipes.notes
     judged = ""
     if not calls:
@@ -55,13 +55,31 @@ def rule_function(
         verdict=predicate.verdict,
         remedy=predicate.remedy,
         notes=notes,
+        judged_by_model=predicate.judged_by_model,
     )
 
 
-def verifier_call(call: ActionCall, action: Action, predicate: Predicate) -> tuple[str, Arguments]:
+def recipe_act(
+    label: str, call: ActionCall, predicate: Predicate, actions: Mapping[str, Action]
+) -> Act:
+    action, arguments = verifier_call(call, actions[call.action], predicate)
+    return Act(
+        label,
+        action,
+        arguments,
+        says=supply_note(arguments),
+        name=call.name,
+        each=call.each,
+        element=call.element,
+    )
+
+
+def verifier_call(
+    call: ActionCall, action: Action, predicate: Predicate
+) -> tuple[str, CallArguments]:
     """The call under the predicate's own parameter names."""
     mapped = dict(call.arguments)
-    arguments: list[tuple[str, Argument]] = []
+    arguments: list[tuple[str, CallArgument]] = []
     for item in action.inputs:
         term = mapped.get(item.name)
         if term is None:
@@ -69,6 +87,8 @@ def verifier_call(call: ActionCall, action: Action, predicate: Predicate) -> tup
                 arguments.append((item.name, Unknown(item.name)))
         elif isinstance(term, Constant):
             arguments.append((item.name, Literal(term.value)))
+        elif isinstance(term, Path):
+            arguments.append((item.name, term))
         elif term.name in predicate.parameters:
             arguments.append((item.name, Local(term.name)))
         else:
@@ -76,7 +96,7 @@ def verifier_call(call: ActionCall, action: Action, predicate: Predicate) -> tup
     return call.action, tuple(arguments)
 
 
-def supply_note(arguments: Arguments) -> str:
+def supply_note(arguments: CallArguments) -> str:
     """Says which values only earlier evidence or the user can supply."""
     names = [term.name for _, term in arguments if isinstance(term, Unknown)]
     if not names:
@@ -88,8 +108,7 @@ def supply_note(arguments: Arguments) -> str:
 def _fallback(
     recipe: tuple[ActionCall, ...], predicate: Predicate, actions: Mapping[str, Action]
 ) -> tuple[Act, ...]:
-    acts = []
-    for number, call in enumerate(recipe, 1):
-        action, arguments = verifier_call(call, actions[call.action], predicate)
-        acts.append(Act(f"or_{number}", action, arguments, says=supply_note(arguments)))
-    return tuple(acts)
+    return tuple(
+        recipe_act(f"or_{number}", call, predicate, actions)
+        for number, call in enumerate(recipe, 1)
+    )

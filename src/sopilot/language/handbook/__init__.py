@@ -14,7 +14,6 @@ from sopilot.language.handbook.cel import (
 )
 from sopilot.language.handbook.codec import handbook_hash, handbook_to_json
 from sopilot.language.handbook.format import format_handbook
-from sopilot.language.handbook.from_json import handbook_from_json
 from sopilot.language.handbook.meaning import meaning
 from sopilot.language.handbook.model import (
     Action,
@@ -34,17 +33,21 @@ from sopilot.language.handbook.tree import (
     All,
     AnyOf,
     Binding,
+    CallBinding,
     Constant,
     First,
     InOrder,
     Leaf,
     Name,
+    Origin,
+    Path,
     Scalar,
     Term,
     Tree,
     leaves,
     names_in,
     negate,
+    plain_binding,
     substitute,
     substitute_binding,
 )
@@ -59,6 +62,7 @@ __all__ = [
     "AnyOf",
     "Approval",
     "Binding",
+    "CallBinding",
     "Constant",
     "First",
     "Handbook",
@@ -66,6 +70,8 @@ __all__ = [
     "Input",
     "Leaf",
     "Name",
+    "Origin",
+    "Path",
     "Predicate",
     "Procedure",
     "Recipe",
@@ -76,7 +82,6 @@ __all__ = [
     "VerdictProblem",
     "format_handbook",
     "free_names",
-    "handbook_from_json",
     "handbook_hash",
     "handbook_schema",
     "handbook_to_json",
@@ -89,6 +94,7 @@ __all__ = [
     "obligations",
     "parse_verdict",
     "placeholders",
+    "plain_binding",
     "published_schema",
     "read_handbook",
     "sentence",

@@ -14,6 +14,13 @@ from functools import lru_cache
 from typing import Any
 
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook.strict_operators import (
+    NULL_NAME,
+    NULL_SIGN,
+    RENAMED,
+    STRICT,
+    TRUTHS,
+)
 
 LONGEST = 10_000
 """Characters in a verdict. The parser is linear, but nobody audits more than that."""
@@ -29,10 +36,9 @@ _MIXED_NUMBERS = re.compile(
 )
 _TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*
-        |[rRbB]{0,2}(?:'''[\s\S]*?'''|\"\"\"[\s\S]*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")
-        |[A-Za-z_][A-Za-z0-9_]*
-        |0[xX][0-9a-fA-F]+[uU]?|[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|[0-9]+[uU])
-        |(?P<whole>[0-9]+)""",
+        |[rRbB]{0,2}(?:'''[\s\S]*?'''|\"\"\"[\s\S]*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"))
+        |(?P<null>(?<![\w.])null(?!\w))
+        |(?P<word>[A-Za-z_]\w*)""",
     re.VERBOSE,
 )
 
@@ -68,6 +74,8 @@ def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:
     """The compiled expression, or ``RuntimeError`` with the library's error list."""
     if len(text) > LONGEST:
         raise RuntimeError(f"ERROR: <input>:1:1: longer than {LONGEST} characters")
+    if any(f"{sign}{plain[1:].decode()}{sign}" in text for plain, _ in RENAMED for sign in "'\""):
+        raise RuntimeError("ERROR: <input>:1:1: a text is spelled like an operator")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise RuntimeError("ERROR: <input>:1:1: not valid Unicode")
     return _environment(names).compile(text, disable_check=not check)
@@ -144,59 +152,78 @@ def parse_verdict(text: str) -> list[VerdictProblem]:
 
 
 @lru_cache(maxsize=4096)
-def _executable(text: str, doubles: bool) -> Any:
-    return _compile(_with_doubles(text) if doubles else text, frozenset(), check=False)
+def _executable(text: str) -> Any:
+    """The expression with its operators replaced by the strict ones of ``strict_operators``.
+
+    The library offers its parsed form as bytes, in which an operator is a name with its
+    length; the strict functions have names of the same length.
+    """
+    written = _TOKEN.sub(lambda match: NULL_NAME if match["null"] else match.group(), text)
+    parsed = _compile(written, frozenset(), check=False).serialize()
+    for plain, strict in RENAMED:
+        parsed = parsed.replace(plain, strict)
+    return _strict_environment().deserialize(parsed)
 
 
-def _with_doubles(text: str) -> str:
-    return _TOKEN.sub(
-        lambda match: f"{match.group()}.0" if match.group("whole") else match.group(), text
-    )
+@lru_cache(maxsize=1)
+def _strict_environment() -> Any:
+    cel = _cel()
+    either = cel.Type.DYN
+    functions = [
+        cel.FunctionDecl(
+            name,
+            [cel.Overload(id=f"{name}_any", return_type=kind, parameters=[either] * 2, impl=run)],
+        )
+        for name, run, kind in (
+            (name, run, cel.Type.BOOL if name in TRUTHS else either) for name, run in STRICT.items()
+        )
+    ]
+    return cel.NewEnv(variables={}, extensions=[cel.CelExtension("strict", functions)])
 
 
-def _value(value: object, depth: int, doubles: bool) -> object:
-    """A copy the library can take: it crashes on very deep values and refuses large integers."""
+def _value(value: object, depth: int) -> object:
+    """A copy the library can take: it crashes on very deep values, refuses large integers and
+    cuts text at a NUL."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
+        if "\0" in value:
+            raise VerdictError("a text has a NUL character in it")
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, int):
-        return float(value) if doubles or not -_INT64 <= value < _INT64 else value
+        if not -_INT64 <= value < _INT64:
+            raise VerdictError("a number is too large")
+        return value
     if isinstance(value, float):
         return value
     if depth >= DEEPEST:
         raise VerdictError(f"a value is nested deeper than {DEEPEST} levels")
     if isinstance(value, Mapping):
-        return {str(key): _value(item, depth + 1, doubles) for key, item in value.items()}
+        return {
+            str(_value(str(key), depth + 1)): _value(item, depth + 1) for key, item in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_value(item, depth + 1, doubles) for item in value]
+        return [_value(item, depth + 1) for item in value]
     raise VerdictError("a value is not JSON")
 
 
-def _evaluate(text: str, variables: Mapping[str, object], doubles: bool) -> tuple[str, object]:
+def judge(text: str, variables: Mapping[str, object]) -> bool:
+    """The verdict under these JSON values, or ``VerdictError``: undecided, never false.
+
+    There is one kind of number, and nothing is equal across types: see
+    ``strict_operators``.
+    """
+    data = {name: _value(value, 0) for name, value in variables.items()}
+    data[NULL_NAME] = NULL_SIGN
     try:
-        data = {name: _value(value, 0, doubles) for name, value in variables.items()}
-        answer = _executable(text, doubles).eval(data=data)
+        answer = _executable(text).eval(data=data)
     except RuntimeError as error:
         raise VerdictError(f"`{text}` failed: {_errors(error)[0].message}") from error
     except OverflowError as error:
         raise VerdictError(f"`{text}` failed: a number is too large") from error
-    return str(answer.type()), answer.plain_value()
-
-
-def judge(text: str, variables: Mapping[str, object]) -> bool:
-    """The verdict under these JSON values, or ``VerdictError``.
-
-    CEL compares whole and broken numbers with each other but does not add or
-    multiply them. Where that makes a verdict fail, it is judged again with
-    every number broken, so that ``result.balance >= amount * 2`` has an answer
-    for 100 and for 100.5.
-    """
-    kind, answer = _evaluate(text, variables, doubles=False)
-    if kind == "ERROR" and "No matching overloads" in str(answer):
-        kind, answer = _evaluate(text, variables, doubles=True)
-    if kind == "ERROR":
-        raise VerdictError(f"`{text}` failed: {_plain(str(answer))}")
-    if not isinstance(answer, bool):
+    found = answer.plain_value()
+    if str(answer.type()) == "ERROR":
+        raise VerdictError(f"`{text}` failed: {_plain(str(found))}")
+    if not isinstance(found, bool):
         raise VerdictError(f"`{text}` is neither true nor false")
-    return answer
+    return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from sopilot.language.handbook.collector import DiagnosticCollector, Positioned
 from sopilot.language.handbook.model import Handbook
+from sopilot.language.handbook.origins import missing_inputs, no_origin
 from sopilot.language.handbook.tree import AnyOf, First, Leaf, Tree, leaves
 
 
@@ -18,6 +19,8 @@ def check_handbook(
     """``places`` is where each predicate is declared."""
     _check_circles(report, handbook, places)
     _check_use(report, handbook, places)
+    _check_inputs(report, handbook, places)
+    _check_effects(report, handbook, root)
     if not handbook.procedures and not report.failed:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
@@ -37,6 +40,23 @@ def _check_use(
         if name not in used:
             message = f"nothing requires the predicate `{name}`"
             report.warning("unused-predicate", message, places[name])
+
+
+def _check_effects(report: DiagnosticCollector, handbook: Handbook, root: Positioned) -> None:
+    for name, action in handbook.actions.items():
+        if action.read_only and (action.changes or action.is_guarded):
+            message = f"the action `{name}` is `read_only`, and says that it changes something"
+            report.error("not-read-only", message, root, "drop one of the two")
+
+
+def _check_inputs(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, predicate in handbook.predicates.items():
+        for call, missing in missing_inputs(predicate, handbook.actions):
+            message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
+            help = no_origin(missing, name, ()).help
+            report.error("missing-input", message, places[name], help)
 
 
 # --- circles -------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Handbook ⇄ JSON, and the hash that names a handbook's content.
+"""Handbook → JSON, and the hash that names a handbook's content.
 
 Fields at their default are left out, so that a field added later does not
 change the hash of a handbook that does not use it. What has an order keeps it
@@ -23,12 +23,13 @@ from sopilot.language.handbook.tree import (
     NOTHING,
     All,
     AnyOf,
-    Binding,
+    CallBinding,
     First,
     InOrder,
     Leaf,
     Name,
-    Term,
+    Origin,
+    Path,
     Tree,
 )
 
@@ -82,16 +83,25 @@ def tree_to_json(tree: Tree) -> Json:
     return {OPERATORS[type(tree)]: [tree_to_json(child) for child in tree.children]}
 
 
-def binding_to_json(binding: Binding) -> list[object]:
+def binding_to_json(binding: CallBinding) -> list[object]:
     return [[parameter, _term(term)] for parameter, term in binding]
 
 
-def _term(term: Term) -> Json:
+def _term(term: Origin) -> Json:
+    if isinstance(term, Path):
+        return {"answer": str(term)}
     return {"name": term.name} if isinstance(term, Name) else {"value": term.value}
 
 
 def _call(call: ActionCall) -> Json:
-    return _trimmed({"action": call.action, "arguments": binding_to_json(call.arguments)})
+    return _trimmed(
+        {
+            "action": call.action,
+            "arguments": binding_to_json(call.arguments),
+            "name": call.name,
+            "each": f"{call.each} as {call.element}" if call.each is not None else "",
+        }
+    )
 
 
 def _input(item: Input) -> Json:
@@ -118,12 +128,17 @@ def _action(action: Action) -> Json:
             "irreversible": action.irreversible,
             "approval": _approval(action.approval) if action.approval else None,
             "full_state": action.full_state,
+            "read_only": action.read_only,
+            "recheck": action.recheck,
         }
     )
     if action.requires != NOTHING:
         data["requires"] = tree_to_json(action.requires)
     if not action.offered:
         data["offered"] = False
+    for key, topics in (("changes", action.changes), ("reads", action.reads)):
+        if topics is not None:
+            data[key] = list(topics)
     return data
 
 
@@ -138,6 +153,9 @@ def _predicate(predicate: Predicate) -> Json:
             "established_by": _call(gate) if gate is not None else None,
             "tool_free": predicate.tool_free,
             "remedy": predicate.remedy,
+            "asks": list(predicate.asks),
+            "judged_by_model": predicate.judged_by_model,
+            "closed_by": _call(predicate.closed_by) if predicate.closed_by else None,
         }
     )
     if predicate.verdict is not None:

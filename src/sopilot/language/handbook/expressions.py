@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from sopilot.language.handbook.grammar import IDENTIFIER, RESERVED
 from sopilot.language.handbook.scalars import resolve
-from sopilot.language.handbook.tree import Constant, Name, Scalar, Term
+from sopilot.language.handbook.tree import Constant, Name, Origin, Path, Scalar
 
 _SPACE = re.compile(r"\s*")
 _IDENTIFIER = re.compile(IDENTIFIER)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'', re.DOTALL)
 _NUMBER = re.compile(r"[-+.0-9][A-Za-z0-9_.+-]*")
+_STEP = re.compile(rf"\.{IDENTIFIER}|\[[0-9]{{1,6}}\]")
 _OPERATOR = re.compile(r"\s*(and|or|&&|\|\|)(\W|$)")
 
 
@@ -21,7 +22,7 @@ _OPERATOR = re.compile(r"\s*(and|or|&&|\|\|)(\W|$)")
 class WrittenArgument:
     """An argument as written; ``offset`` is where it starts in the expression."""
 
-    term: Term
+    term: Origin
     keyword: str | None
     offset: int
 
@@ -119,11 +120,14 @@ def _argument(cursor: _Cursor) -> WrittenArgument:
     return WrittenArgument(_term(cursor), keyword, start)
 
 
-def _term(cursor: _Cursor) -> Term:
+def _term(cursor: _Cursor) -> Origin:
     start = cursor.at
     word = cursor.take(_IDENTIFIER)
     if word is not None:
-        return Constant(resolve(word)) if word in RESERVED else Name(word)
+        if word in RESERVED:
+            return Constant(resolve(word))
+        steps = _steps(cursor)
+        return Path(word, steps) if steps else Name(word)
     quoted = cursor.take(_QUOTED)
     if quoted is not None:
         return Constant(_unquote(quoted, start))
@@ -136,6 +140,31 @@ def _term(cursor: _Cursor) -> Term:
             )
         return Constant(value)
     raise ExpressionError(f"expected an argument, found {cursor.seen()}", start)
+
+
+def _steps(cursor: _Cursor) -> tuple[str | int, ...]:
+    """``.key`` and ``[0]`` behind a name."""
+    steps: list[str | int] = []
+    while (step := cursor.take(_STEP)) is not None:
+        steps.append(step[1:] if step[0] == "." else int(step[1:-1]))
+    return tuple(steps)
+
+
+def parse_each(text: str) -> tuple[Path, str]:
+    """``read_order.items as item``."""
+    cursor = _Cursor(text)
+    cursor.skip()
+    term = _term(cursor)
+    cursor.skip()
+    word = cursor.take(_IDENTIFIER)
+    cursor.skip()
+    element = cursor.take(_IDENTIFIER)
+    cursor.skip()
+    if isinstance(term, Constant) or word != "as" or not element or cursor.at < len(text):
+        raise ExpressionError(
+            f"`{text}` does not name a list and its element", 0, "`read_order.items as item`"
+        )
+    return (term if isinstance(term, Path) else Path(term.name)), element
 
 
 def _unquote(quoted: str, start: int) -> str:
@@ -163,7 +192,9 @@ def parse_signature(text: str) -> Call:
     return call
 
 
-def write_term(term: Term) -> str:
+def write_term(term: Origin) -> str:
+    if isinstance(term, Path):
+        return str(term)
     return term.name if isinstance(term, Name) else write_constant(term.value)
 
 

@@ -13,10 +13,26 @@ ACTION_KEYS = (
     "approval",
     "full_state",
     "offered",
+    "read_only",
+    "changes",
+    "reads",
+    "recheck",
 )
 INPUT_KEYS = ("type", "says", "required", "schema")
 APPROVAL_KEYS = ("roles", "needed", "expires")
-PREDICATE_KEYS = ("says", "says_not", "verify", "established_by", "verdict", "remedy")
+PREDICATE_KEYS = (
+    "says",
+    "says_not",
+    "verify",
+    "ask",
+    "established_by",
+    "closed_by",
+    "verdict",
+    "judged_by",
+    "remedy",
+)
+CALL_KEYS = ("call", "name", "for_each")
+JUDGES = ("model",)
 PROCEDURE_KEYS = ("says", "action", "requires", "worded")
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")

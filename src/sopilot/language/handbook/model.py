@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sopilot.language.handbook.tree import NOTHING, Binding, Scalar, Tree
+from sopilot.language.handbook.tree import NOTHING, Binding, CallBinding, Path, Scalar, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,11 @@ class Approval:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A tool. ``full_state`` marks one that reads everything at once."""
+    """A tool. ``full_state`` marks one that reads everything at once.
+
+    ``changes`` and ``reads`` are topics, ``None`` where the author says nothing;
+    ``recheck`` makes the machine read its licence again just before the call.
+    """
 
     name: str
     inputs: tuple[Input, ...] = ()
@@ -40,6 +44,14 @@ class Action:
     approval: Approval | None = None
     full_state: bool = False
     offered: bool = True
+    read_only: bool = False
+    changes: tuple[str, ...] | None = None
+    reads: tuple[str, ...] | None = None
+    recheck: bool = False
+
+    @property
+    def is_guarded(self) -> bool:
+        return self.irreversible or self.approval is not None
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.inputs)
@@ -47,11 +59,22 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """A call inside a recipe. Names are the predicate's parameters; an input that is
-    missing from ``arguments`` must be found by whoever executes the call."""
+    """A call inside a recipe. Names are the predicate's parameters or what it asks the
+    user for; paths lead into earlier answers of the recipe.
+
+    ``name`` is what its answer is called, the action's name without one. With
+    ``each`` the call is made for every element of a list, under the name ``element``.
+    """
 
     action: str
-    arguments: Binding = ()
+    arguments: CallBinding = ()
+    name: str = ""
+    each: Path | None = None
+    element: str = ""
+
+    @property
+    def answer(self) -> str:
+        return self.name or self.action
 
 
 Recipe = tuple[ActionCall, ...]
@@ -67,7 +90,9 @@ class Predicate:
     (judged from its arguments and the dialog alone).
     ``says`` and ``says_not`` are templates over the parameters and the
     handbook's constants. ``verdict`` is an expression a machine can judge.
-    ``remedy`` tells a refused user what could be done next.
+    ``remedy`` tells a refused user what could be done next. ``asks`` are values of
+    its recipes that only the user has. ``judged_by_model`` lets a guarded action
+    rest on a model's word; ``closed_by`` shuts a gate again.
     """
 
     name: str
@@ -79,6 +104,9 @@ class Predicate:
     tool_free: bool = False
     verdict: str | None = None
     remedy: str = ""
+    asks: tuple[str, ...] = ()
+    judged_by_model: bool = False
+    closed_by: ActionCall | None = None
 
     @property
     def is_gate(self) -> bool:

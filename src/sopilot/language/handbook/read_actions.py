@@ -93,7 +93,26 @@ def read_action(
         _approval(report, found["approval"].value) if "approval" in found else None,
         _flag(report, found, "full_state", default=False),
         _flag(report, found, "offered", default=True),
+        _flag(report, found, "read_only", default=False),
+        _topics(report, found, "changes"),
+        _topics(report, found, "reads"),
+        _flag(report, found, "recheck", default=False),
     )
+
+
+def _topics(report: DiagnosticCollector, found: Fields, key: str) -> tuple[str, ...] | None:
+    """Words of the author's; an empty list is said, an absent one is not."""
+    if key not in found:
+        return None
+    node = found[key].value
+    topics: list[str] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        topic = fields.text(report, item, f"a topic of `{key}`")
+        if topic and not is_identifier(topic):
+            fields.bad_identifier(report, item, topic, "a topic")
+        elif topic:
+            topics.append(topic)
+    return tuple(dict.fromkeys(topics))
 
 
 def _flag(report: DiagnosticCollector, found: Fields, key: str, *, default: bool) -> bool:

@@ -10,18 +10,29 @@ from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.expressions import Call, ExpressionError, WrittenArgument, parse_call
 from sopilot.language.handbook.fields import wrong
 from sopilot.language.handbook.nodes import Node, ScalarNode
-from sopilot.language.handbook.tree import Binding, Constant, Name, Scalar, Term
+from sopilot.language.handbook.tree import (
+    Binding,
+    CallBinding,
+    Constant,
+    Name,
+    Origin,
+    Path,
+    Scalar,
+    plain_binding,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """``names`` have a value where the call stands; ``constants`` are the handbook's parameters.
-    In an ``open`` scope any other name is a value that somebody still has to supply."""
+    In an ``open`` scope any other name is a value that somebody still has to supply; in a
+    recipe (``answers``) a name may lead into an earlier answer."""
 
     what: str
     names: frozenset[str]
     constants: Mapping[str, Scalar]
     open: bool = False
+    answers: bool = False
 
 
 @dataclass(slots=True)
@@ -61,8 +72,21 @@ def bind(
     complete: bool,
 ) -> Binding:
     """Arguments → parameters, in declared order. ``complete`` demands every parameter."""
+    return plain_binding(bind_call(report, node, call, parameters, scope, complete=complete))
+
+
+def bind_call(
+    report: DiagnosticCollector,
+    node: Node,
+    call: Call,
+    parameters: Sequence[str],
+    scope: Scope,
+    *,
+    complete: bool,
+) -> CallBinding:
+    """The same in a recipe, where arguments may lead into earlier answers."""
     assert isinstance(node, ScalarNode)  # read_call made the call from it
-    filled: dict[str, Term] = {}
+    filled: dict[str, Origin] = {}
     named = next((at for at, one in enumerate(call.arguments) if one.keyword is not None), None)
     positional = call.arguments[:named]
     if len(positional) > len(parameters) or (complete and len(call.arguments) < len(parameters)):
@@ -86,7 +110,7 @@ def _bind_keyword(
     argument: WrittenArgument,
     parameters: Sequence[str],
     scope: Scope,
-    filled: dict[str, Term],
+    filled: dict[str, Origin],
 ) -> None:
     keyword = argument.keyword or ""
     at = call_offset(node, argument.offset)
@@ -104,8 +128,14 @@ def _bind_keyword(
 
 def _resolve(
     report: DiagnosticCollector, node: ScalarNode, argument: WrittenArgument, scope: Scope
-) -> Term:
+) -> Origin:
     term = argument.term
+    if isinstance(term, Path):
+        if not scope.answers:
+            message = f"`{term}` leads into an answer, and {scope.what} has none"
+            at = call_offset(node, argument.offset)
+            report.error("path-outside-recipe", message, node, offset=at)
+        return term
     if isinstance(term, Constant) or term.name in scope.names:
         return term
     if term.name in scope.constants:

@@ -14,15 +14,17 @@ from sopilot.language.handbook.expressions import ExpressionError, parse_signatu
 from sopilot.language.handbook.fields import Field, Fields
 from sopilot.language.handbook.grammar import (
     ARGUMENTS,
+    JUDGES,
     PREDICATE_KEYS,
     VERDICT_NAMES,
     is_identifier,
 )
-from sopilot.language.handbook.model import ActionCall, Predicate
-from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.model import ActionCall, Predicate, Recipe
+from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.handbook.read_calls import Scope, Signatures, call_offset
 from sopilot.language.handbook.read_recipes import read_action_call, read_recipes
-from sopilot.language.handbook.tree import Name, Scalar
+from sopilot.language.handbook.tree import Name, Path, Scalar
 from sopilot.language.handbook.wording import placeholders
 
 _FOREIGN = re.compile(r"\b(and|or|not)\b|(?<![=!<>])=(?!=)")
@@ -81,8 +83,9 @@ def read_predicate(
     key, value = declaration.entry
     what = f"the predicate `{declaration.name}`"
     found = fields.fields(report, value, PREDICATE_KEYS, what)
-    scope = Scope(what, frozenset(declaration.parameters), constants, open=True)
+    scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
     known = scope.names | constants.keys()
+    asks = _asks(report, found, declaration)
     is_map = isinstance(value, MapNode)
     if is_map and "says" not in found:
         fields.missing(report, key, "says", what)
@@ -97,13 +100,29 @@ def read_predicate(
         verify = found["verify"].value
         tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
         if not tool_free:
-            recipes = read_recipes(report, verify, scope, signatures)
+            recipes = tuple(
+                _with_origins(report, found["verify"], recipe, declaration, asks)
+                for recipe in read_recipes(report, verify, scope, signatures)
+            )
     established_by = None
     if "established_by" in found:
         established_by = read_action_call(
             report, found["established_by"].value, "`established_by`", scope, signatures
         )
-    seen = known if tool_free else known | VERDICT_NAMES
+    closed_by = None
+    if "closed_by" in found:
+        closed_by = read_action_call(
+            report, found["closed_by"].value, "`closed_by`", scope, signatures
+        )
+        if "established_by" not in found:
+            message = f"{what} is no gate, so nothing closes it"
+            report.error("closed-without-gate", message, found["closed_by"].key)
+    for gate in (established_by, closed_by):
+        for _, term in gate.arguments if gate is not None else ():
+            if isinstance(term, Path):
+                message = f"`{term}` leads into an answer, and a gate's call has none before it"
+                report.error("path-outside-recipe", message, key)
+    seen = known if tool_free else known | VERDICT_NAMES | set(asks)
     verdict = _verdict(report, found["verdict"].value, seen) if "verdict" in found else None
     return Predicate(
         declaration.name,
@@ -115,7 +134,54 @@ def read_predicate(
         tool_free,
         verdict,
         wording["remedy"],
+        asks,
+        _judged_by_model(report, found),
+        closed_by,
     )
+
+
+def _with_origins(
+    report: DiagnosticCollector,
+    verify: Field,
+    recipe: Recipe,
+    declaration: Declaration,
+    asks: tuple[str, ...],
+) -> Recipe:
+    what = f"the recipe of `{declaration.name}`"
+    resolved, problems = resolved_recipe(recipe, declaration.parameters, asks, what)
+    for problem in problems:
+        report.error(problem.code, problem.message, verify.key, problem.help)
+    return resolved
+
+
+def _asks(report: DiagnosticCollector, found: Fields, declaration: Declaration) -> tuple[str, ...]:
+    """What only the user has."""
+    if "ask" not in found:
+        return ()
+    node = found["ask"].value
+    names: list[str] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        name = fields.text(report, item, "`ask`")
+        if name and not is_identifier(name):
+            fields.bad_identifier(report, item, name, "a value to ask for")
+        elif name in declaration.parameters:
+            message = f"`{name}` is a parameter of `{declaration.name}`, so nobody is asked for it"
+            report.error("asked-parameter", message, item)
+        elif name:
+            names.append(name)
+    return tuple(dict.fromkeys(names))
+
+
+def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
+    if "judged_by" not in found:
+        return False
+    node = found["judged_by"].value
+    if fields.text(report, node, "`judged_by`") not in JUDGES:
+        fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
+    if "verdict" in found:
+        message = "a predicate with a `verdict` is judged by the machine"
+        report.error("two-judges", message, found["judged_by"].key, "drop one of the two")
+    return True
 
 
 def _is_blank(node: Node) -> bool:

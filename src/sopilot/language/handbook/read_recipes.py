@@ -6,11 +6,12 @@ from itertools import product
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook.collector import DiagnosticCollector
-from sopilot.language.handbook.fields import unknown, wrong
-from sopilot.language.handbook.grammar import RECIPE_OPERATORS
+from sopilot.language.handbook.expressions import ExpressionError, parse_each
+from sopilot.language.handbook.fields import bad_identifier, fields, missing, text, unknown, wrong
+from sopilot.language.handbook.grammar import CALL_KEYS, RECIPE_OPERATORS, is_identifier
 from sopilot.language.handbook.model import ActionCall, Recipe
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node
-from sopilot.language.handbook.read_calls import Scope, Signatures, bind, read_call
+from sopilot.language.handbook.read_calls import Scope, Signatures, bind_call, read_call
 
 MOST_ALTERNATIVES = 64
 """Alternatives multiply under ``all``; beyond this nobody meant it."""
@@ -26,7 +27,7 @@ def read_action_call(
     if inputs is None:
         unknown(report, node, "action", call.name, signatures.actions)
         return None
-    return ActionCall(call.name, bind(report, node, call, inputs, scope, complete=False))
+    return ActionCall(call.name, bind_call(report, node, call, inputs, scope, complete=False))
 
 
 def read_recipes(
@@ -40,7 +41,35 @@ def read_recipes(
     if not isinstance(node, MapNode):
         call = read_action_call(report, node, "a recipe", scope, signatures)
         return ((call,),) if call else ()
+    if any(key.text in CALL_KEYS for key, _ in node.pairs):
+        call = _described_call(report, node, scope, signatures)
+        return ((call,),) if call else ()
     return _operator(report, node, scope, signatures)
+
+
+def _described_call(
+    report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
+) -> ActionCall | None:
+    """``{call: …, name: …, for_each: … as …}``."""
+    found = fields(report, node, CALL_KEYS, "a call of a recipe")
+    if "call" not in found:
+        missing(report, node, "call", "a call of a recipe")
+        return None
+    call = read_action_call(report, found["call"].value, "`call`", scope, signatures)
+    if call is None:
+        return None
+    name = text(report, found["name"].value, "`name`") if "name" in found else ""
+    if name and not is_identifier(name):
+        bad_identifier(report, found["name"].value, name, "an answer")
+        name = ""
+    each, element = None, ""
+    if "for_each" in found:
+        where = found["for_each"].value
+        try:
+            each, element = parse_each(text(report, where, "`for_each`"))
+        except ExpressionError as error:
+            report.error("bad-expression", error.message, where, error.help)
+    return ActionCall(call.action, call.arguments, name, each, element)
 
 
 def _operator(

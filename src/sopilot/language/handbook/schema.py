@@ -12,11 +12,13 @@ from importlib.resources import files
 from sopilot.language.handbook.grammar import (
     ACTION_KEYS,
     APPROVAL_KEYS,
+    CALL_KEYS,
     DURATION,
     HANDBOOK_KEYS,
     HANDBOOK_NAME,
     IDENTIFIER,
     INPUT_KEYS,
+    JUDGES,
     PREDICATE_KEYS,
     PROCEDURE_KEYS,
     RECIPE_OPERATORS,
@@ -32,6 +34,9 @@ _TEXT: Schema = {"type": "string"}
 _FLAG: Schema = {"type": "boolean"}
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
 _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
+_NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
+_NAMES: Schema = {"anyOf": [_NAME, {"type": "array", "items": _NAME}]}
+_JUDGE: Schema = {"enum": list(JUDGES)}
 _CONSTANT: Schema = {"type": ["string", "number", "boolean", "null"]}
 
 
@@ -75,7 +80,9 @@ def _tree() -> Schema:
 
 
 def _recipe() -> Schema:
-    return {"anyOf": [_CALL, _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})]}
+    described = _closed(CALL_KEYS, {"call": _CALL, "name": _NAME, "for_each": _CALL}, ["call"])
+    operators = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
+    return {"anyOf": [_CALL, described, operators]}
 
 
 def _requirement() -> Schema:
@@ -119,6 +126,10 @@ def _action() -> Schema:
         "approval": _ref("approval"),
         "full_state": _FLAG,
         "offered": _FLAG,
+        "read_only": _FLAG,
+        "changes": _NAMES,
+        "reads": _NAMES,
+        "recheck": _FLAG,
     }
     return _closed(ACTION_KEYS, shapes, []) | {"type": ["object", "null"]}
 
@@ -128,8 +139,11 @@ def _predicate() -> Schema:
         "says": _TEXT,
         "says_not": _TEXT,
         "verify": _ref("recipe"),
+        "ask": _NAMES,
         "established_by": _CALL,
+        "closed_by": _CALL,
         "verdict": _TEXT,
+        "judged_by": _JUDGE,
         "remedy": _TEXT,
     }
     one_way: Schema = {"oneOf": [{"required": ["verify"]}, {"required": ["established_by"]}]}

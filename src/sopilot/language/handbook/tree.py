@@ -37,9 +37,28 @@ class Constant:
         return hash((type(self.value), self.value))
 
 
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A place in an earlier answer of the same recipe, or in the element of its ``for_each``.
+
+    ``root`` is the call's name or the element's, ``steps`` are keys and positions.
+    """
+
+    root: str
+    steps: tuple[str | int, ...] = ()
+
+    def __str__(self) -> str:
+        return self.root + "".join(
+            f".{one}" if isinstance(one, str) else f"[{one}]" for one in self.steps
+        )
+
+
 Term = Name | Constant
+Origin = Name | Constant | Path
+"""Where an argument of a recipe's call comes from."""
 Binding = tuple[tuple[str, Term], ...]
 """Parameter → term, in the declared order of the parameters."""
+CallBinding = tuple[tuple[str, Origin], ...]
 
 
 class _KnowsItsHash:
@@ -152,6 +171,16 @@ def names_in(tree: Tree) -> tuple[str, ...]:
             if isinstance(term, Name):
                 seen.setdefault(term.name)
     return tuple(seen)
+
+
+def plain_binding(binding: CallBinding) -> Binding:
+    """For whoever stands outside of the recipe, where a place in an answer is just a name."""
+    return tuple(
+        (parameter, Name("_".join(map(str, (term.root, *term.steps)))))
+        if isinstance(term, Path)
+        else (parameter, term)
+        for parameter, term in binding
+    )
 
 
 def substitute_binding(binding: Binding, values: Mapping[str, Term]) -> Binding:

@@ -18,7 +18,7 @@ from sopilot.language.handbook.model import (
     Procedure,
 )
 from sopilot.language.handbook.scalars import is_surprising, resolve
-from sopilot.language.handbook.tree import NOTHING, Binding, Leaf, Tree
+from sopilot.language.handbook.tree import NOTHING, CallBinding, Leaf, Tree
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029\ufeff]*")
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
@@ -152,6 +152,13 @@ def _action(action: Action) -> Value:
         data["full_state"] = "true"
     if not action.offered:
         data["offered"] = "false"
+    if action.read_only:
+        data["read_only"] = "true"
+    for key, topics in (("changes", action.changes), ("reads", action.reads)):
+        if topics is not None:
+            data[key] = "[" + ", ".join(topics) + "]"
+    if action.recheck:
+        data["recheck"] = "true"
     return data
 
 
@@ -163,7 +170,7 @@ def _tree(tree: Tree) -> Value:
     return {OPERATORS[type(tree)]: [_tree(child) for child in tree.children]}
 
 
-def _call(name: str, arguments: Binding, handbook: Handbook) -> str:
+def _call(name: str, arguments: CallBinding, handbook: Handbook) -> str:
     action = handbook.actions.get(name)
     inputs = action.input_names() if action else ()
     written: list[str] = []
@@ -175,8 +182,20 @@ def _call(name: str, arguments: Binding, handbook: Handbook) -> str:
 
 
 def _recipe(recipe: tuple[ActionCall, ...], handbook: Handbook) -> Value:
-    calls: list[Value] = [_call(one.action, one.arguments, handbook) for one in recipe]
+    calls = [_recipe_call(one, handbook) for one in recipe]
     return calls[0] if len(calls) == 1 else {"all": calls}
+
+
+def _recipe_call(call: ActionCall, handbook: Handbook) -> Value:
+    text = _call(call.action, call.arguments, handbook)
+    if not call.name and call.each is None:
+        return text
+    data: dict[str, Value] = {"call": text}
+    if call.name:
+        data["name"] = scalar(call.name)
+    if call.each is not None:
+        data["for_each"] = scalar(f"{call.each} as {call.element}")
+    return data
 
 
 def _predicate(predicate: Predicate, handbook: Handbook) -> Value:
@@ -191,8 +210,15 @@ def _predicate(predicate: Predicate, handbook: Handbook) -> Value:
     else:
         recipes = [_recipe(one, handbook) for one in predicate.recipes]
         data["verify"] = recipes[0] if len(recipes) == 1 else {"any": recipes}
+    if predicate.asks:
+        data["ask"] = "[" + ", ".join(predicate.asks) + "]"
+    if predicate.closed_by is not None:
+        call = predicate.closed_by
+        data["closed_by"] = _call(call.action, call.arguments, handbook)
     if predicate.verdict is not None:
         data["verdict"] = scalar(predicate.verdict)
+    if predicate.judged_by_model:
+        data["judged_by"] = "model"
     if predicate.remedy:
         data["remedy"] = scalar(predicate.remedy)
     return data

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sopilot.language.handbook import Path
 from sopilot.language.program.call_graph import check_call
 from sopilot.language.program.flow import Targets, continuations, step_graph
 from sopilot.language.program.model import (
     Act,
-    Arguments,
     Ask,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -102,6 +103,7 @@ def _check_targets(
 
 def _check_steps(program: Program, function: Function, report: Report) -> None:
     known = set(function.parameters)
+    answers: set[str] = set()
     for index, step in enumerate(function.steps):
         if isinstance(step, Check):
             check_call(program, function, index, report)
@@ -110,6 +112,9 @@ def _check_steps(program: Program, function: Function, report: Report) -> None:
             _check_values(function, index, step.arguments, known, report)
         elif isinstance(step, Act):
             _check_values(function, index, step.arguments, known, report)
+            for problem in path_problems(step, answers):
+                report.step(function, index, "unknown-answer", problem, "name an earlier call")
+            answers.add(step.answer)
             for name in _repeated([name for name, _ in step.arguments]):
                 message = f"`{name}` is given twice"
                 report.step(function, index, "wrong-arguments", message, "keep one")
@@ -139,7 +144,7 @@ def _check_steps(program: Program, function: Function, report: Report) -> None:
 
 
 def _check_values(
-    function: Function, index: int, arguments: Arguments, known: set[str], report: Report
+    function: Function, index: int, arguments: CallArguments, known: set[str], report: Report
 ) -> None:
     """``known`` grows by what the call makes whoever executes it find out."""
     learned: list[str] = []
@@ -165,6 +170,17 @@ def _check_values(
                     function, index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP
                 )
     known.update(learned)
+
+
+def path_problems(act: Act, answers: set[str]) -> list[str]:
+    """Paths of a call that do not lead into an earlier answer of its recipe."""
+    problems = []
+    if act.each is not None and act.each.root not in answers:
+        problems.append(f"`{act.each.root}` is no earlier answer")
+    for _, argument in act.arguments:
+        if isinstance(argument, Path) and argument.root not in answers | {act.element}:
+            problems.append(f"`{argument.root}` is no earlier answer")
+    return problems
 
 
 def _check_ask(function: Function, index: int, step: Ask, report: Report) -> None:
@@ -196,7 +212,11 @@ def _check_choose(function: Function, index: int, step: Choose, report: Report) 
 def _check_fallbacks(function: Function, report: Report) -> None:
     for acts in function.fallbacks:
         known = set(function.parameters)
+        answers: set[str] = set()
         for act in acts:
+            for problem in path_problems(act, answers):
+                report.function(function, "unknown-answer", problem, "name an earlier call")
+            answers.add(act.answer)
             for _, argument in act.arguments:
                 if isinstance(argument, Local) and argument.name not in known:
                     report.function(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -11,15 +13,25 @@ from sopilot.language.handbook.fields import (
     constant,
     entries,
     fields,
+    flag,
     missing,
     text,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.language.handbook.yaml_nodes import parse_nodes
-from sopilot.language.program.model import Act, Function, Guarded, Kind, Program, Source, Step
+from sopilot.language.program.model import (
+    Act,
+    ActionFacts,
+    Function,
+    Guarded,
+    Kind,
+    Program,
+    Source,
+    Step,
+)
 from sopilot.language.program.report import WHOLE
-from sopilot.language.program.step_loader import load_step, optional_text, texts
+from sopilot.language.program.step_loader import json_of, load_step, optional_text, texts
 from sopilot.language.program.verifier import verify_program
 
 LARGEST_PROGRAM = 20_000_000
@@ -32,6 +44,8 @@ _PROGRAM_KEYS = (
     "source",
     "constants",
     "guarded",
+    "types",
+    "actions",
     "functions",
 )
 _FUNCTION_KEYS = (
@@ -45,6 +59,8 @@ _FUNCTION_KEYS = (
     "steps",
     "fallbacks",
     "notes",
+    "judged_by",
+    "closed_by",
 )
 
 
@@ -103,6 +119,8 @@ class _Loader:
             compiler=optional_text(report, found, "compiler"),
             constants=self._constants(found),
             guarded=self._guarded(found),
+            types=_schemas(report, found, "types"),
+            actions=_actions(report, found),
             format=_whole(report, found, "sopilot_program") or 0,
         )
 
@@ -131,7 +149,7 @@ class _Loader:
             return ()
         guards = []
         for item in node.items:
-            keys = ("action", "roles", "needed", "expires_seconds")
+            keys = ("action", "roles", "needed", "expires_seconds", "recheck")
             inner = fields(self.report, item, keys, "a guard")
             if "action" not in inner:
                 missing(self.report, item, "action", "a guard")
@@ -141,6 +159,8 @@ class _Loader:
                     roles=texts(self.report, inner, "roles"),
                     needed=_whole(self.report, inner, "needed") or 0,
                     expires_seconds=_whole(self.report, inner, "expires_seconds"),
+                    recheck="recheck" in inner
+                    and flag(self.report, inner["recheck"].value, "`recheck`"),
                 )
             )
         return tuple(guards)
@@ -166,6 +186,8 @@ class _Loader:
             verdict=_text_or_none(report, found, "verdict"),
             remedy=optional_text(report, found, "remedy"),
             notes=texts(report, found, "notes"),
+            judged_by_model=optional_text(report, found, "judged_by") == "model",
+            closed_by=_closed_by(report, found),
         )
         if report.failed:
             self._broken.add(name)
@@ -208,6 +230,51 @@ def _fallbacks(report: DiagnosticCollector, found: Fields) -> tuple[tuple[Act, .
                 wrong(report, inner, "a part of a fallback", "an `act` step")
         fallbacks.append(tuple(acts))
     return tuple(fallbacks)
+
+
+def _closed_by(report: DiagnosticCollector, found: Fields) -> Act | None:
+    if "closed_by" not in found:
+        return None
+    step = load_step(report, found["closed_by"].value)
+    if isinstance(step, Act):
+        return step
+    if step is not None:
+        wrong(report, found["closed_by"].value, "`closed_by`", "an `act` step")
+    return None
+
+
+def _schemas(
+    report: DiagnosticCollector, found: Fields, key: str
+) -> dict[str, Mapping[str, object]]:
+    """Name → JSON Schema; a bare word is a type."""
+    if key not in found:
+        return {}
+    schemas: dict[str, Mapping[str, object]] = {}
+    for name, node in entries(report, found[key].value, f"`{key}`"):
+        value = json_of(node)
+        if isinstance(value, str):
+            value = {"type": value}
+        if isinstance(value, dict):
+            schemas[name.text] = value
+        else:
+            wrong(report, node, f"`{name.text}`", "a type or a JSON Schema")
+    return schemas
+
+
+def _actions(report: DiagnosticCollector, found: Fields) -> dict[str, ActionFacts]:
+    if "actions" not in found:
+        return {}
+    actions: dict[str, ActionFacts] = {}
+    for name, node in entries(report, found["actions"].value, "`actions`"):
+        keys = ("input", "required", "changes", "reads")
+        inner = fields(report, node, keys, f"the action `{name.text}`")
+        actions[name.text] = ActionFacts(
+            _schemas(report, inner, "input"),
+            texts(report, inner, "required"),
+            texts(report, inner, "changes") if "changes" in inner else None,
+            texts(report, inner, "reads") if "reads" in inner else None,
+        )
+    return actions
 
 
 def _items(report: DiagnosticCollector, found: Fields, key: str) -> tuple[Node, ...]:

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sopilot.language.handbook import Scalar
+from sopilot.language.handbook import Path, Scalar
 
-FORMAT = 1
-"""Version of the program artifact."""
+FORMAT = 2
+"""Version of the program artifact. Programs of format 1 know no types and no origins: two
+values agree there when one spells the other, and nothing that they check is proven."""
+KNOWN_FORMATS = (1, 2)
 
 
 # --- terms: where an argument's value comes from -------------------------------------
@@ -53,6 +55,9 @@ class Unknown:
 
 Argument = Local | Literal | Unknown
 Arguments = tuple[tuple[str, Argument], ...]
+CallArgument = Argument | Path
+"""Of an action: a ``Path`` leads into an earlier answer of the same recipe."""
+CallArguments = tuple[tuple[str, CallArgument], ...]
 
 
 # --- conditions over bound results ---------------------------------------------------
@@ -134,14 +139,25 @@ class Choose:
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """Call a domain action. ``goal`` marks the one the process exists for."""
+    """Call a domain action. ``goal`` marks the one the process exists for.
+
+    In a recipe the answer is called ``name`` (else as the action); with ``each`` the
+    call is made for every element of that list, which is called ``element``.
+    """
 
     label: str
     action: str
-    arguments: Arguments = ()
+    arguments: CallArguments = ()
     goal: bool = False
     says: str = ""
     next: str | None = None
+    name: str = ""
+    each: Path | None = None
+    element: str = ""
+
+    @property
+    def answer(self) -> str:
+        return self.name or self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +235,9 @@ class Function:
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
 
     ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
-    any of them is admissible evidence. ``verdict`` lets a machine judge.
+    any of them is admissible evidence. ``verdict`` lets a machine judge;
+    ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
+    is the call that shuts a gate.
     """
 
     name: str
@@ -233,6 +251,8 @@ class Function:
     verdict: str | None = None
     remedy: str = ""
     notes: tuple[str, ...] = ()
+    judged_by_model: bool = False
+    closed_by: Act | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +263,18 @@ class Guarded:
     roles: tuple[str, ...] = ()
     needed: int = 0
     expires_seconds: int | None = None
+    recheck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ActionFacts:
+    """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
+    ``None`` where everything is meant."""
+
+    inputs: Mapping[str, Mapping[str, object]]
+    required: tuple[str, ...] = ()
+    changes: tuple[str, ...] | None = None
+    reads: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +287,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """``constants`` are the handbook's parameters, which verdicts and wording may use."""
+    """``constants`` are the handbook's parameters, which verdicts and wording may use.
+
+    ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
+    must know, empty where nothing is guarded.
+    """
 
     entry: str
     functions: Mapping[str, Function]
@@ -263,4 +299,6 @@ class Program:
     compiler: str
     constants: Mapping[str, Scalar] = field(default_factory=dict)
     guarded: tuple[Guarded, ...] = ()
+    types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    actions: Mapping[str, ActionFacts] = field(default_factory=dict)
     format: int = FORMAT

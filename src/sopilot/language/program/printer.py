@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
     Always,
-    Argument,
-    Arguments,
     Ask,
     Branch,
+    CallArgument,
+    CallArguments,
     Check,
     Choose,
     Condition,
@@ -42,6 +43,7 @@ def print_program(program: Program) -> str:
         f"  constant {name} = {json_to_yaml(value)}" for name, value in program.constants.items()
     ]
     lines += [f"  guarded {_guarded(guarded)}" for guarded in program.guarded]
+    lines += [f"  type of {name}: {json_to_yaml(one)}" for name, one in program.types.items()]
     for function in program.functions.values():
         lines += ["", *_function(function)]
     return "\n".join(lines) + "\n"
@@ -65,19 +67,28 @@ def print_condition(condition: Condition) -> str:
     return word.join(parts)
 
 
-def print_argument(argument: Argument) -> str:
+def print_argument(argument: CallArgument) -> str:
     if isinstance(argument, Literal):
         return json_to_yaml(argument.value)
+    if isinstance(argument, Path):
+        return str(argument)
     return f"?{argument.name}" if isinstance(argument, Unknown) else argument.name
 
 
-def print_call(name: str, arguments: Arguments) -> str:
+def print_call(name: str, arguments: CallArguments) -> str:
     """``name(parameter=value, …)``; a parameter passed on under its own name is not repeated."""
     written = []
     for parameter, argument in arguments:
         value = print_argument(argument)
         written.append(value if value == parameter else f"{parameter}={value}")
     return f"{name}({', '.join(written)})"
+
+
+def print_act(act: Act) -> str:
+    text = print_call(act.action, act.arguments)
+    if act.name:
+        text = f"{act.name} ← {text}"
+    return text if act.each is None else f"{text} for each {act.element} in {act.each}"
 
 
 def _function(function: Function) -> list[str]:
@@ -102,7 +113,11 @@ def _function(function: Function) -> list[str]:
                 says = f"  # {option.says}" if option.says else ""
                 lines.append(f"  {'':<{width}} - {option.name} → {option.target}{says}")
     for acts in function.fallbacks:
-        lines.append("  or: " + "; ".join(print_call(a.action, a.arguments) for a in acts))
+        lines.append("  or: " + "; ".join(map(print_act, acts)))
+    if function.judged_by_model:
+        lines.append("  judged by the model, also before a guarded action")
+    if function.closed_by is not None:
+        lines.append(f"  closed by: {print_act(function.closed_by)}")
     return lines
 
 
@@ -115,7 +130,7 @@ def _step(step: Step) -> str:
         return f"if {print_condition(step.when)} → {step.then} else → {step.otherwise}"
     if isinstance(step, Act):
         goal = "goal " if step.goal else ""
-        return f"{goal}act {print_call(step.action, step.arguments)}{_goto('; → ', step.next)}"
+        return f"{goal}act {print_act(step)}{_goto('; → ', step.next)}"
     if isinstance(step, Return):
         value = "judged" if step.holds is None else print_condition(step.holds)
         return f"return {value}"
@@ -140,4 +155,6 @@ def _guarded(guarded: Guarded) -> str:
         text += f": {guarded.needed} of {', '.join(guarded.roles)}"
     if guarded.expires_seconds is not None:
         text += f", for {guarded.expires_seconds} s"
+    if guarded.recheck:
+        text += ", rechecked"
     return text

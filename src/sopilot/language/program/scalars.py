@@ -12,8 +12,8 @@ import re
 from functools import lru_cache
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.language.handbook import Scalar
-from sopilot.language.program.model import Argument, Literal, Local, Unknown
+from sopilot.language.handbook import Path, Scalar
+from sopilot.language.program.model import CallArgument, Literal, Local, Unknown
 
 _PLAIN = re.compile(r"[A-Za-z_$](?:[A-Za-z0-9_$./ -]*[A-Za-z0-9_$./])?")
 _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
@@ -49,24 +49,46 @@ def scalar_to_yaml(value: Scalar) -> str:
     return repr(value)
 
 
-def argument_to_yaml(argument: Argument) -> str:
+def argument_to_yaml(argument: CallArgument) -> str:
     if isinstance(argument, Local):
         return text_to_yaml("$" + argument.name)
     if isinstance(argument, Unknown):
         return text_to_yaml("?" + argument.name)
+    if isinstance(argument, Path):
+        return text_to_yaml("$" + path_to_text(argument))
     value = argument.value
     if isinstance(value, str) and value[:1] in ("$", "?"):
         return text_to_yaml(value[0] + value)
     return scalar_to_yaml(value)
 
 
-def argument_from_scalar(value: Scalar) -> Argument:
-    """``$name`` is a local, ``?name`` nobody knows yet; a doubled sign stands for itself."""
+def argument_from_scalar(value: Scalar) -> CallArgument:
+    """``$name`` is a local, ``$name.key`` a place in an answer, ``?name`` nobody knows yet; a
+    doubled sign stands for itself."""
     if isinstance(value, str) and value[:1] in ("$", "?"):
         if value[1:2] == value[0]:
             return Literal(value[1:])
-        return Local(value[1:]) if value[0] == "$" else Unknown(value[1:])
+        if value[0] == "?":
+            return Unknown(value[1:])
+        return path_from_text(value[1:]) or Local(value[1:])
     return Literal(value)
+
+
+_PATH = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\.|(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+)")
+_STEP = re.compile(r"\.([A-Za-z_][A-Za-z0-9_]*)|\[([0-9]+)\]")
+
+
+def path_to_text(path: Path) -> str:
+    """``call.key[0]``; a whole answer ends with a dot, which tells it from a local."""
+    return str(path) if path.steps else f"{path.root}."
+
+
+def path_from_text(text: str) -> Path | None:
+    match = _PATH.fullmatch(text)
+    if match is None:
+        return None
+    steps = tuple(key or int(position) for key, position in _STEP.findall(match[2]))
+    return Path(match[1], steps)
 
 
 def json_to_yaml(value: object) -> str:

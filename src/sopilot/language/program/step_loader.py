@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from sopilot.language.handbook import Path
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import (
     Fields,
@@ -19,9 +20,11 @@ from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.language.program.model import (
     Act,
     Always,
+    Argument,
     Arguments,
     Ask,
     Branch,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -36,14 +39,14 @@ from sopilot.language.program.model import (
     Some,
     Step,
 )
-from sopilot.language.program.scalars import argument_from_scalar
+from sopilot.language.program.scalars import argument_from_scalar, path_from_text
 
 _NOTHING_ELSE: tuple[str, ...] = ()
 VERBS: dict[str, tuple[str, ...]] = {
     "call": ("with", "bind", "wanted", "met", "unmet", "says"),
     "branch": ("then", "otherwise"),
     "choose": ("options",),
-    "act": ("with", "goal", "says", "next"),
+    "act": ("with", "goal", "name", "for_each", "says", "next"),
     "ask": ("says", "next"),
     "do": ("uses", "next"),
     "emit": ("says", "schema", "next"),
@@ -122,14 +125,29 @@ def _choose(report: DiagnosticCollector, label: str, found: Fields) -> Step:
 
 def _act(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     goal = flag(report, found["goal"].value, "`goal`") if "goal" in found else False
+    each, element = _each(report, found)
     return Act(
         label=label,
         action=optional_text(report, found, "act"),
-        arguments=_arguments(report, found),
+        arguments=_call_arguments(report, found),
         goal=goal,
         says=optional_text(report, found, "says"),
         next=_target(report, found, "next"),
+        name=optional_text(report, found, "name"),
+        each=each,
+        element=element,
     )
+
+
+def _each(report: DiagnosticCollector, found: Fields) -> tuple[Path | None, str]:
+    """``call.items as item``."""
+    if "for_each" not in found:
+        return None, ""
+    where, _, element = optional_text(report, found, "for_each").partition(" as ")
+    path = path_from_text(where)
+    if path is None or not element:
+        wrong(report, found["for_each"].value, "`for_each`", "a list like `read.items as item`")
+    return path, element
 
 
 def _ask(report: DiagnosticCollector, label: str, found: Fields) -> Step:
@@ -146,7 +164,7 @@ def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     schema: dict[str, object] | None = None
     if "schema" in found:
         node = found["schema"].value
-        value = _json(report, node)
+        value = json_of(node)
         if isinstance(value, dict):
             schema = value
         else:
@@ -197,6 +215,17 @@ def _closing(report: DiagnosticCollector, found: Fields, key: str) -> str:
 
 
 def _arguments(report: DiagnosticCollector, found: Fields) -> Arguments:
+    """Of a function, which knows no answers."""
+    arguments: list[tuple[str, Argument]] = []
+    for name, argument in _call_arguments(report, found):
+        if isinstance(argument, Path):
+            wrong(report, found["with"].value, f"`{name}`", "a value, not a place in an answer")
+        else:
+            arguments.append((name, argument))
+    return tuple(arguments)
+
+
+def _call_arguments(report: DiagnosticCollector, found: Fields) -> CallArguments:
     if "with" not in found:
         return ()
     return tuple(
@@ -224,11 +253,11 @@ def _condition(report: DiagnosticCollector, node: Node) -> Condition:
     return Always(True)
 
 
-def _json(report: DiagnosticCollector, node: Node) -> object:
+def json_of(node: Node) -> object:
     if isinstance(node, ListNode):
-        return [_json(report, item) for item in node.items]
+        return [json_of(item) for item in node.items]
     if isinstance(node, MapNode):
-        return {key.text: _json(report, value) for key, value in node.pairs}
+        return {key.text: json_of(value) for key, value in node.pairs}
     return node.value
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.program.call_graph import check_call_graph
 from sopilot.language.program.function_checks import check_function
-from sopilot.language.program.model import FORMAT, Act, Function, Kind, Program
+from sopilot.language.program.model import FORMAT, KNOWN_FORMATS, Act, Function, Kind, Program
 from sopilot.language.program.report import Places, Report, is_identifier
 
 
@@ -74,11 +74,11 @@ def require_valid(
 
 
 def _check_header(program: Program, report: Report) -> None:
-    if program.format != FORMAT:
+    if program.format not in KNOWN_FORMATS:
         report.program(
             "unknown-format",
             f"program format {program.format} is not known",
-            f"this version reads format {FORMAT}",
+            f"this version reads formats up to {FORMAT}",
         )
     entry = program.functions.get(program.entry)
     if entry is None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sopilot.language.program.model import (
     Act,
+    ActionFacts,
     Always,
-    Arguments,
     Ask,
     Branch,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -28,6 +29,7 @@ from sopilot.language.program.model import (
 from sopilot.language.program.scalars import (
     argument_to_yaml,
     json_to_yaml,
+    path_to_text,
     scalar_to_yaml,
     text_to_yaml,
 )
@@ -70,12 +72,43 @@ def program_to_yaml(program: Program) -> str:
                 parts.append(f"needed: {guarded.needed!r}")
             if guarded.expires_seconds is not None:
                 parts.append(f"expires_seconds: {guarded.expires_seconds!r}")
+            if guarded.recheck:
+                parts.append("recheck: true")
             lines.append(f"  - {_flow(parts)}")
+    if program.types:
+        lines.append("types:")
+        lines += [
+            f"  {text_to_yaml(name)}: {_schema(schema)}" for name, schema in program.types.items()
+        ]
+    if program.actions:
+        lines.append("actions:")
+        lines += [
+            f"  {text_to_yaml(name)}: {_facts(facts)}" for name, facts in program.actions.items()
+        ]
     lines.append("functions:" if program.functions else "functions: {}")
     for name, function in program.functions.items():
         _write_function(name, function, lines)
     lines.append("")
     return "\n".join(lines)
+
+
+def _schema(schema: Mapping[str, object]) -> str:
+    kind = schema.get("type")
+    return kind if len(schema) == 1 and isinstance(kind, str) else json_to_yaml(schema)
+
+
+def _facts(facts: ActionFacts) -> str:
+    parts = []
+    if facts.inputs:
+        written = [f"{text_to_yaml(name)}: {_schema(one)}" for name, one in facts.inputs.items()]
+        parts.append(f"input: {{{', '.join(written)}}}")
+    if facts.required:
+        parts.append(f"required: {_names(facts.required)}")
+    if facts.changes is not None:
+        parts.append(f"changes: {_names(facts.changes)}")
+    if facts.reads is not None:
+        parts.append(f"reads: {_names(facts.reads)}")
+    return _flow(parts)
 
 
 def _write_function(name: str, function: Function, lines: list[str]) -> None:
@@ -92,6 +125,10 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
     ):
         if value is not None:
             lines.append(f"    {key}: {text_to_yaml(value)}")
+    if function.judged_by_model:
+        lines.append("    judged_by: model")
+    if function.closed_by is not None:
+        lines.append(f"    closed_by: {_flow(step_parts(function.closed_by))}")
     lines.append("    steps:" if function.steps else "    steps: []")
     lines += ["      - " + "\n        ".join(step_parts(step)) for step in function.steps]
     if function.fallbacks:
@@ -122,6 +159,11 @@ def step_parts(step: Step) -> Parts:
         _with(parts, step.arguments)
         if step.goal:
             parts.append("goal: true")
+        if step.name:
+            parts.append(f"name: {text_to_yaml(step.name)}")
+        if step.each is not None:
+            each = f"{path_to_text(step.each)} as {step.element}"
+            parts.append(f"for_each: {text_to_yaml(each)}")
         _says(parts, step.says)
         _jump(parts, "next", step.next)
     elif isinstance(step, Return):
@@ -172,7 +214,7 @@ def _option(option: Option) -> str:
     return _flow(parts)
 
 
-def _with(parts: Parts, arguments: Arguments) -> None:
+def _with(parts: Parts, arguments: CallArguments) -> None:
     if arguments:
         written = [f"{text_to_yaml(name)}: {argument_to_yaml(value)}" for name, value in arguments]
         parts.append(f"with: {{{', '.join(written)}}}")

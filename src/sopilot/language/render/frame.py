@@ -46,7 +46,7 @@ class Result(Protocol):
     """A bound result: what a frame shows of ``{holds, evidence}``."""
 
     @property
-    def holds(self) -> bool: ...
+    def holds(self) -> bool | None: ...
 
     @property
     def evidence(self) -> tuple[int, ...]: ...
@@ -152,7 +152,8 @@ def shown_names(function: Function) -> tuple[str, ...]:
 
 
 def _result(slot: str, result: Result, table: Mapping[str, str]) -> str:
-    text = f"{slot} = {table['true'] if result.holds else table['false']}"
+    word = "undecided" if result.holds is None else "true" if result.holds else "false"
+    text = f"{slot} = {table[word]}"
     if result.evidence:
         cited = [f"#{min(seq, _LARGEST_SEQ)}" for seq in result.evidence[:EVIDENCE_SHOWN]]
         if len(result.evidence) > EVIDENCE_SHOWN:
@@ -195,7 +196,7 @@ _NOW: dict[type, str] = {
 def _bound(function: Function, program: Program, language: str) -> int:
     table = words(language)
     size = len(render_function(function, program, language))
-    widest = max(len(table["true"]), len(table["false"]))
+    widest = max(len(table[word]) for word in ("true", "false", "undecided"))
     cited = len(" ".join([f"#{_LARGEST_SEQ}"] * EVIDENCE_SHOWN + ["…"]))
     result = len(" = ") + widest + _around(table["evidence"]) + cited
     result += _around(table["keeps"]) + VALUE_BUDGET

@@ -8,6 +8,7 @@ from sopilot.language.handbook import (
     ActionCall,
     Handbook,
     Name,
+    Path,
     Predicate,
     Procedure,
     Recipe,
@@ -43,7 +44,7 @@ def _predicate(handbook: Handbook, predicate: Predicate, table: Mapping[str, str
     values = {**handbook.parameters, **{name: name for name in predicate.parameters}}
     lines = [f"* {fill(predicate.says, values)}"]
     if predicate.established_by is not None:
-        call = _call(predicate.established_by, predicate)
+        call = _call(predicate.established_by, predicate, table)
         return [*lines, table["recipe_gate"].format(calls=call)]
     if predicate.tool_free:
         return [*lines, table["recipe_arguments"]]
@@ -54,15 +55,22 @@ def _predicate(handbook: Handbook, predicate: Predicate, table: Mapping[str, str
 
 
 def _recipe(recipe: Recipe, predicate: Predicate, table: Mapping[str, str]) -> str:
-    return table["then"].join(_call(call, predicate) for call in recipe)
+    return table["then"].join(_call(call, predicate, table) for call in recipe)
 
 
-def _call(call: ActionCall, predicate: Predicate) -> str:
+def _call(call: ActionCall, predicate: Predicate, table: Mapping[str, str]) -> str:
     written = []
     for parameter, term in call.arguments:
         if isinstance(term, Name):
             value = term.name if term.name in predicate.parameters else f"?{term.name}"
+        elif isinstance(term, Path):
+            value = str(term)
         else:
             value = quote_literal(term.value)
         written.append(value if value == parameter else f"{parameter}={value}")
-    return f"{call.action}({', '.join(written)})"
+    text = f"{call.action}({', '.join(written)})"
+    if call.name:
+        text += table["bound_as"].format(slot=call.name)
+    if call.each is not None:
+        text += table["for_each"].format(element=call.element, where=call.each)
+    return text

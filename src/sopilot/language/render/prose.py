@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sopilot.language.handbook import Path
 from sopilot.language.handbook.wording import fill
 from sopilot.language.program import (
     Act,
     Always,
-    Argument,
-    Arguments,
     Ask,
     Branch,
+    CallArgument,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -101,7 +102,7 @@ class _Prose:
         if isinstance(step, Act):
             is_last = not any(isinstance(later, Act) for later in _after(step, function))
             for acts in function.fallbacks if is_last else ():
-                calls = [self._call(act.action, act.arguments) for act in acts]
+                calls = [self._act(act) for act in acts]
                 joined = self._table["prose_list_and"].join(calls)
                 writer.write(self._say("prose_instead", calls=joined))
         if not isinstance(step, Do | Choose | Branch) and step.says and not question:
@@ -138,7 +139,7 @@ class _Prose:
 
     def _sentence(self, step: Step, number: Mapping[str, int]) -> str:
         if isinstance(step, Act):
-            call = self._call(step.action, step.arguments)
+            call = self._act(step)
             return self._say("prose_goal" if step.goal else "prose_act", call=call)
         if isinstance(step, Branch):
             return self._say(
@@ -189,13 +190,13 @@ class _Prose:
         ]
         return self._table["and" if is_every else "or"].join(wrapped)
 
-    def _call(self, action: str, arguments: Arguments) -> str:
+    def _call(self, action: str, arguments: CallArguments) -> str:
         values = self._values(arguments)
         if not values:
             return self._say("prose_without", action=action)
         return self._say("prose_with", action=action, values=values)
 
-    def _values(self, arguments: Arguments, *, shortened: bool = False) -> str:
+    def _values(self, arguments: CallArguments, *, shortened: bool = False) -> str:
         """Shortened: only what is not passed on under its own name."""
         parts = []
         for parameter, argument in arguments:
@@ -207,7 +208,15 @@ class _Prose:
                 parts.append(self._say("prose_value", name=parameter, value=value))
         return self._table["prose_values_and"].join(parts)
 
-    def _argument(self, argument: Argument) -> str:
+    def _act(self, act: Act) -> str:
+        text = self._call(act.action, act.arguments)
+        if act.each is not None:
+            text += self._say("prose_each", element=act.element, where=act.each)
+        return text + (self._say("prose_named", name=act.name) if act.name else "")
+
+    def _argument(self, argument: CallArgument) -> str:
+        if isinstance(argument, Path):
+            return self._say("prose_answer", where=argument)
         if isinstance(argument, Literal):
             return quote_literal(argument.value)
         if isinstance(argument, Unknown):

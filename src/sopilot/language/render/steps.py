@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sopilot.language.handbook import Path
 from sopilot.language.program import (
     Act,
     Always,
-    Argument,
-    Arguments,
     Ask,
     Branch,
+    CallArgument,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -33,7 +34,17 @@ INDENT = "    "
 """In front of what belongs to the step above it."""
 
 
-def call_text(name: str, arguments: Arguments, table: Mapping[str, str]) -> str:
+def act_text(act: Act, table: Mapping[str, str]) -> str:
+    """A call of an action, with what its answer is called and for which elements it is made."""
+    text = call_text(act.action, act.arguments, table)
+    if act.name:
+        text += table["bound_as"].format(slot=act.name)
+    if act.each is not None:
+        text += table["for_each"].format(element=act.element, where=act.each)
+    return text
+
+
+def call_text(name: str, arguments: CallArguments, table: Mapping[str, str]) -> str:
     """``name(a, b=3)``; a value that is passed on under its own name is written once."""
     written = []
     for parameter, argument in arguments:
@@ -42,12 +53,12 @@ def call_text(name: str, arguments: Arguments, table: Mapping[str, str]) -> str:
     return f"{name}({', '.join(written)})"
 
 
-def argument_text(argument: Argument, table: Mapping[str, str]) -> str:
+def argument_text(argument: CallArgument, table: Mapping[str, str]) -> str:
     if isinstance(argument, Literal):
         return quote_literal(argument.value)
     if isinstance(argument, Unknown):
         return table["unknown"].format(name=argument.name)
-    return argument.name
+    return str(argument) if isinstance(argument, Path) else argument.name
 
 
 def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
@@ -97,7 +108,7 @@ def write_step(writer: Writer, lead: str, step: Step, function: Function, langua
             lines.append(f"{INDENT}{line}{says}\n")
     if isinstance(step, Act) and function.fallbacks and step is _last_act(function):
         for acts in function.fallbacks:
-            calls = table["then"].join(call_text(a.action, a.arguments, table) for a in acts)
+            calls = table["then"].join(act_text(act, table) for act in acts)
             lines.append(f"{INDENT}{table['instead'].format(calls=calls)}\n")
     writer.write("".join(lines))
 
@@ -125,7 +136,7 @@ def _write_check(writer: Writer, lead: str, step: Check, table: Mapping[str, str
 def _body(step: Step, table: Mapping[str, str]) -> str:
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
-        call = call_text(step.action, step.arguments, table)
+        call = act_text(step, table)
         return table[key].format(call=call) + _goto("goto", step.next, table)
     if isinstance(step, Branch):
         when = condition_text(step.when, table)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from sopilot.language.program.model import Guarded
 from sopilot.runtime.audit.audit_state import CLOSING, AuditState
-from sopilot.runtime.audit.state import PendingCall, ProcessView, say_the_same
+from sopilot.runtime.audit.state import PendingCall, ProcessView, is_withheld
 from sopilot.runtime.vm.events import Event
+from sopilot.runtime.vm.values import JSON, same
 
 
 def judge_guard(
@@ -56,7 +57,7 @@ def _judge_approval(run: AuditState, event: Event, call: PendingCall, guarded: G
             action=call.action,
         )
     amended = [one for one in decisions if one.payload.get("decision") == "amend"]
-    if amended and not say_the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
+    if amended and not _the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
         run.find(
             "approval-exceeded",
             event,
@@ -103,3 +104,7 @@ def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
         return False
 
     return sum(seat(person, set()) for person in sorted(people))
+
+
+def _the_same(amended: JSON, called: JSON) -> bool:
+    return is_withheld(amended) != is_withheld(called) or same(amended, called)

@@ -34,7 +34,7 @@ class CheckMade:
     frame: str
     predicate: str
     sentence: str
-    holds: bool
+    holds: bool | None
     evidence: tuple[int, ...]
     needs_evidence: bool
     covered: bool

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Unknown
-from sopilot.runtime.audit.state import MISSING, FrameView, ProcessView, Result, say_the_same
+from sopilot.runtime.audit.linked_calls import is_linked, meets, read_recipe, wanted_by
+from sopilot.runtime.audit.state import MISSING, FrameView, ProcessView, Result
 from sopilot.runtime.vm.values import JSON
 
 
@@ -15,7 +17,7 @@ def disagreement(
 ) -> str | None:
     """The first argument that differs from what the frame knows, or ``None``."""
     for parameter, term in act.arguments:
-        if isinstance(term, Unknown):
+        if isinstance(term, Unknown | Path):
             continue
         value = process.value_of(term, frame)
         if value is MISSING:
@@ -23,12 +25,19 @@ def disagreement(
         if parameter not in arguments:
             if value is not None:
                 return parameter
-        elif not say_the_same(value, arguments[parameter]):
+        elif not process.say_the_same(value, arguments[parameter]):
             return parameter
     return None
 
 
 def answers(process: ProcessView, frame: FrameView, act: Act, result: Result) -> bool:
+    if is_linked(act):
+        wanted = wanted_by(process, frame, act, gathered(process, frame))
+        return (
+            act.action == result.action
+            and wanted is not None
+            and any(meets(process, one, result) for one in wanted)
+        )
     return (
         act.action == result.action and disagreement(process, frame, act, result.arguments) is None
     )
@@ -36,6 +45,26 @@ def answers(process: ProcessView, frame: FrameView, act: Act, result: Result) ->
 
 def is_admissible(process: ProcessView, frame: FrameView, result: Result) -> bool:
     return any(answers(process, frame, act, result) for act in frame.code.acts)
+
+
+def all_made(process: ProcessView, frame: FrameView, act: Act, done: Sequence[Result]) -> bool:
+    """Whether every call that ``act`` stands for is among the results."""
+    if not is_linked(act):
+        return any(answers(process, frame, act, one) for one in done)
+    wanted = wanted_by(process, frame, act, gathered(process, frame))
+    return wanted is not None and all(
+        any(one.action == act.action and meets(process, each, one) for one in done)
+        for each in wanted
+    )
+
+
+def gathered(process: ProcessView, frame: FrameView) -> list[Result]:
+    """The successes that the frame took over or made itself, oldest first."""
+    return [
+        one
+        for one in process.results
+        if one.ok and (one.opened == frame.opened or one.seq in frame.borrowed)
+    ]
 
 
 def made_in(process: ProcessView, frame: FrameView) -> list[Result]:
@@ -53,7 +82,7 @@ class Cited:
     exact: tuple[int, ...] = ()
     named: Mapping[str, tuple[int, ...]] | None = None
 
-    def as_payload(self, holds: bool) -> dict[str, JSON]:
+    def as_payload(self, holds: bool | None) -> dict[str, JSON]:
         return {
             "holds": holds,
             "evidence": list(self.evidence),
@@ -117,6 +146,17 @@ def _by_name(process: ProcessView, frame: FrameView, action: str) -> list[int]:
 def covered(process: ProcessView, frame: FrameView, results: Sequence[Result]) -> bool:
     """Whether some recipe has every call of it among the results."""
     return any(
-        all(any(answers(process, frame, act, result) for result in results) for act in recipe)
+        all(all_made(process, frame, act, results) for act in recipe)
         for recipe in frame.code.recipes
     )
+
+
+def named_answers(
+    process: ProcessView, frame: FrameView, results: Sequence[Result]
+) -> tuple[dict[str, JSON], JSON] | None:
+    """What a verdict reads: the answers of the first whole recipe by name, and its last one."""
+    for recipe in frame.code.recipes:
+        found = read_recipe(process, frame, recipe, results)
+        if found is not None and recipe:
+            return found, found[recipe[-1].answer]
+    return None

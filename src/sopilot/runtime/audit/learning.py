@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Check, Literal, Unknown
 from sopilot.runtime.audit.audit_state import Contradiction
-from sopilot.runtime.audit.state import MISSING, FrameView, ProcessView, say_the_same
+from sopilot.runtime.audit.state import MISSING, FrameView, ProcessView
 from sopilot.runtime.vm.values import JSON
 
 
@@ -43,7 +44,7 @@ def learn_beside(
             have = frame.values.get(name, MISSING)
             if have is MISSING:
                 learn(process, name, given, learned)
-            elif not say_the_same(have, given):
+            elif not process.say_the_same(have, given):
                 raise Contradiction(f"`{name}` is known to be another value here")
         else:
             raise Contradiction(f"nothing here is called `{name}`")
@@ -58,9 +59,9 @@ def learn_from_call(
 ) -> None:
     """What a successful call tells about names that had no value."""
     for parameter, term in act.arguments:
-        if isinstance(term, Literal) or parameter not in arguments:
+        if isinstance(term, Literal | Path) or parameter not in arguments:
             continue
         have = process.value_of(term, frame)
         used = arguments[parameter]
-        if have is MISSING or (isinstance(term, Unknown) and not say_the_same(have, used)):
+        if have is MISSING or (isinstance(term, Unknown) and not process.say_the_same(have, used)):
             learn(process, term.name, used, learned)

@@ -12,7 +12,7 @@ from sopilot.runtime.audit.audit_state import (
     text,
 )
 from sopilot.runtime.audit.standing import can_accept
-from sopilot.runtime.audit.state import FrameView, ProcessView, say_the_same
+from sopilot.runtime.audit.state import FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
@@ -56,7 +56,8 @@ def _suspended_errand(run: AuditState, goal: str, given: dict[str, JSON]) -> Pro
         process = run.processes[id_]
         inputs = process.frames[0].values
         if process.goal == goal and all(
-            name not in inputs or say_the_same(inputs[name], value) for name, value in given.items()
+            name not in inputs or process.say_the_same(inputs[name], value)
+            for name, value in given.items()
         ):
             return process
     return None

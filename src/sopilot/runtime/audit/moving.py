@@ -29,7 +29,6 @@ from sopilot.runtime.audit.state import (
     FrameView,
     ProcessView,
     UnmetCheck,
-    say_the_same,
 )
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON, canonical
@@ -80,12 +79,12 @@ def _resolved(
             if have is not MISSING:
                 values[parameter] = have
         elif isinstance(term, Literal) or not (have is MISSING or isinstance(term, Unknown)):
-            if not say_the_same(have, given):
+            if not process.say_the_same(have, given):
                 raise Contradiction(f"`{parameter}` is known to be another value here")
             values[parameter] = have
         else:
             values[parameter] = given
-            if have is MISSING or not say_the_same(have, given):
+            if have is MISSING or not process.say_the_same(have, given):
                 learn(process, term.name, given, learned)
     learn_beside(process, frame, supplied, learned)
     return values
@@ -133,12 +132,14 @@ def give_back(run: AuditState, event: Event) -> None:
         process.gates[(binding.function, canonical(own))] = binding
 
 
-def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool:
+def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool | None:
     step = frame.step
     if not frame.code.judges and not isinstance(step, Return):
         raise Contradiction("a group returns before its end")
     condition = step.holds if isinstance(step, Return) else None
     if condition is None:
+        if event.payload.get("undecided") is True:
+            return None
         return boolean(event.payload, "holds")
     computed = _truth(condition, frame.slots)
     claimed = event.payload.get("holds")
@@ -277,7 +278,7 @@ def emit(run: AuditState, event: Event) -> None:
 
 def _truth(condition: Condition, slots: Mapping[str, Binding]) -> bool:
     """As the machine decides: an unbound slot satisfies nothing."""
-    return condition_truth(condition, {name: bound.holds for name, bound in slots.items()}) is True
+    return condition_truth(condition, {name: bound.side for name, bound in slots.items()}) is True
 
 
 def _word(holds: bool) -> str:

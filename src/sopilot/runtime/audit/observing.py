@@ -14,7 +14,7 @@ from sopilot.runtime.audit.audit_state import (
     mapping,
     text,
 )
-from sopilot.runtime.audit.evidence import answers, made_in
+from sopilot.runtime.audit.evidence import all_made, answers, made_in
 from sopilot.runtime.audit.learning import learn_from_call
 from sopilot.runtime.audit.licence import judge_call
 from sopilot.runtime.audit.state import FrameView, PendingCall, ProcessView, Result
@@ -125,10 +125,12 @@ def _pass(
             target = code.following(step)
     elif isinstance(step, Act) and answers(process, frame, step, result):
         # What is done already is looked up under the values from before this call.
-        target = code.following(step)
-        if code.judges:
-            target = _past_done(process, frame, target)
-        learn_from_call(process, frame, step, result.arguments, learned)
+        done = [one for one in made_in(process, frame) if one.ok]
+        if step.each is None or all_made(process, frame, step, done):
+            target = code.following(step)
+            if code.judges:
+                target = _past_done(process, frame, target)
+            learn_from_call(process, frame, step, result.arguments, learned)
     elif isinstance(step, Act) and code.judges:
         target = _past_fallback(process, frame, label, result, learned)
     if target is not None:
@@ -153,7 +155,7 @@ def _past_done(process: ProcessView, frame: FrameView, label: str) -> str:
     while label not in seen:
         seen.add(label)
         step = frame.code.steps[label]
-        if not isinstance(step, Act) or not any(answers(process, frame, step, r) for r in done):
+        if not isinstance(step, Act) or not all_made(process, frame, step, done):
             break
         label = frame.code.following(step)
     return label
@@ -169,7 +171,7 @@ def _past_fallback(
     done = [one for one in made_in(process, frame) if one.ok]
     for recipe in frame.code.function.fallbacks:
         mine = [act for act in recipe if answers(process, frame, act, result)]
-        if mine and all(any(answers(process, frame, act, one) for one in done) for act in recipe):
+        if mine and all(all_made(process, frame, act, done) for act in recipe):
             for act in mine:
                 learn_from_call(process, frame, act, result.arguments, learned)
             return _past(frame, label, Act, Ask)

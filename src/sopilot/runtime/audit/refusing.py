@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from sopilot.language.handbook import ActionCall, Constant, Leaf, Tree, leaves
+from sopilot.language.handbook import ActionCall, Leaf, Name, Tree, leaves
 from sopilot.runtime.audit.proof import Proof
 from sopilot.runtime.audit.requirement import decided, leaves_behind, recipes_of
 from sopilot.runtime.audit.transcript import Transcript
@@ -125,7 +125,7 @@ class Grounds:
         missing = [
             term.name
             for _, term in opening.arguments
-            if not isinstance(term, Constant) and term.name not in values
+            if isinstance(term, Name) and term.name not in values
         ]
         return any(word in spoken for name in missing for word in name.lower().split("_"))
 

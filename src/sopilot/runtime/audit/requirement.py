@@ -15,6 +15,7 @@ from sopilot.language.handbook import (
     First,
     Handbook,
     Leaf,
+    Path,
     Predicate,
     Recipe,
     Tree,
@@ -109,6 +110,8 @@ def _agrees(
     for parameter, term in call.arguments:
         if isinstance(term, Constant):
             wanted: JSON = term.value
+        elif isinstance(term, Path):
+            continue  # an earlier answer says it: see `design/audit.md`
         elif term.name in predicate.parameters and term.name in subject:
             wanted = subject[term.name]
         else:

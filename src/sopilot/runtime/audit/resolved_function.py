@@ -44,7 +44,7 @@ class ResolvedFunction:
     def first(self) -> str:
         return self.function.steps[0].label
 
-    def target(self, step: Check, holds: bool) -> str:
+    def target(self, step: Check, holds: bool | None) -> str:
         named = step.met if holds == step.wanted else step.unmet
         return named or self.behind[step.label]
 

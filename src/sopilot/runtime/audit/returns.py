@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from sopilot.language.diagnostics import Severity, SopilotError
 from sopilot.language.program.model import Kind
 from sopilot.runtime.audit.audit_state import AuditState, CheckMade
-from sopilot.runtime.audit.evidence import Cited, answers, cited_number, covered, is_admissible
+from sopilot.runtime.audit.evidence import (
+    Cited,
+    answers,
+    cited_number,
+    covered,
+    is_admissible,
+    named_answers,
+)
 from sopilot.runtime.audit.state import FrameView, ProcessView, Result, is_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
@@ -22,7 +29,7 @@ class ReturnReview:
     event: Event
     process: ProcessView
     frame: FrameView
-    holds: bool
+    holds: bool | None
     cited: Cited
     found: int = 0
 
@@ -64,6 +71,8 @@ class ReturnReview:
         telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
         unproven = False
         self._judge_citations(results)
+        if self.holds is None:
+            needs = False  # undecided claims nothing, so nothing has to show it
         if needs and not admissible and not self.found and not told:
             self.find(
                 "return-without-evidence",
@@ -95,7 +104,7 @@ class ReturnReview:
                 evidence=[r.seq for r in telling],
                 verdict=self.frame.code.function.verdict or "",
             )
-        if said is not None and said != self.holds:
+        if said is not None and self.holds is not None and said != self.holds:
             self.find(
                 "evidence-contradicts-verdict",
                 f"`{self.predicate}` was judged {_word(self.holds)}, its evidence says "
@@ -185,8 +194,12 @@ class ReturnReview:
             variables[name] = self.frame.values[name]
         if any(is_withheld(result.value) for result in telling):
             return None, False
-        variables["results"] = {result.action: result.value for result in telling}
-        variables["result"] = telling[-1].value if telling else None
+        variables["results"], variables["result"] = {}, None
+        if self.frame.code.recipes:
+            named = named_answers(self.process, self.frame, telling)
+            if named is None:
+                return None, False  # part of a recipe's results is a finding of its own
+            variables["results"], variables["result"] = named
         try:
             said = self.run.judge(verdict, variables)
         except SopilotError:
@@ -196,5 +209,5 @@ class ReturnReview:
         return said, said is None and complete
 
 
-def _word(holds: bool) -> str:
-    return "true" if holds else "false"
+def _word(holds: bool | None) -> str:
+    return "undecided" if holds is None else "true" if holds else "false"

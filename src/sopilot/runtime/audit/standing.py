@@ -75,7 +75,7 @@ def remaining_checks(process: ProcessView) -> list[OpenCheck]:
         frame = process.frames[depth]
         if frame.code.judges:
             continue
-        slots = {name: bound.holds for name, bound in frame.slots.items()}
+        slots = {name: bound.side for name, bound in frame.slots.items()}
         entered = depth < len(process.frames) - 1
         settled = _gate_settled(process, frame)
         _walk(process.program, frame.code, frame.cursor, slots, frame.values, (), settled, found)
@@ -156,7 +156,7 @@ def _from_stack(process: ProcessView, settle_for: Callable[[FrameView], Settled]
                 inner = settled(step, frame.code, (step.arguments,))
             continue
         acceptance = Acceptance(process.program, settle_for(frame))
-        slots = {name: bound.holds for name, bound in frame.slots.items()}
+        slots = {name: bound.side for name, bound in frame.slots.items()}
         inner = acceptance.from_step(
             frame.code, frame.cursor, slots, (), inner=inner, entered=entered
         )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from sopilot.language.program.model import Argument, Literal, Step
 from sopilot.runtime.audit.resolved_function import ProgramCode, ResolvedFunction
-from sopilot.runtime.vm.values import JSON, agree
+from sopilot.runtime.vm.values import JSON, agree, same
 
 MISSING = object()
 """No value is known; ``None`` is one."""
+_NEITHER = cast("bool", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,15 @@ class PendingCall:
 class Binding:
     """A result in a slot and the return that produced it."""
 
-    holds: bool
+    holds: bool | None
     evidence: tuple[int, ...]
     producer: int
     function: str
+
+    @property
+    def side(self) -> bool:
+        """For conditions: an undecided result is bound, and on neither side."""
+        return _NEITHER if self.holds is None else self.holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ class UnmetCheck:
     function: str
     sentence: str
     remedy: str
-    holds: bool
+    holds: bool | None
     evidence: tuple[int, ...]
     producer: int
 
@@ -114,6 +121,13 @@ class ProcessView:
     def top(self) -> FrameView | None:
         return self.frames[-1] if self.frames else None
 
+    def say_the_same(self, left: JSON, right: JSON) -> bool:
+        """By the rules of the program's format; a withheld value contradicts only another
+        withheld one."""
+        if is_withheld(left) != is_withheld(right):
+            return True
+        return same(left, right) if self.program.program.format > 1 else agree(left, right)
+
     def value_of(self, term: Argument, frame: FrameView) -> JSON:
         """A parameter's value is the frame's alone; other names may be known to the process."""
         if isinstance(term, Literal):
@@ -128,10 +142,3 @@ class ProcessView:
 def is_withheld(value: JSON) -> bool:
     """Whether a redacted trace has a reference in the value's place."""
     return isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}
-
-
-def say_the_same(left: JSON, right: JSON) -> bool:
-    """Agreement of values; a withheld one contradicts only another withheld one."""
-    if is_withheld(left) != is_withheld(right):
-        return True
-    return agree(left, right)

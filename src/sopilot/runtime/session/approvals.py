@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sopilot.runtime.vm import JSON, agree
+from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import same
 
 
 class HeldState(StrEnum):
@@ -59,7 +60,7 @@ class HeldCall:
         return waiting and not self.has_expired(now)
 
     def serves(self, action: str, arguments: Mapping[str, JSON]) -> bool:
-        return self.action == action and agree(dict(self.arguments), dict(arguments))
+        return self.action == action and same(dict(self.arguments), dict(arguments))
 
     @property
     def approvals(self) -> int:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program import Act, Guarded, Program
-from sopilot.runtime.vm import JSON, Configuration, Machine, Position, agree
-from sopilot.runtime.vm.terms import MISSING, fits_act, value_of
+from sopilot.runtime.vm import JSON, Configuration, Machine, Position
+from sopilot.runtime.vm.terms import MISSING, fits_act, plain_arguments, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,15 @@ def hold_reason(
     configuration: Configuration,
     action: str,
     arguments: Mapping[str, JSON],
+    *,
+    amended: bool = False,
 ) -> Hold | None:
-    """``None`` when the root accepts this very call."""
+    """``None`` when the root accepts this very call; ``amended`` arguments need not be the ones
+    that it was checked for."""
     try:
-        return _pending(configuration, action) or _root(machine, configuration, action, arguments)
+        return _pending(configuration, action) or _root(
+            machine, configuration, action, arguments, amended
+        )
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
         return Hold("root", f"the guard of `{action}` could not be evaluated: {problem!r}")
 
@@ -62,6 +67,7 @@ def _root(
     configuration: Configuration,
     action: str,
     arguments: Mapping[str, JSON],
+    amended: bool,
 ) -> Hold | None:
     here = machine.position(configuration)
     if here is None:
@@ -79,10 +85,12 @@ def _root(
             f"`{action}` waits for `{here.process.goal}` to accept; it stands at "
             f"{here.frame.place}: the steps before the goal come first",
         )
-    return _arguments(here, step, arguments)
+    return _arguments(here, step, arguments, amended)
 
 
-def _arguments(here: Position, step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
+def _arguments(
+    here: Position, step: Act, arguments: Mapping[str, JSON], amended: bool
+) -> Hold | None:
     inputs = [parameter for parameter, _ in step.arguments]
     for name in arguments:
         # Nothing was checked about it, and a tool may do anything with it.
@@ -93,13 +101,15 @@ def _arguments(here: Position, step: Act, arguments: Mapping[str, JSON]) -> Hold
                 f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
                 f"call it without; it takes {named}",
             )
-    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
+    if amended or fits_act(
+        step, step.action, arguments, here.layout, here.frame, here.process.known
+    ):
         return None
-    for parameter, term in step.arguments:
+    for parameter, term in plain_arguments(step.arguments):
         value = value_of(term, here.layout, here.frame, here.process.known)
         if value is MISSING or value is None:
             continue
-        if parameter not in arguments or not agree(value, arguments[parameter]):
+        if parameter not in arguments or not here.layout.agree(value, arguments[parameter]):
             return Hold(
                 "root",
                 f"`{step.action}` was checked for another `{parameter}`: "

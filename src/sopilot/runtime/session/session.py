@@ -14,7 +14,9 @@ from types import TracebackType
 from typing import Self
 
 from sopilot.language.diagnostics import InternalBug, RunEnded
+from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
+from sopilot.runtime.proof import grade_of_return
 from sopilot.runtime.session import approval_votes, tool_calls
 from sopilot.runtime.session.approvals import HeldCall
 from sopilot.runtime.session.call_answer import CallAnswer
@@ -37,6 +39,7 @@ from sopilot.runtime.vm import (
     Note,
     Operation,
     Outcome,
+    Return,
     UserSaid,
 )
 
@@ -62,7 +65,7 @@ class Session:
         self._owner = lease.owner
         self.tools = tools
         self.clock = clock
-        self.judge = judge
+        self.judge: Judge = judge or judge_verdict
         self._lock = asyncio.Lock()
         self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
@@ -289,10 +292,15 @@ class Session:
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Inside ``writing``: one machine step and what it settles, durable when it returns."""
         at = self.clock.now()
-        outcome = self.machine.step(self.configuration, operation, at=at, actor=actor)
+        grade = self._grade(self.configuration, operation) if type(operation) is Return else None
+        outcome = self.machine.step(self.configuration, operation, at=at, actor=actor, grade=grade)
         if self._automated:
             settled = self.machine.settle(
-                outcome.configuration, self.settings.automation, at=at, judge=self.judge
+                outcome.configuration,
+                self.settings.automation,
+                at=at,
+                judge=self.judge,
+                grade=self._grade,
             )
             outcome = replace(
                 outcome,
@@ -309,9 +317,17 @@ class Session:
             self.settings.automation,
             at=self.clock.now(),
             judge=self.judge,
+            grade=self._grade,
         )
         if settled.events:
             await self.commit(settled.configuration, settled.events)
+
+    def _grade(self, configuration: Configuration, operation: Operation) -> str | None:
+        """How good a verdict is that is about to be given."""
+        here = self.machine.position(configuration)
+        if here is None or not isinstance(operation, Return) or not here.program.strict:
+            return None
+        return grade_of_return(self.machine.programs, here, operation, self.judge)
 
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
         """Inside ``writing``: go on with other programs from this note on."""

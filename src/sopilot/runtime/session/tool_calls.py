@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import (
     Diagnostic,
@@ -12,8 +12,9 @@ from sopilot.language.diagnostics import (
     UserMistake,
     did_you_mean,
 )
-from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Guarded
+from sopilot.runtime.proof import Grade, Licence, license_call
+from sopilot.runtime.proof.freshness import changes
 from sopilot.runtime.session.approvals import HeldCall, HeldState
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost
@@ -26,9 +27,9 @@ from sopilot.runtime.session.ledger import (
     HELD_CALL,
     OUTCOME_UNKNOWN,
 )
-from sopilot.runtime.session.proof import missing_proof
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
+from sopilot.runtime.vm.whole_values import whole_values
 
 if TYPE_CHECKING:
     from sopilot.runtime.session.session import Session
@@ -42,8 +43,9 @@ NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had fai
 async def call_tool(
     session: Session, name: str, arguments: Mapping[str, JSON], call_id: str
 ) -> CallAnswer:
-    wanted: dict[str, JSON] = plain(dict(arguments))
+    wanted = whole_values(session.configuration, plain(dict(arguments)))
     guarded = session.programs.guarded.get(name)
+    licence: dict[str, JSON] | None = None
     async with session.writing():
         if guarded is None:
             own_id = session.ledger.fresh_id(call_id)
@@ -51,8 +53,8 @@ async def call_tool(
             admitted = await _admit(session, guarded, wanted, call_id)
             if isinstance(admitted, CallAnswer):
                 return admitted
-            own_id, wanted = admitted
-        await _begin(session, own_id, name, wanted)
+            own_id, wanted, licence = admitted
+        await _begin(session, own_id, name, wanted, licence)
     return await _perform(session, own_id, name, wanted)
 
 
@@ -64,11 +66,13 @@ async def run_held(session: Session, call_id: str) -> CallAnswer:
         guarded = session.programs.guarded.get(held.action)
         if guarded is None:
             raise UserMistake(f"`{held.action}` is not an action of the present programs")
-        admitted = await _admit(session, guarded, dict(held.arguments), call_id)
+        admitted = await _admit(
+            session, guarded, dict(held.arguments), call_id, amended=held.amended
+        )
         if isinstance(admitted, CallAnswer):
             return admitted
-        own_id, wanted = admitted
-        await _begin(session, own_id, held.action, wanted)
+        own_id, wanted, licence = admitted
+        await _begin(session, own_id, held.action, wanted, licence)
     return await _perform(session, own_id, held.action, wanted)
 
 
@@ -125,25 +129,43 @@ async def record_late(session: Session) -> None:
 # --- the guard ------------------------------------------------------------------------
 
 
+class Admitted(NamedTuple):
+    """The id and arguments to run with, and what lets the call through."""
+
+    call_id: str
+    arguments: dict[str, JSON]
+    licence: dict[str, JSON] | None = None
+
+
 async def _admit(
-    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str
-) -> CallAnswer | tuple[str, dict[str, JSON]]:
-    """The id and arguments to run with, or why not now. Inside ``writing``."""
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    *,
+    amended: bool = False,
+) -> CallAnswer | Admitted:
+    """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
+    need not be the ones that were checked, but what they are is proven, or decided, anew."""
     action = guarded.action
-    hold = hold_reason(session.machine, session.configuration, action, arguments)
+    hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     if hold is not None:
         return await _hold(session, action, arguments, call_id, hold)
-    doubt = await _doubt(session, action)
+    licence = _license(session, arguments)
+    if not licence.missing and guarded.recheck:
+        await _recheck(session, licence)
+        licence = _license(session, arguments)
+    doubt = _doubt(session, action, licence)
     if not doubt:
         await _drop_doubted(session, action, arguments)
         if guarded.needed <= 0:
-            return session.ledger.fresh_id(call_id), arguments
+            return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
     await expire_due(session)
     held = _standing(session, action, arguments, doubt)
     if held is None:
         held = await _request(session, guarded, arguments, call_id, doubt)
     elif held.state is HeldState.APPROVED:
-        return held.call_id, dict(held.arguments)
+        return Admitted(held.call_id, dict(held.arguments), _on_record(licence, doubt))
     else:
         own_id = session.ledger.fresh_id(call_id)
         details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
@@ -154,23 +176,52 @@ async def _admit(
     return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
 
 
-async def _doubt(session: Session, action: str) -> str:
-    """Why the root's acceptance is not to be believed, and what to do; empty when it is."""
+def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
+    """What cannot be judged is not proven."""
+    here = session.machine.position(session.configuration)
+    assert here is not None  # the root has accepted
+    if not here.program.strict:
+        return Licence("this session's program is of a format that proves no values")
+    try:
+        return license_call(session.machine.programs, here, arguments, session.judge)
+    except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        return Licence(f"its proof could not be evaluated ({type(problem).__name__})")
+
+
+def _doubt(session: Session, action: str, licence: Licence) -> str:
+    """What is not proven, and what to do; empty when all is."""
     process = session.configuration.process
     assert process is not None  # the root has accepted
-    missing = missing_proof(
-        session.first_programs.programs,
-        await session.whole_events(),
-        process.id,
-        changes=session.program_changes,
-        judge=session.judge or judge_verdict,
-    )
-    if not missing:
+    if not licence.missing:
         return ""
     return (
-        f"`{action}` cannot be taken back, and {missing}; start `{process.goal}` again and "
-        "verify it, or let an operator decide with `sopilot approve`"
+        f"`{action}` is held, because {licence.missing}. Verify that and call it again, refuse "
+        "with `fail` if it does not hold, or let an operator decide with `sopilot approve`"
     )
+
+
+def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
+    """What people let through without the proof is a claim, however many approved it."""
+    if not doubt:
+        return licence.as_json()
+    return {"grade": str(Grade.CLAIMED), "missing": licence.missing}
+
+
+async def _recheck(session: Session, licence: Licence) -> None:
+    """The machine reads again what the licence rests on, just before the call."""
+    if session.tools is None:
+        return
+    for call in licence.calls:
+        action, arguments = call.act.action, dict(call.arguments)
+        if changes(session.machine.programs, action) != ():
+            continue
+        own_id = session.ledger.fresh_id("")
+        await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
+        try:
+            result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
+        except (OSError, SopilotError) as problem:
+            result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
+        await record_result(session, own_id, result)
 
 
 async def _drop_doubted(session: Session, action: str, arguments: Mapping[str, JSON]) -> None:
@@ -262,12 +313,18 @@ async def expire_due(session: Session) -> None:
 # --- making the call ------------------------------------------------------------------
 
 
-async def _begin(session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]) -> None:
+async def _begin(
+    session: Session,
+    call_id: str,
+    name: str,
+    arguments: Mapping[str, JSON],
+    licence: Mapping[str, JSON] | None,
+) -> None:
     if session.tools is None:
         raise RunEnded("this session was opened without tools")
     # If the store fails now, the call may stand in the trace although it was never made.
     session.unrecorded[call_id] = NOT_MADE
-    outcome = await session.step(DomainCall(call_id, name, arguments))
+    outcome = await session.step(DomainCall(call_id, name, arguments, licence))
     del session.unrecorded[call_id]
     if not outcome.accepted:
         raise RunEnded(f"the call `{call_id}` could not be recorded, and was not made")

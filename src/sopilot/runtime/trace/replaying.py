@@ -63,13 +63,14 @@ def _again(
             operation = decode_operation(payload, event.kind)
     except TraceError as problem:
         raise TraceError(str(problem), index) from problem
-    ground = payload.get("ground")
+    ground, grade = payload.get("ground"), payload.get("grade")
     return machine.apply(
         configuration,
         operation,
         at=event.at,
         actor=event.actor,
         ground=ground if isinstance(ground, str) else None,
+        grade=grade if isinstance(grade, str) else None,
     )
 
 

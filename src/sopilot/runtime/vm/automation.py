@@ -10,7 +10,7 @@ from sopilot.language.program.model import Act, Branch, Check, Kind
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.vm.evidence import bind_evidence, borrowable
+from sopilot.runtime.vm.evidence import bind_evidence, borrowable, frame_answers
 from sopilot.runtime.vm.operations import (
     BindEvidence,
     Call,
@@ -94,7 +94,7 @@ def _determined_return(
     cited = _cited(here)
     evidence = tuple(f"#{result.seq}" for result in cited)
     if function.verdict is not None and judge is not None:
-        holds = _judged(here, function.verdict, cited, judge)
+        holds = _judged(here, function.verdict, judge)
         if holds is not None:
             return Return(holds, evidence), f"verdict: {function.verdict}"
         return None
@@ -110,17 +110,18 @@ def _cited(here: Position) -> list[Observed]:
     return [result for result in here.process.results if result.seq in seqs]
 
 
-def _judged(here: Position, expression: str, cited: list[Observed], judge: Judge) -> bool | None:
+def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
     variables: dict[str, JSON] = dict(here.program.program.constants)
     for name in here.layout.function.parameters:
         if name not in here.frame.locals:
             return None
         variables[name] = here.frame.locals[name]
-    succeeded = [result for result in cited if result.ok]
-    if here.layout.recipe_acts and not succeeded:
-        return None
-    variables["results"] = {result.action: result.value for result in succeeded}
-    variables["result"] = succeeded[-1].value if succeeded else None
+    variables["results"], variables["result"] = {}, None
+    if here.layout.recipes:
+        gathered = frame_answers(here)
+        if gathered is None:
+            return None
+        variables["results"], variables["result"] = gathered
     try:
         return judge(expression, variables)
     except SopilotError:

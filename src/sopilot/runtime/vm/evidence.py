@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sopilot.language.program.model import Act, Kind
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import Act, Kind, Local, Unknown
 from sopilot.runtime.vm.position import Position
+from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Observed
 from sopilot.runtime.vm.terms import MISSING, fits_act, value_of
 from sopilot.runtime.vm.values import JSON
@@ -21,7 +23,7 @@ class Citation:
     earlier: tuple[int, ...] = ()
     unresolved: tuple[str, ...] = ()
 
-    def as_json(self, holds: bool) -> dict[str, JSON]:
+    def as_json(self, holds: bool | None) -> dict[str, JSON]:
         return {
             "holds": holds,
             "evidence": list(self.evidence),
@@ -63,9 +65,107 @@ def admissible(here: Position, result: Observed) -> bool:
 
 
 def fits_result(here: Position, act: Act, result: Observed) -> bool:
+    if here.layout.linked and act.action == result.action:
+        wanted = wanted_here(here, act)
+        return not isinstance(wanted, Absent) and any(
+            _is_answer(here, one, result) for one in wanted
+        )
     return fits_act(
         act, result.action, result.arguments, here.layout, here.frame, here.process.known
     )
+
+
+def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
+    if result.action != wanted.act.action:
+        return False
+    agree = here.layout.agree
+    for name, value in wanted.arguments.items():
+        if name not in result.arguments:
+            if value is not None:
+                return False
+        elif not agree(value, result.arguments[name]):
+            return False
+    return True
+
+
+def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
+    """The calls that an act of a linked recipe stands for, as far as its answers are there."""
+    recipe = next((one for one in here.layout.recipes if act in one), (act,))
+    answers: dict[str, JSON] = {}
+    for earlier in recipe:
+        if earlier is act:
+            break
+        found = _answer_to(here, earlier, answers)
+        if found is None:
+            break
+        answers[earlier.answer] = found[0]
+    return wanted_calls(act, _values(here), answers, open_values=True)
+
+
+def _values(here: Position) -> Callable[[str], JSON]:
+    def value(name: str) -> JSON:
+        term = Local(name) if name in here.layout.parameters else Unknown(name)
+        found = value_of(term, here.layout, here.frame, here.process.known)
+        return Absent(f"`{name}` has no value") if found is MISSING else found
+
+    return value
+
+
+def _answer_to(here: Position, act: Act, answers: dict[str, JSON]) -> tuple[JSON] | None:
+    """What the frame has gathered for an act, a list for one with ``each``, in a tuple."""
+    wanted = wanted_calls(act, _values(here), answers, open_values=True)
+    if isinstance(wanted, Absent):
+        return None
+    found: list[JSON] = []
+    results = _gathered(here)
+    for call in wanted:
+        newest = next((one for one in reversed(results) if _is_answer(here, call, one)), None)
+        if newest is None or not newest.ok:
+            return None
+        found.append(newest.value)
+    return (found,) if act.each is not None else (found[0],)
+
+
+def frame_answers(here: Position) -> tuple[dict[str, JSON], JSON] | None:
+    """The answers of the first recipe that the frame has whole, by name, and the last one's."""
+    for recipe in here.layout.recipes:
+        answers: dict[str, JSON] = {}
+        for act in recipe:
+            found = _answer_to(here, act, answers)
+            if found is None:
+                break
+            answers[act.answer] = found[0]
+        else:
+            return answers, answers[recipe[-1].answer]
+    return None
+
+
+def _gathered(here: Position) -> list[Observed]:
+    borrowed = here.frame.borrowed
+    taken = [one for one in here.process.results if one.seq in borrowed] if borrowed else []
+    return [*taken, *frame_results(here)]
+
+
+def is_done(here: Position, act: Act, done: list[Observed]) -> bool:
+    """Whether the frame has made the call, for every element where there are several."""
+    if not here.layout.linked:
+        return any(fits_result(here, act, one) for one in done)
+    wanted = wanted_here(here, act)
+    return not isinstance(wanted, Absent) and all(
+        any(_is_answer(here, call, one) for one in done) for call in wanted
+    )
+
+
+def next_wanted(here: Position, act: Act) -> WantedCall | None:
+    """The first call of an act that the frame has not made yet."""
+    wanted = wanted_here(here, act)
+    if isinstance(wanted, Absent) or not wanted:
+        return None
+    done = [one for one in _gathered(here) if one.ok]
+    for call in wanted:
+        if not any(_is_answer(here, call, one) for one in done):
+            return call
+    return wanted[-1]
 
 
 def available(here: Position) -> tuple[Observed, ...]:
@@ -86,7 +186,11 @@ def borrowable(here: Position, act: Act) -> Observed | None:
     Only where every argument is known: a call with an open value may ask for
     something else this time.
     """
+    if here.layout.linked:
+        return None
     for _, term in act.arguments:
+        if isinstance(term, Path):
+            return None
         if value_of(term, here.layout, here.frame, here.process.known) is MISSING:
             return None
     for result in reversed(available(here)):

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from sopilot.language.program.model import Act, Arguments, Ask, Branch, Check, Choose, Do, Emit
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Return as ReturnStep
+from sopilot.runtime.vm.evidence import next_wanted
 from sopilot.runtime.vm.moves import NEXT, truth
 from sopilot.runtime.vm.position import Position, Programs, locate
 from sopilot.runtime.vm.state import Configuration
-from sopilot.runtime.vm.terms import known_arguments
+from sopilot.runtime.vm.terms import known_arguments, plain_arguments
 from sopilot.runtime.vm.values import JSON
 
 Shape = dict[str, JSON]
@@ -90,11 +91,13 @@ def _anywhere(here: Position) -> Iterator[Shape]:
 
 
 def _act(here: Position, step: Act) -> Shape:
-    return {
-        "operation": "domain_call",
-        "action": step.action,
-        **_arguments(here, step.arguments),
-    }
+    shape: Shape = {"operation": "domain_call", "action": step.action}
+    if not here.layout.linked:
+        return {**shape, **_arguments(here, plain_arguments(step.arguments))}
+    wanted = next_wanted(here, step)
+    if wanted is None:
+        return {**shape, "arguments": {}, "missing": [name for name, _ in step.arguments]}
+    return {**shape, "arguments": dict(wanted.arguments), "missing": list(wanted.open)}
 
 
 def _arguments(here: Position, arguments: Arguments) -> Shape:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
@@ -23,6 +23,13 @@ from sopilot.language.program.model import (
     Step,
     Unknown,
 )
+from sopilot.runtime.vm.recipe_calls import linked
+from sopilot.runtime.vm.schema_check import violation
+from sopilot.runtime.vm.values import JSON, agree, same
+
+Agreement = Callable[[JSON, JSON], bool]
+"""Whether two values say the same. In programs of the first format a text that spells a
+number agrees with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,7 @@ class FunctionLayout:
 
     ``recipes`` are the admissible ways to verify, the one in the steps first.
     ``learnable`` are names the function may learn that are not its parameters.
+    ``linked``: a call of a recipe looks into an earlier answer.
     """
 
     function: Function
@@ -52,6 +60,8 @@ class FunctionLayout:
     recipe_acts: tuple[Act, ...]
     learnable: frozenset[str]
     soft: bool
+    agree: Agreement
+    linked: bool
 
     @property
     def name(self) -> str:
@@ -80,13 +90,27 @@ class ProgramLayout:
     functions: Mapping[str, FunctionLayout]
     entry: FunctionLayout
     goal_actions: frozenset[str]
+    agree: Agreement
+
+    @property
+    def strict(self) -> bool:
+        """Whether values have types; programs of the first format do not know them."""
+        return self.program.format > 1
+
+    def type_problem(self, name: str, value: JSON) -> str | None:
+        """Why a value cannot be the entry's ``name``."""
+        schema = self.program.types.get(name)
+        if schema is None:
+            return violation(value, {}, f"`{name}`") if self.strict else None
+        return violation(value, schema, f"`{name}`")
 
 
 def lay_out(program: Program) -> ProgramLayout:
     """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier."""
     problems: list[Diagnostic] = []
+    agreement = same if program.format > 1 else agree
     functions = {
-        name: _lay_out_function(program, function, problems)
+        name: _lay_out_function(program, function, problems, agreement)
         for name, function in program.functions.items()
     }
     entry = functions.get(program.entry)
@@ -100,11 +124,11 @@ def lay_out(program: Program) -> ProgramLayout:
         for step in function.steps
         if isinstance(step, Act) and step.goal
     )
-    return ProgramLayout(program, functions, entry, goals)
+    return ProgramLayout(program, functions, entry, goals, agreement)
 
 
 def _lay_out_function(
-    program: Program, function: Function, problems: list[Diagnostic]
+    program: Program, function: Function, problems: list[Diagnostic], agreement: Agreement
 ) -> FunctionLayout:
     steps = {step.label: step for step in function.steps}
     after: dict[str, str] = {}
@@ -143,6 +167,8 @@ def _lay_out_function(
         recipe_acts,
         frozenset(_learnable(function, recipe_acts)),
         function.kind in (Kind.RULE, Kind.GATE),
+        agreement,
+        linked(recipes),
     )
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
+from sopilot.runtime.vm.layout import ProgramLayout
 from sopilot.runtime.vm.operations import Complete, Fail, Start
 from sopilot.runtime.vm.position import Fields, Moved, Position, Programs, Refused
 from sopilot.runtime.vm.state import Configuration, Frame, Process, Status
-from sopilot.runtime.vm.values import JSON, agree, shown
+from sopilot.runtime.vm.values import JSON, shown
 
 
 def start(
@@ -31,11 +32,15 @@ def start(
             f"`{goal}` takes no {shown(unknown[0])}; "
             + did_you_mean(unknown[0], layout.entry.parameters),
         )
+    for name, value in given.items():
+        problem = layout.type_problem(name, value)
+        if problem is not None:
+            return Refused("wrong-type", problem)
     active = configuration.process
-    if active is not None and _same(active, goal, given):
+    if active is not None and _same(layout, active, goal, given):
         return Refused("already-active", f"`{goal}` is running already")
     for id_ in reversed(configuration.suspended):
-        if _same(configuration.processes[id_], goal, given):
+        if _same(layout, configuration.processes[id_], goal, given):
             return _reactivate(configuration, configuration.processes[id_])
     if len(configuration.processes) >= programs.limits.processes:
         return Refused(
@@ -61,12 +66,14 @@ def start(
     )
 
 
-def _same(process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
+def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str, JSON]) -> bool:
     """The same errand: the same goal, and no value that contradicts what it knows."""
     if process.goal != goal:
         return False
     inputs = process.frames[0].locals if process.frames else process.arguments
-    return all(name not in inputs or agree(inputs[name], value) for name, value in given.items())
+    return all(
+        name not in inputs or layout.agree(inputs[name], value) for name, value in given.items()
+    )
 
 
 def _reactivate(configuration: Configuration, process: Process) -> Moved:
@@ -91,6 +98,7 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
         configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
+        configuration.answers,
     )
     added = {**added, "suspended": configuration.active}
     return Moved(after, added, process.id, process.frames[-1].place)
@@ -108,6 +116,7 @@ def resume(configuration: Configuration) -> Moved | None:
         configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
+        configuration.answers,
     )
     return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
 
@@ -134,6 +143,7 @@ def _end(here: Position, status: Status, accepting: bool) -> Moved:
         configuration.next_seq + 1,
         configuration.pending,
         configuration.goal_seq,
+        configuration.answers,
     )
     unwound = [frame.path for frame in reversed(process.frames)]
     return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

@@ -35,6 +35,7 @@ from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, R
 from sopilot.runtime.vm.state import Bound, Configuration, Observed
 from sopilot.runtime.vm.terms import known_arguments
 from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.whole_values import whole_values
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ class Machine:
             dict(hashes) if hashes is not None else _hashes(programs),
             limits or Limits(),
             frozenset().union(*(layout.goal_actions for layout in layouts.values())),
+            {name: one for program in programs.values() for name, one in program.actions.items()},
         )
 
     def initial(self) -> Configuration:
@@ -83,13 +85,16 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
+        grade: str | None = None,
     ) -> Outcome:
         """The operation's own event first, then what the machine does by itself.
 
         Never raises: an operation that does not fit leaves the configuration as
         it was, but for the ``rejected`` event's number.
         """
-        after, event = self.apply(configuration, operation, at=at, actor=actor, ground=ground)
+        after, event = self.apply(
+            configuration, operation, at=at, actor=actor, ground=ground, grade=grade
+        )
         if event.kind == REJECTED:
             return Outcome(after, (event,), False, self._answer)
         events = [event]
@@ -104,8 +109,10 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
+        grade: str | None = None,
     ) -> tuple[Configuration, Event]:
-        """The operation alone, as exactly one event."""
+        """The operation alone, as exactly one event. ``grade`` is what a prover says of a
+        verdict; the machine only records it."""
         kind = type(operation)
         seq = configuration.next_seq
         problem = misshapen(operation)
@@ -114,6 +121,8 @@ class Machine:
             fields: dict[str, JSON] = {"operation": {"operation": "misshapen"}}
         else:
             fields = operation_fields(operation)
+            if fields.get("arguments") and kind is not DomainCall:
+                fields["arguments"] = whole_values(configuration, fields["arguments"])
             moved = self._handle(configuration, operation, fields)
         process, place = configuration.active, None
         if isinstance(moved, Moved):
@@ -131,6 +140,8 @@ class Machine:
             after = configuration.numbered(seq + 1)
         if ground is not None:
             fields["ground"] = ground
+        if grade is not None and name != REJECTED:
+            fields["grade"] = grade
         if place is None:
             frame = configuration.frame
             place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
@@ -163,6 +174,7 @@ class Machine:
         *,
         at: float,
         judge: Judge | None = None,
+        grade: Callable[[Configuration, Operation], str | None] | None = None,
     ) -> Outcome:
         """Take every transition that needs no executor, until the next one does.
 
@@ -180,8 +192,11 @@ class Machine:
             if found is None:
                 break
             operation, ground = found
+            graded = (
+                grade(configuration, operation) if grade and type(operation) is Return else None
+            )
             after, event = self.apply(
-                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground
+                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=graded
             )
             if event.kind == REJECTED:
                 break

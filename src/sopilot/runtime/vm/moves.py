@@ -21,13 +21,13 @@ from sopilot.language.program.model import (
     Unknown,
 )
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.vm.artifact import violation
 from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.operations import Call, EmitArtifact, Return, SelectBranch
 from sopilot.runtime.vm.position import Fields, Moved, Position, Refused
-from sopilot.runtime.vm.state import Bound, Configuration, Frame, GateKey
+from sopilot.runtime.vm.schema_check import violation
+from sopilot.runtime.vm.state import Bound, Configuration, Frame, GateKey, RuleKey
 from sopilot.runtime.vm.terms import MISSING, Learning, value_of
-from sopilot.runtime.vm.values import JSON, agree, canonical, plain, shown
+from sopilot.runtime.vm.values import JSON, canonical, key_of, plain, shown
 
 NEXT = "next"
 _YES = frozenset({"then", "true", "yes", "met"})
@@ -49,6 +49,10 @@ def gate_key(function: str, values: Mapping[str, JSON]) -> GateKey:
     return function, canonical(dict(values))
 
 
+def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
+    return function, key_of(dict(values))
+
+
 # --- call -----------------------------------------------------------------------------
 
 
@@ -68,6 +72,9 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
     resolved = _resolve(here, step, dict(fields["arguments"]), learning)
     if isinstance(resolved, Refused):
         return resolved
+    mistyped = _mistyped(here, learning)
+    if mistyped is not None:
+        return mistyped
     opened = Frame(
         step.function,
         here.program.functions[step.function].first,
@@ -102,12 +109,12 @@ def _resolve(
             if have is not MISSING:
                 values[parameter] = have
         elif isinstance(term, Literal) or not (have is MISSING or isinstance(term, Unknown)):
-            if not agree(have, given):
+            if not here.layout.agree(have, given):
                 return _contradiction(parameter, have, given)
             values[parameter] = have
         else:
             values[parameter] = given
-            if have is MISSING or not agree(have, given):
+            if have is MISSING or not here.layout.agree(have, given):
                 learning.learn(term.name, given)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem
@@ -126,10 +133,23 @@ def _learn_beside(
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
                 learning.learn(name, given)
-            elif not agree(have, given):
+            elif not here.layout.agree(have, given):
                 return _contradiction(name, have, given)
         else:
             return Refused("unknown-argument", f"nothing here is called {shown(name)}")
+    return None
+
+
+def _mistyped(here: Position, learning: Learning) -> Refused | None:
+    """What was learned for the goal must be what the goal takes."""
+    if not learning.learned or not here.program.strict:
+        return None
+    had, have = here.process.frames[0].locals, learning.frames[0].locals
+    for name, value in have.items():
+        if name not in had or had[name] is not value:
+            problem = here.program.type_problem(name, value)
+            if problem is not None:
+                return Refused("wrong-type", problem)
     return None
 
 
@@ -144,12 +164,12 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     kind = here.layout.function.kind
     if kind is Kind.PROCESS:
         return Refused("wrong-step", "a process ends with `complete` or `fail`, not `return`")
-    holds = _verdict(here, operation.holds)
+    holds = _verdict(here, operation)
     if isinstance(holds, Refused):
         return holds
     learning = Learning(here.program, here.process)
     if operation.arguments:
-        problem = _learn_beside(here, fields["arguments"], learning)
+        problem = _learn_beside(here, fields["arguments"], learning) or _mistyped(here, learning)
         if problem is not None:
             return problem
     frame = learning.frames.pop()
@@ -165,9 +185,14 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     learning.frames[-1] = caller.bound(step.slot, result, target)
     gates = here.process.gates
     if kind is Kind.GATE and holds:
-        values = {name: frame.locals[name] for name in here.layout.parameters & frame.locals.keys()}
+        values = parameter_values(here, frame)
         gates = {**gates, gate_key(frame.function, values): result}
-    process = here.process.moved(tuple(learning.frames), known=learning.known, gates=gates)
+    verdicts = here.process.verdicts
+    if kind is Kind.RULE and here.layout.function.verdict is None and here.program.strict:
+        verdicts = {**verdicts, rule_key(frame.function, parameter_values(here, frame)): result}
+    process = here.process.moved(
+        tuple(learning.frames), known=learning.known, gates=gates, verdicts=verdicts
+    )
     added = {
         "opened": frame.opened,
         "function": frame.function,
@@ -179,12 +204,19 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     return Moved(here.configuration.updated(process), added)
 
 
-def _verdict(here: Position, claimed: bool | None) -> bool | Refused:
+def parameter_values(here: Position, frame: Frame) -> dict[str, JSON]:
+    return {name: frame.locals[name] for name in here.layout.parameters & frame.locals.keys()}
+
+
+def _verdict(here: Position, operation: Return) -> bool | Refused | None:
+    claimed = operation.holds
     step = here.step
     if not here.layout.soft and not isinstance(step, ReturnStep):
         return here.wrong_step("return")
     condition = step.holds if isinstance(step, ReturnStep) else None
     if condition is None:
+        if operation.undecided:
+            return None
         if claimed is None:
             return Refused("missing-verdict", "say whether it holds: `holds` is true or false")
         return claimed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sopilot.language.program.model import Act, Ask, Do
-from sopilot.runtime.vm.evidence import fits_result, frame_results
+from sopilot.runtime.vm.evidence import fits_result, frame_results, is_done
 from sopilot.runtime.vm.operations import (
     DECISIONS,
     AssistantSaid,
@@ -23,9 +23,17 @@ from sopilot.runtime.vm.position import (
     locate,
     locate_process,
 )
-from sopilot.runtime.vm.state import Configuration, Observed, Pending, Process
+from sopilot.runtime.vm.state import (
+    NONE,
+    Answered,
+    Answers,
+    Configuration,
+    Observed,
+    Pending,
+    Process,
+)
 from sopilot.runtime.vm.terms import Learning
-from sopilot.runtime.vm.values import JSON, shown
+from sopilot.runtime.vm.values import JSON, key_of, shown
 
 
 def domain_call(
@@ -54,6 +62,7 @@ def domain_call(
         configuration.next_seq + 1,
         {**configuration.pending, call_id: pending},
         configuration.goal_seq,
+        configuration.answers,
     )
     return Moved(after, {"opened": pending.opened})
 
@@ -102,6 +111,7 @@ def domain_result(
         configuration.next_seq + 1,
         waiting,
         goal_seq,
+        _answered(configuration.answers, observed),
     )
     added = {
         "action": pending.action,
@@ -111,6 +121,22 @@ def domain_result(
         "learned": learned,
     }
     return Moved(after, added, pending.process, place)
+
+
+def _answered(answers: Answers, observed: Observed) -> Answers:
+    of_action = answers.get(observed.action, NONE)
+    key = key_of(observed.arguments)
+    before = of_action.get(key)
+    succeeded = observed.seq if observed.ok else before.succeeded if before is not None else -1
+    newest = Answered(
+        observed.arguments,
+        observed.call_seq,
+        observed.seq,
+        observed.ok,
+        observed.value,
+        succeeded,
+    )
+    return {**answers, observed.action: {**of_action, key: newest}}
 
 
 def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, JSON]] | None:
@@ -125,6 +151,8 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
         return None
     elif fits_result(here, step, observed):
         learning.learn_from_call(step, observed.arguments, layout)
+        if step.each is not None and not is_done(here, step, _successes(here)):
+            return None
         target = layout.after[label]
         if layout.soft:
             target = _past_done(here, target)
@@ -149,8 +177,8 @@ def _past_done(here: Position, label: str) -> str:
         if not isinstance(step, Act):
             break
         if done is None:
-            done = [result for result in frame_results(here) if result.ok]
-        if not any(fits_result(here, step, one) for one in done):
+            done = _successes(here)
+        if not is_done(here, step, done):
             break
         label = here.layout.after[label]
     return label
@@ -164,12 +192,16 @@ def _past_fallback(
         asked = [act for act in recipe if fits_result(here, act, observed)]
         if not asked:
             continue
-        done = [result for result in frame_results(here) if result.ok]
-        if all(any(fits_result(here, act, one) for one in done) for act in recipe):
+        done = _successes(here)
+        if all(is_done(here, act, done) for act in recipe):
             for act in asked:
                 learning.learn_from_call(act, observed.arguments, here.layout)
             return here.layout.past_acting(label)
     return None
+
+
+def _successes(here: Position) -> list[Observed]:
+    return [result for result in frame_results(here) if result.ok]
 
 
 def user_said(

@@ -49,12 +49,15 @@ def _encode_call(it: Call) -> dict[str, JSON]:
 
 
 def _encode_return(it: Return) -> dict[str, JSON]:
-    return {
+    fields = {
         "holds": it.holds,
         "evidence": [plain(cited) for cited in it.evidence],
         "value": plain(it.value),
         "arguments": plain_mapping(it.arguments),
     }
+    if it.undecided:
+        fields["undecided"] = True
+    return fields
 
 
 def _encode_decision(it: Decision) -> dict[str, JSON]:
@@ -69,11 +72,14 @@ def _encode_decision(it: Decision) -> dict[str, JSON]:
 
 
 def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
-    return {
+    fields = {
         "call_id": plain(it.call_id),
         "action": plain(it.action),
         "arguments": plain_mapping(it.arguments),
     }
+    if it.licence is not None:
+        fields["licence"] = plain_mapping(it.licence)
+    return fields
 
 
 _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
@@ -103,12 +109,22 @@ _OBJECT = (dict, Mapping)
 _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
     Start: (("goal", (str,)), ("arguments", _OBJECT)),
     Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
-    Return: (("holds", (bool, NoneType)), ("evidence", (tuple,)), ("arguments", _OBJECT)),
+    Return: (
+        ("holds", (bool, NoneType)),
+        ("evidence", (tuple,)),
+        ("arguments", _OBJECT),
+        ("undecided", (bool,)),
+    ),
     SelectBranch: (("option", (str, NoneType)),),
     EmitArtifact: (("name", (str,)),),
     Complete: (("summary", _WORDS),),
     Fail: (("reason", _WORDS),),
-    DomainCall: (("call_id", (str,)), ("action", (str,)), ("arguments", _OBJECT)),
+    DomainCall: (
+        ("call_id", (str,)),
+        ("action", (str,)),
+        ("arguments", _OBJECT),
+        ("licence", (dict, Mapping, NoneType)),
+    ),
     DomainResult: (("call_id", (str,)), ("ok", (bool,))),
     UserSaid: (("text", _WORDS),),
     AssistantSaid: (("text", _WORDS),),
@@ -189,7 +205,9 @@ def _decode_return(fields: Fields) -> Return:
     if not isinstance(cited, list) or not all(isinstance(one, str) for one in cited):
         raise TraceError("`evidence` must be a list of strings")
     holds = None if fields.get("holds") is None else _boolean(fields, "holds")
-    return Return(holds, tuple(cited), fields.get("value"), _object(fields, "arguments"))
+    undecided = "undecided" in fields and _boolean(fields, "undecided")
+    arguments = _object(fields, "arguments")
+    return Return(holds, tuple(cited), fields.get("value"), arguments, undecided)
 
 
 def _decode_decision(fields: Fields) -> Decision:
@@ -219,7 +237,10 @@ _DECODERS: dict[str, Callable[[Fields], Operation]] = {
     "complete": lambda fields: Complete(_text(fields, "summary")),
     "fail": lambda fields: Fail(_text(fields, "reason")),
     "domain_call": lambda fields: DomainCall(
-        _string(fields, "call_id"), _string(fields, "action"), _object(fields, "arguments")
+        _string(fields, "call_id"),
+        _string(fields, "action"),
+        _object(fields, "arguments"),
+        _object(fields, "licence") if "licence" in fields else None,
     ),
     "domain_result": lambda fields: DomainResult(
         _string(fields, "call_id"), _boolean(fields, "ok"), fields.get("value")

@@ -40,6 +40,7 @@ class Return:
     """``evidence`` cites results as ``"#12"`` or by action name; empty means all of the frame's.
 
     ``arguments`` are values found on the way, under names that later steps ask for.
+    ``undecided``: the answers cannot tell, which is neither true nor false.
     """
 
     kind: ClassVar[str] = "return"
@@ -47,6 +48,7 @@ class Return:
     evidence: tuple[str, ...] = ()
     value: JSON = None
     arguments: Mapping[str, JSON] = field(default_factory=_none)
+    undecided: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +81,13 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class DomainCall:
+    """``licence`` is what a guarded call was let through on."""
+
     kind: ClassVar[str] = "domain_call"
     call_id: str
     action: str
     arguments: Mapping[str, JSON] = field(default_factory=_none)
+    licence: Mapping[str, JSON] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sopilot.language.program.model import Program, Step
+from sopilot.language.program.model import ActionFacts, Program, Step
 from sopilot.runtime.vm.layout import FunctionLayout, Limits, ProgramLayout
 from sopilot.runtime.vm.state import Configuration, Frame, Process
 from sopilot.runtime.vm.values import JSON
@@ -22,6 +22,7 @@ class Programs:
     hashes: Mapping[str, str]
     limits: Limits
     goal_actions: frozenset[str]
+    actions: Mapping[str, ActionFacts] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -25,9 +25,10 @@ class Status(StrEnum):
 
 
 class Bound(NamedTuple):
-    """A result in a slot. ``producer`` is the seq of the one return that made it."""
+    """A result in a slot, ``holds`` is ``None`` where it is undecided. ``producer`` is the seq
+    of the one return that made it."""
 
-    holds: bool
+    holds: bool | None
     evidence: tuple[int, ...]
     producer: int
     function: str
@@ -45,6 +46,22 @@ class Observed(NamedTuple):
     ok: bool
     value: JSON
     opened: int
+
+
+class Answered(NamedTuple):
+    """The newest answer to a call, in whatever process. ``succeeded`` is the seq of the latest
+    success of that call, -1 where there was none."""
+
+    arguments: Mapping[str, JSON]
+    call_seq: int
+    seq: int
+    ok: bool
+    value: JSON
+    succeeded: int
+
+
+Answers = Mapping[str, Mapping[str, Answered]]
+"""Action → canonical arguments → its newest answer."""
 
 
 class Pending(NamedTuple):
@@ -144,10 +161,13 @@ class Frame(NamedTuple):
 
 GateKey = tuple[str, bytes]
 """A gate's function and the canonical spelling of its argument values."""
+RuleKey = tuple[str, str]
+"""A rule's function and one spelling of its argument values."""
 
 
 class Process(NamedTuple):
-    """One run of a goal's program. ``program`` is its hash, ``known`` every value learned."""
+    """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
+    ``verdicts`` the executor's latest on each rule that no machine judges."""
 
     id: str
     goal: str
@@ -161,6 +181,7 @@ class Process(NamedTuple):
     artifacts: Mapping[str, JSON] = NONE
     steps: int = 0
     ending: str = ""
+    verdicts: Mapping[RuleKey, Bound] = NONE
 
     @property
     def frame(self) -> Frame | None:
@@ -174,6 +195,7 @@ class Process(NamedTuple):
         gates: Mapping[GateKey, Bound] | None = None,
         results: tuple[Observed, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
+        verdicts: Mapping[RuleKey, Bound] | None = None,
         steps: int = 1,
     ) -> Process:
         """The process after ``steps`` more transitions."""
@@ -190,6 +212,7 @@ class Process(NamedTuple):
             self.artifacts if artifacts is None else artifacts,
             self.steps + steps,
             self.ending,
+            self.verdicts if verdicts is None else verdicts,
         )
 
     def with_status(self, status: Status, ending: str = "") -> Process:
@@ -208,12 +231,14 @@ class Process(NamedTuple):
             self.artifacts,
             self.steps + 1,
             ending,
+            self.verdicts,
         )
 
 
 class Configuration(NamedTuple):
     """Everything a run is. ``suspended`` has the latest last; ``goal_seq`` is the last
-    success of a goal action, which makes evidence from before it stale."""
+    success of a goal action, which makes evidence from before it stale. ``answers`` are the
+    newest of the whole session."""
 
     processes: Mapping[str, Process] = NONE
     active: str | None = None
@@ -221,6 +246,7 @@ class Configuration(NamedTuple):
     next_seq: int = 0
     pending: Mapping[str, Pending] = NONE
     goal_seq: int = -1
+    answers: Answers = NONE
 
     @property
     def process(self) -> Process | None:
@@ -245,9 +271,16 @@ class Configuration(NamedTuple):
             self.next_seq + 1,
             self.pending,
             self.goal_seq,
+            self.answers,
         )
 
     def numbered(self, next_seq: int) -> Configuration:
         return Configuration(
-            self.processes, self.active, self.suspended, next_seq, self.pending, self.goal_seq
+            self.processes,
+            self.active,
+            self.suspended,
+            next_seq,
+            self.pending,
+            self.goal_seq,
+            self.answers,
         )

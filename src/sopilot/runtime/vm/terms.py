@@ -6,10 +6,19 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from sopilot.language.program.model import Act, Argument, Check, Literal, Unknown
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import (
+    Act,
+    Argument,
+    Arguments,
+    CallArguments,
+    Check,
+    Literal,
+    Unknown,
+)
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.state import Frame, Process
-from sopilot.runtime.vm.values import JSON, agree
+from sopilot.runtime.vm.values import JSON
 
 
 class Missing(Enum):
@@ -37,8 +46,13 @@ def value_of(
     return known.get(name, MISSING)
 
 
+def plain_arguments(arguments: CallArguments) -> Arguments:
+    """Without the ones that look into an answer, of which a frame knows nothing beforehand."""
+    return tuple((name, term) for name, term in arguments if not isinstance(term, Path))
+
+
 def known_arguments(
-    arguments: tuple[tuple[str, Argument], ...],
+    arguments: Arguments,
     layout: FunctionLayout,
     frame: Frame,
     known: Mapping[str, JSON],
@@ -63,11 +77,12 @@ def fits_act(
     frame: Frame,
     known: Mapping[str, JSON],
 ) -> bool:
-    """Whether a call is the one the step asks for, as far as its values are known."""
+    """Whether a call is the one the step asks for, as far as its values are known. Calls that
+    look into earlier answers are judged where those are: see ``evidence``."""
     if act.action != action:
         return False
     for parameter, term in act.arguments:
-        if isinstance(term, Unknown):
+        if isinstance(term, Unknown | Path):
             continue
         value = value_of(term, layout, frame, known)
         if value is MISSING:
@@ -75,7 +90,7 @@ def fits_act(
         if parameter not in arguments:
             if value is not None:
                 return False
-        elif not agree(value, arguments[parameter]):
+        elif not layout.agree(value, arguments[parameter]):
             return False
     return True
 
@@ -122,9 +137,9 @@ class Learning:
     ) -> None:
         """What a successful call of ``act`` tells about names that had no value."""
         for parameter, term in act.arguments:
-            if isinstance(term, Literal) or parameter not in arguments:
+            if isinstance(term, Literal | Path) or parameter not in arguments:
                 continue
             have = value_of(term, layout, self.frames[-1], self._known)
             used = arguments[parameter]
-            if have is MISSING or (isinstance(term, Unknown) and not agree(have, used)):
+            if have is MISSING or (isinstance(term, Unknown) and not layout.agree(have, used)):
                 self.learn(term.name, used)

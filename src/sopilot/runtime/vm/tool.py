@@ -37,6 +37,10 @@ TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
             "description": "start, call, return: values by name, as far as they are known.",
         },
         "holds": {"type": "boolean", "description": "return: whether the predicate is true."},
+        "undecided": {
+            "type": "boolean",
+            "description": "return: true instead of `holds` if the answers cannot tell.",
+        },
         "evidence": {
             "type": "array",
             "items": {"type": "string"},
@@ -56,7 +60,7 @@ TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "start": ("goal", "arguments"),
     "call": ("function", "arguments"),
-    "return": ("holds", "evidence", "value", "arguments"),
+    "return": ("holds", "undecided", "evidence", "value", "arguments"),
     "select_branch": ("option",),
     "emit_artifact": ("name", "content"),
     "complete": ("summary",),
@@ -99,11 +103,13 @@ def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
         case "call":
             return Call(_text(fields, "function") or None, _object(fields))
         case "return":
+            holds, undecided = _verdict(fields)
             return Return(
-                _truth(fields.get("holds")),
+                holds,
                 _citations(fields.get("evidence")),
                 fields.get("value"),
                 _object(fields),
+                undecided,
             )
         case "select_branch":
             return SelectBranch(_option(fields.get("option")))
@@ -140,6 +146,17 @@ def _object(fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
     if not isinstance(value, dict):
         raise _Problem("`arguments` must be an object")
     return plain_mapping(value)
+
+
+def _verdict(fields: Mapping[str, JSON]) -> tuple[bool | None, bool]:
+    """``holds`` and whether it is undecided; saying both is saying nothing."""
+    holds = fields.get("holds")
+    undecided = _truth(fields.get("undecided")) or False
+    if isinstance(holds, str) and holds.lower() == "undecided":
+        return None, True
+    if undecided and holds is not None:
+        raise _Problem("give `holds` or `undecided`, not both")
+    return _truth(holds), undecided
 
 
 def _truth(value: JSON) -> bool | None:

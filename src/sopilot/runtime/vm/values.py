@@ -141,6 +141,37 @@ def agree(left: JSON, right: JSON) -> bool:
     return bool(left == right)
 
 
+def same(left: JSON, right: JSON) -> bool:
+    """Equal, with one kind of number: 5 is 5.0, and nothing is equal across types."""
+    kind = type(left)
+    if kind is str or type(right) is str:
+        return kind is type(right) and bool(left == right)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(
+            same(one, other) for one, other in zip(left, right, strict=True)
+        )
+    return bool(left == right)
+
+
+def key_of(value: JSON) -> str:
+    """One spelling for values that are the same."""
+    return spell(_normal(value))
+
+
+def _normal(value: JSON) -> JSON:
+    if isinstance(value, float):
+        return int(value) if value.is_integer() else value
+    if isinstance(value, dict):
+        return {key: _normal(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_normal(item) for item in value]
+    return value
+
+
 def _spells(text: str, number: float) -> bool:
     if len(text) > 64:
         return False

@@ -23,8 +23,9 @@ from sopilot.language.render import quote_value, render_frame
 from sopilot.runtime.agent.arms.view import View, known_values
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import Position
-from sopilot.runtime.vm.evidence import frame_results
+from sopilot.runtime.vm.evidence import frame_results, next_wanted
 from sopilot.runtime.vm.moves import truth
+from sopilot.runtime.vm.terms import plain_arguments
 
 NO_PROCESS: Final = "No process is running."
 POSITION: Final = "Position: "
@@ -99,7 +100,9 @@ def next_move(
         return f"call {_call(step.function, step.arguments, known, named)}"
     if isinstance(step, Act):
         kind = "goal tool" if step.goal else "tool"
-        return f"{kind} {_call(step.action, step.arguments, known, named)}"
+        if here.layout.linked:
+            return f"{kind} {_wanted(here, step)}"
+        return f"{kind} {_call(step.action, plain_arguments(step.arguments), known, named)}"
     if isinstance(step, Ask):
         return f"ask the user: {', '.join(step.wants)}"
     if isinstance(step, Branch):
@@ -137,9 +140,20 @@ def _call(
     return f"{name}({', '.join(written)})"
 
 
+def _wanted(here: Position, step: Act) -> str:
+    """The next call of a recipe whose calls look into earlier answers."""
+    wanted = next_wanted(here, step)
+    values = wanted.arguments if wanted is not None else {}
+    written = (
+        f"{name}={shown_value(values[name]) if name in values else f'?{name}'}"
+        for name, _ in step.arguments
+    )
+    return f"{step.action}({', '.join(written)})"
+
+
 def shown_value(value: JSON) -> str:
     return quote_value(value, _LONGEST_VALUE)
 
 
-def _truth(holds: bool) -> str:
-    return "true" if holds else "false"
+def _truth(holds: bool | None) -> str:
+    return "undecided" if holds is None else "true" if holds else "false"

@@ -7,10 +7,12 @@ import re
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
+    Act,
     Always,
-    Argument,
-    Arguments,
+    CallArgument,
+    CallArguments,
     Condition,
     Every,
     Holds,
@@ -19,8 +21,10 @@ from sopilot.language.program.model import (
     Some,
     Unknown,
 )
+from sopilot.language.program.scalars import path_from_text
 
 _NAME = re.compile(r"\w+")
+_PATH = re.compile(r"\w+(?:\.\w+|\[\d+\])+")
 _DECODER = json.JSONDecoder()
 
 
@@ -28,12 +32,32 @@ class Unreadable(SopilotError):
     """The text is not what a frame would show."""
 
 
-def scan_call(text: str) -> tuple[str, Arguments, str]:
+def scan_act(text: str, table: Mapping[str, str]) -> tuple[Act, str]:
+    """A tool's call with what its answer is called and for which elements it is made."""
+    action, arguments, rest = scan_call(text)
+    name, element, where = "", "", None
+    named = re.match(_words(table["bound_as"]), rest)
+    if named is not None:
+        name, rest = named["slot"], rest[named.end() :]
+    each = re.match(_words(table["for_each"]), rest)
+    if each is not None:
+        element, where, rest = each["element"], path_from_text(each["where"]), rest[each.end() :]
+        where = where or Path(each["where"])
+    return Act("", action, arguments, name=name, each=where, element=element), rest
+
+
+def _words(template: str) -> str:
+    """Fields are names; ``where`` is a place in an answer."""
+    pattern = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>\\w+)", re.escape(template))
+    return pattern.replace(r"(?P<where>\w+)", r"(?P<where>\w+(?:\.\w+|\[\d+\])*)")
+
+
+def scan_call(text: str) -> tuple[str, CallArguments, str]:
     """``name(a, b=3, c=?d)`` at the beginning of the text, and what follows it."""
     match = re.match(r"(\w+)\(", text)
     if match is None:
         raise Unreadable(f"no call in `{text}`")
-    arguments: list[tuple[str, Argument]] = []
+    arguments: list[tuple[str, CallArgument]] = []
     position = match.end()
     while not text.startswith(")", position):
         position = _skip(text, position, ", ") if arguments else position
@@ -52,17 +76,17 @@ def scan_call(text: str) -> tuple[str, Arguments, str]:
     return match.group(1), tuple(arguments), text[position + 1 :]
 
 
-def read_calls(text: str, table: Mapping[str, str]) -> list[tuple[str, Arguments]]:
+def read_acts(text: str, table: Mapping[str, str]) -> tuple[Act, ...]:
     """Several calls, one after the other."""
     found = []
     while text:
-        name, arguments, text = scan_call(text)
-        found.append((name, arguments))
+        act, text = scan_act(text, table)
+        found.append(act)
         text = text.removeprefix(table["then"])
-    return found
+    return tuple(found)
 
 
-def _argument(text: str, position: int) -> tuple[Argument, int]:
+def _argument(text: str, position: int) -> tuple[CallArgument, int]:
     if text.startswith("?", position):
         match = _NAME.match(text, position + 1)
         if match is not None:
@@ -74,6 +98,11 @@ def _argument(text: str, position: int) -> tuple[Argument, int]:
         match = _NAME.match(text, position)
         if match is None:
             raise Unreadable(f"no value in `{text[position:]}`") from None
+        path = _PATH.match(text, position)
+        if path is not None:
+            found = path_from_text(path.group())
+            assert found is not None
+            return found, path.end()
         return Local(match.group()), match.end()
 
 

@@ -15,8 +15,8 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import (
     Act,
     Always,
-    Arguments,
     Branch,
+    CallArguments,
     Check,
     Complete,
     Condition,
@@ -33,6 +33,7 @@ from sopilot.runtime.agent.reference.goals import wanted_goal
 from sopilot.runtime.agent.reference.judging import CannotJudge, Judge, Seen
 from sopilot.runtime.agent.reference.misbehaviour import Temptation
 from sopilot.runtime.agent.reference.reading import read_functions
+from sopilot.runtime.agent.reference.recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
 from sopilot.runtime.agent.reference.values import Resolved, call_arguments
 from sopilot.runtime.agent.toolbox import END_SESSION
@@ -172,7 +173,7 @@ class FlatExecutor:
         for recipe in (own, *frame.function.fallbacks):
             made = self._recipe(frame, recipe)
             evidence.extend(made)
-            if len(made) == len(recipe) and all(one.ok for one in made):
+            if len(made) >= len(recipe) and all(one.ok for one in made):
                 evidence = made
                 break
         try:
@@ -185,6 +186,8 @@ class FlatExecutor:
 
     def _recipe(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
         made: list[Seen] = []
+        if is_linked(recipe):
+            return self._linked(frame, recipe)
         for act in recipe:
             if act.action not in self._tools:
                 return made
@@ -199,6 +202,19 @@ class FlatExecutor:
                 return made
         return made
 
+    def _linked(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
+        """A recipe whose calls look into earlier answers."""
+        found = gather(recipe, known_or(frame.known, self._facts.value), self._facts.seen)
+        call = found.missing
+        if call is None or call.act.action not in self._tools:
+            return found.evidence
+        missing = [name for name in call.open if not self._facts.is_unavailable(name)]
+        if missing:
+            raise _Now(self._replies.ask(missing))
+        if not call.open:
+            self._made(call.act.action, Resolved(dict(call.arguments)))
+        return found.evidence
+
     # --- what is missing ------------------------------------------------------------
 
     def _made(self, action: str, resolved: Resolved) -> Seen:
@@ -210,7 +226,7 @@ class FlatExecutor:
             self._unrelated(action)
         raise _Now(self._replies.tool(action, resolved.values))
 
-    def _ask_for(self, frame: _Frame, arguments: Arguments) -> Resolved:
+    def _ask_for(self, frame: _Frame, arguments: CallArguments) -> Resolved:
         own = frame.function.kind in (Kind.PROCESS, Kind.GROUP)
         resolved = call_arguments(arguments, frame.known, self._facts, users_own=own)
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from sopilot.language.compiler.rules import recipe_act
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.handbook import Handbook
+from sopilot.language.handbook import Handbook, Predicate
 from sopilot.language.handbook.cel import VerdictError
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.runtime.session.protocols import JSON
@@ -54,11 +55,12 @@ class VerdictJudge:
         if not known.tool_free and not succeeded:
             raise CannotJudge(f"no tool said anything about `{predicate}`")
         if known.verdict is not None:
+            results, result = self._named(known, arguments, evidence)
             variables: dict[str, JSON] = {
                 **self._handbook.parameters,
                 **arguments,
-                "results": {one.action: one.value for one in succeeded},
-                "result": succeeded[-1].value if succeeded else None,
+                "results": results,
+                "result": result,
             }
             try:
                 return judge_verdict(known.verdict, variables)
@@ -68,3 +70,25 @@ class VerdictJudge:
         if reader is None:
             raise CannotJudge(f"`{predicate}` needs somebody who can read")
         return reader(arguments, succeeded)
+
+    def _named(
+        self, predicate: Predicate, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> tuple[dict[str, JSON], JSON]:
+        """The answers by the names that the recipe gives them, and its last one."""
+        from sopilot.runtime.agent.reference.recipes import gather, known_or
+
+        if predicate.established_by is not None:
+            opened = [one for one in evidence if one.ok]
+            return {one.action: one.value for one in opened}, opened[-1].value if opened else None
+        for recipe in predicate.recipes:
+            acts = [
+                recipe_act("", call, predicate, self._handbook.actions)
+                for call in recipe
+                if self._handbook.actions[call.action].offered
+            ]
+            found = gather(acts, known_or(arguments, lambda name: None), evidence)
+            if acts and found.whole:
+                return found.answers, found.answers[acts[-1].answer]
+        if predicate.tool_free:
+            return {}, None
+        raise CannotJudge(f"no recipe of `{predicate.name}` is answered")

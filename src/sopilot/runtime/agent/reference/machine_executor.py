@@ -11,6 +11,7 @@ from sopilot.runtime.agent.reference.judging import CannotJudge, Judge, Seen
 from sopilot.runtime.agent.reference.machine_misbehaviour import MachineMisbehaviour
 from sopilot.runtime.agent.reference.misbehaviour import Temptation
 from sopilot.runtime.agent.reference.moves import Move
+from sopilot.runtime.agent.reference.recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
 from sopilot.runtime.agent.reference.values import Resolved, call_arguments, resolve, whole
 from sopilot.runtime.session.protocols import ModelReply, ToolCall, ToolSchema
@@ -123,6 +124,8 @@ class MachineExecutor:
         )
 
     def _tool(self) -> ModelReply:
+        if any(is_linked(recipe) for recipe in self._move.recipes):
+            return self._linked()
         resolved = self._resolved()
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
@@ -133,14 +136,32 @@ class MachineExecutor:
             return self._otherwise()
         return self._replies.tool(self._move.name, resolved.values)
 
+    def _linked(self) -> ModelReply:
+        """The next call of a recipe whose calls look into earlier answers."""
+        facts = self._facts
+        value = known_or(self._move.known, facts.value)
+        for recipe in self._move.recipes:
+            found = gather(recipe, value, self._here())
+            if found.missing is None:
+                if found.whole:
+                    break
+                continue
+            missing = [name for name in found.missing.open if not facts.is_unavailable(name)]
+            if missing:
+                return self._replies.ask(missing)
+            if found.missing.open or found.missing.act.action not in self._tools or facts.refused:
+                continue
+            return self._replies.tool(found.missing.act.action, found.missing.arguments)
+        return self._return(self._evidence())
+
     def _otherwise(self) -> ModelReply:
         """The call at the cursor leads nowhere: another recipe, else judge by what there is."""
         for recipe in self._move.recipes[1:]:
-            for action, arguments in recipe:
-                resolved = call_arguments(arguments, self._move.known, self._facts)
-                tried = any(_same(one, action, resolved) for one in self._here())
-                if action in self._tools and not resolved.missing and not tried:
-                    return self._replies.tool(action, resolved.values)
+            for act in recipe:
+                resolved = call_arguments(act.arguments, self._move.known, self._facts)
+                tried = any(_same(one, act.action, resolved) for one in self._here())
+                if act.action in self._tools and not resolved.missing and not tried:
+                    return self._replies.tool(act.action, resolved.values)
         return self._return(self._evidence())
 
     def _return(self, evidence: Sequence[Seen]) -> ModelReply:
@@ -193,12 +214,12 @@ class MachineExecutor:
         """The results that speak for the present rule, oldest first."""
         facts, move = self._facts, self._move
         if move.gathered is not None:
-            verifiers = {action for recipe in move.recipes for action, _ in recipe}
+            verifiers = {act.action for recipe in move.recipes for act in recipe}
             return [one for one in self._here() if one.action in verifiers] or self._here()
         asked_for = [
-            (action, call_arguments(arguments, move.known, facts))
+            (act.action, call_arguments(act.arguments, move.known, facts))
             for recipe in move.recipes
-            for action, arguments in recipe
+            for act in recipe
         ]
         fitting = [
             one for one in facts.here if any(_same(one, a, resolved) for a, resolved in asked_for)

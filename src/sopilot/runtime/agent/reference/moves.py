@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.language.program.model import (
     Act,
-    Argument,
-    Arguments,
     Ask,
     Branch,
+    CallArguments,
     Check,
     Choose,
     Complete,
@@ -25,7 +24,7 @@ from sopilot.runtime.agent.reference.expressions import scan_call
 from sopilot.runtime.agent.reference.reading import ReadFrame, active_frame, read_known
 from sopilot.runtime.session.protocols import JSON
 
-Recipe = tuple[tuple[str, Arguments], ...]
+Recipe = tuple[Act, ...]
 _BRANCH, _OR, _EMIT = "select_branch ", " | ", "emit_artifact "
 
 
@@ -36,7 +35,7 @@ class Ahead:
 
     kind: str
     name: str = ""
-    arguments: Arguments = ()
+    arguments: CallArguments = ()
     evidence: tuple[int, ...] = ()
     number: str = ""
 
@@ -52,7 +51,7 @@ class Move:
     kind: str
     function: str = ""
     name: str = ""
-    arguments: Arguments = ()
+    arguments: CallArguments = ()
     known: Mapping[str, JSON] = field(default_factory=dict)
     gathered: tuple[int, ...] | None = None
     recipes: tuple[Recipe, ...] = ()
@@ -118,11 +117,7 @@ def _from_frame(frame: ReadFrame) -> Move:
         behind = function.steps[function.steps.index(step) + 1]
         step = behind if isinstance(behind, Act) else step
     acts = tuple(one for one in function.steps if isinstance(one, Act))
-    recipes = tuple(
-        tuple((act.action, act.arguments) for act in recipe)
-        for recipe in (acts, *function.fallbacks)
-        if recipe
-    )
+    recipes = tuple(tuple(recipe) for recipe in (acts, *function.fallbacks) if recipe)
     common = (function.name, frame.known, recipes)
     if isinstance(step, Check):
         return _move("call", common, step.function, step.arguments, wanted=step.wanted)
@@ -149,7 +144,7 @@ def _move(
     kind: str,
     common: tuple[str, Mapping[str, JSON], tuple[Recipe, ...]],
     name: str = "",
-    arguments: Arguments = (),
+    arguments: CallArguments = (),
     *,
     wanted: bool = True,
     unmet: tuple[str, ...] = (),
@@ -186,7 +181,7 @@ def _from_state(text: str) -> Move:
     return Move("next", function, known=known, gathered=gathered)
 
 
-def _next(move: str) -> tuple[str, str, tuple[tuple[str, Argument], ...]]:
+def _next(move: str) -> tuple[str, str, CallArguments]:
     for prefix, kind in (("call ", "call"), ("tool ", "tool"), ("goal tool ", "goal")):
         if move.startswith(prefix):
             name, arguments, _ = scan_call(move.removeprefix(prefix))

@@ -32,11 +32,13 @@ from sopilot.language.program.model import (
 from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference.expressions import (
     Unreadable,
-    read_calls,
+    read_acts,
     read_condition,
+    scan_act,
     scan_call,
 )
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.terms import plain_arguments
 
 _STEP = re.compile(r"^(> |  )(\w+): (.*)$")
 _HEADER = re.compile(r"^(\S+) (\w+)\(([^()]*)\)$")
@@ -124,7 +126,7 @@ def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) ->
     if line.startswith(_INDENT):
         rest = _after(line.removeprefix(_INDENT), table["instead"])
         if rest is not None and steps and isinstance(steps[-1], Act):
-            calls = tuple(Act("or", name, arguments) for name, arguments in read_calls(rest, table))
+            calls = read_acts(rest, table)
             frame.function = replace(function, fallbacks=(*function.fallbacks, calls))
         return
     rest = _after(line, table["results"])
@@ -150,8 +152,8 @@ def _step(label: str, body: str, language: str) -> Step:
     for key, goal in (("goal", True), ("act", False)):
         rest = _after(body, table[key])
         if rest is not None:
-            name, arguments, rest = scan_call(rest)
-            return Act(label, name, arguments, goal=goal, next=_target(rest, "goto", table))
+            act, rest = scan_act(rest, table)
+            return replace(act, label=label, goal=goal, next=_target(rest, "goto", table))
     check = _check(label, body, table)
     if check is not None:
         return check
@@ -201,7 +203,7 @@ def _check(label: str, body: str, table: Mapping[str, str]) -> Check | None:
             return Check(
                 label,
                 name,
-                arguments,
+                plain_arguments(arguments),
                 slot,
                 wanted.group("wanted") == table["true"],
                 met=on.group("target") if on else _target(rest, "met", table),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sopilot.language.program.model import Arguments, Literal, Unknown
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import CallArguments, Literal, Unknown
 from sopilot.language.render.values import quote_literal
 from sopilot.runtime.agent.reference.facts import Facts
 from sopilot.runtime.agent.reference.moves import Move
@@ -30,7 +31,7 @@ def resolve(move: Move, facts: Facts) -> Resolved:
 
 
 def call_arguments(
-    arguments: Arguments, known: Mapping[str, JSON], facts: Facts, *, users_own: bool = False
+    arguments: CallArguments, known: Mapping[str, JSON], facts: Facts, *, users_own: bool = False
 ) -> Resolved:
     """``users_own``: the names are the user's, as in processes and groups. Evidence may use
     the same names for other things, so there it counts only when the user cannot tell."""
@@ -38,6 +39,9 @@ def call_arguments(
     for parameter, term in arguments:
         if isinstance(term, Literal):
             resolved.values[parameter] = whole(term.value, facts)
+        elif isinstance(term, Path):
+            # It stands in an answer: whoever follows the recipe knows which.
+            resolved.missing.append(str(term))
         elif known.get(term.name) is not None:
             resolved.values[parameter] = whole(known[term.name], facts)
         else:

@@ -1,4 +1,4 @@
-"""The part of JSON Schema that artifacts use: type, enum, const, required, properties, items."""
+"""The part of JSON Schema that says what a value is: artifacts and arguments are read by it."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     names = [wanted] if isinstance(wanted, str) else wanted
     if isinstance(names, list | tuple) and not any(_is(value, name) for name in names):
         return f"{where} must be of type {' or '.join(str(name) for name in names)}"
+    if isinstance(value, str) and "\0" in value:
+        return f"{where} has a NUL character in it"
     if "const" in schema and not _same(value, schema["const"]):
         return f"{where} has the wrong value"
     options = schema.get("enum")

@@ -1,0 +1,110 @@
+"""What a proof must know of the actions: types of their inputs, what they change and read.
+
+In:  the handbook's actions, predicates and procedures.
+Out: facts an action, and the types of a procedure's own names.
+
+An action that verifies, or opens or shuts a gate, changes nothing but gates; unless a
+procedure is there for it, it is guarded, or it says otherwise. Every other action may
+change everything. See ``design/proof.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sopilot.language.handbook import Action, Handbook, Input, Leaf, Name, Predicate
+from sopilot.language.program.model import ActionFacts
+
+Schema = Mapping[str, object]
+_KEPT = ("type", "enum", "const", "items", "properties", "required", "additionalProperties")
+
+
+def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
+    """By name, so that the order of keys in a handbook leaves no mark."""
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    quiet = _quiet(handbook.predicates.values())
+    return {
+        name: ActionFacts(
+            {item.name: input_schema(item) for item in action.inputs},
+            tuple(item.name for item in action.inputs if item.required),
+            _changes(action, name in goals, name in quiet),
+            action.reads,
+        )
+        for name, action in sorted(handbook.actions.items())
+    }
+
+
+def _quiet(predicates: Iterable[Predicate]) -> set[str]:
+    found: set[str] = set()
+    for predicate in predicates:
+        found.update(call.action for recipe in predicate.recipes for call in recipe)
+        for call in (predicate.established_by, predicate.closed_by):
+            if call is not None:
+                found.add(call.action)
+    return found
+
+
+def _changes(action: Action, is_goal: bool, is_quiet: bool) -> tuple[str, ...] | None:
+    if action.changes is not None:
+        return action.changes
+    if action.read_only:
+        return ()
+    return () if is_quiet and not is_goal and not action.is_guarded else None
+
+
+def input_schema(item: Input) -> Schema:
+    """The part of its JSON Schema that says what a value is."""
+    if item.schema is None:
+        return {"type": item.type}
+    kept = _kept(item.schema)
+    return kept if "type" in kept or "enum" in kept else {"type": item.type, **kept}
+
+
+def _kept(schema: Schema) -> dict[str, object]:
+    kept: dict[str, object] = {}
+    for key in _KEPT:
+        value = schema.get(key)
+        if key not in schema:
+            continue
+        if key == "items" and isinstance(value, Mapping):
+            value = _kept(value)
+        elif key == "properties" and isinstance(value, Mapping):
+            value = {
+                name: _kept(one) if isinstance(one, Mapping) else one for name, one in value.items()
+            }
+        kept[key] = list(value) if isinstance(value, tuple) else value
+    return kept
+
+
+def scope_types(
+    names: Iterable[str],
+    goal: Mapping[str, Input],
+    leaves: Iterable[Leaf],
+    actions: Mapping[str, Action],
+    predicates: Mapping[str, Predicate],
+) -> dict[str, Schema]:
+    """``goal`` maps a name to the input of the goal action that it becomes. Any other name has
+    the type of the first input that a check passes it to."""
+    types: dict[str, Schema] = {name: input_schema(item) for name, item in goal.items()}
+    for leaf in leaves:
+        for parameter, term in leaf.arguments:
+            if isinstance(term, Name) and term.name not in types:
+                found = _parameter_type(predicates[leaf.predicate], parameter, actions)
+                if found is not None:
+                    types[term.name] = found
+    return {name: types[name] for name in names if name in types}
+
+
+def _parameter_type(
+    predicate: Predicate, parameter: str, actions: Mapping[str, Action]
+) -> Schema | None:
+    calls = [call for recipe in predicate.recipes for call in recipe]
+    if predicate.established_by is not None:
+        calls.append(predicate.established_by)
+    for call in calls:
+        for name, term in call.arguments:
+            if isinstance(term, Name) and term.name == parameter:
+                for item in actions[call.action].inputs:
+                    if item.name == name:
+                        return input_schema(item)
+    return None

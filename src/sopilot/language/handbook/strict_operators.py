@@ -1,0 +1,167 @@
+"""Operators of verdicts that never guess: what cannot be compared is undecided.
+
+CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
+another spelling would prove a negation. Here both are errors, which a verdict passes on as
+undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
+the author wrote may be compared with null.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+NULL_NAME = "__null__"
+NULL_SIGN = "\u2400\ue000 the null that the author wrote"
+"""Stands for a written ``null``: no tool answers with this text."""
+
+_INT64 = 2**63
+
+
+class Undecided(ValueError):
+    """Becomes the library's error value, which `&&` and `||` treat as unknown."""
+
+
+def equal(left: object, right: object) -> bool:
+    if left == NULL_SIGN or right == NULL_SIGN:
+        return all(one is None or one == NULL_SIGN for one in (left, right))
+    if left is None or right is None:
+        raise Undecided("a value is null")
+    if _is_number(left) and _is_number(right):
+        return bool(left == right)
+    if type(left) is not type(right):
+        raise Undecided("two values of different types are compared")
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and _all_equal(zip(left, right, strict=True))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and _all_equal((left[key], right[key]) for key in left)
+    return bool(left == right)
+
+
+def _all_equal(pairs: object) -> bool:
+    """One pair that differs settles it, whatever cannot be told of the others."""
+    doubt: Undecided | None = None
+    for left, right in pairs:  # type: ignore[attr-defined]  # pairs of values
+        try:
+            if not equal(left, right):
+                return False
+        except Undecided as problem:
+            doubt = problem
+    if doubt is not None:
+        raise doubt
+    return True
+
+
+def unequal(left: object, right: object) -> bool:
+    return not equal(left, right)
+
+
+def contains(item: object, among: object) -> bool:
+    if isinstance(among, dict):
+        if not isinstance(item, str):
+            raise Undecided("a key is no text")
+        return item in among
+    if not isinstance(among, list):
+        raise Undecided("`in` needs a list or a map")
+    doubt: Undecided | None = None
+    for one in among:
+        try:
+            if equal(item, one):
+                return True
+        except Undecided as problem:
+            doubt = problem
+    if doubt is not None:
+        raise doubt
+    return False
+
+
+def add(left: object, right: object) -> object:
+    if _is_number(left) and _is_number(right):
+        return _number(left + right)  # type: ignore[operator]  # numbers
+    joinable = (
+        (isinstance(left, str) and isinstance(right, str))
+        or (isinstance(left, list) and isinstance(right, list))
+        or (isinstance(left, datetime | timedelta) and isinstance(right, datetime | timedelta))
+    )
+    if not joinable:
+        raise Undecided("`+` needs two numbers, two texts or two lists")
+    if len(left) + len(right) > 1_000_000 if isinstance(left, str | list) else False:  # type: ignore[arg-type]
+        raise Undecided("a value is too large")
+    return left + right  # type: ignore[operator]  # told above
+
+
+def subtract(left: object, right: object) -> object:
+    if isinstance(left, datetime | timedelta) and isinstance(right, datetime | timedelta):
+        return left - right  # type: ignore[operator]  # a time less a time or a duration
+    return _number(_numeric(left) - _numeric(right))
+
+
+def multiply(left: object, right: object) -> object:
+    return _number(_numeric(left) * _numeric(right))
+
+
+def divide(left: object, right: object) -> object:
+    over, under = _numeric(left), _numeric(right)
+    if under == 0:
+        raise Undecided("division by zero")
+    if isinstance(over, int) and isinstance(under, int) and over % under == 0:
+        return over // under
+    return _number(over / under)
+
+
+def remainder(left: object, right: object) -> object:
+    over, under = _numeric(left), _numeric(right)
+    if under == 0:
+        raise Undecided("division by zero")
+    if isinstance(over, int) and isinstance(under, int):
+        rest = abs(over) % abs(under)
+        return rest if over >= 0 else -rest
+    return _number(math.fmod(over, under))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _numeric(value: object) -> int | float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Undecided("a number was expected")
+    return value
+
+
+def _number(value: int | float) -> int | float:
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Undecided("a number is too large")
+    elif not -_INT64 <= value < _INT64:
+        raise Undecided("a number is too large")
+    return value
+
+
+STRICT: dict[str, Callable[[object, object], object]] = {
+    "s_eq": equal,
+    "s_ne": unequal,
+    "s_i": contains,
+    "s_a": add,
+    "s_s": subtract,
+    "s_m": multiply,
+    "s_d": divide,
+    "s_r": remainder,
+}
+"""Names as long as the operators that they replace."""
+TRUTHS = frozenset({"s_eq", "s_ne", "s_i"})
+_REPLACED = {
+    "_==_": "s_eq",
+    "_!=_": "s_ne",
+    "@in": "s_i",
+    "_+_": "s_a",
+    "_-_": "s_s",
+    "_*_": "s_m",
+    "_/_": "s_d",
+    "_%_": "s_r",
+}
+RENAMED = tuple(
+    (bytes([len(plain)]) + plain.encode(), bytes([len(strict)]) + strict.encode())
+    for plain, strict in _REPLACED.items()
+)

@@ -1,0 +1,20 @@
+"""What proven means: the clauses P1–P7 of ``design/proof.md``, and nothing else.
+
+The guard asks here before a guarded action is carried out, and every verdict gets its grade
+here. Pure. May import ``vm`` and the ``language`` wing; the audit must not import it: it
+reads the trace with clauses of its own, so that the two can contradict each other.
+"""
+
+from sopilot.runtime.proof.grade import Grade, grade_of_return
+from sopilot.runtime.proof.leaf import Judge, LeafVerdict, Prover
+from sopilot.runtime.proof.licence import Licence, license_call
+
+__all__ = [
+    "Grade",
+    "Judge",
+    "LeafVerdict",
+    "Licence",
+    "Prover",
+    "grade_of_return",
+    "license_call",
+]

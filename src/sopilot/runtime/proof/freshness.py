@@ -1,0 +1,45 @@
+"""P5: whether something may have changed what an answer says since it was asked for."""
+
+from __future__ import annotations
+
+from sopilot.language.program.model import ActionFacts
+from sopilot.runtime.vm.position import Programs
+from sopilot.runtime.vm.state import Answered, Configuration
+
+_UNKNOWN = ActionFacts({})
+"""Of an action that nobody described: it changes everything, and reads everything."""
+
+
+def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
+    """The topics that a success of ``action`` may change; ``None`` is everything.
+
+    Programs that guard nothing carry no facts: there only what a program is for changes
+    anything.
+    """
+    if not programs.actions:
+        return None if action in programs.goal_actions else ()
+    return programs.actions.get(action, _UNKNOWN).changes
+
+
+def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
+    touched = changes(programs, action)
+    if touched == ():
+        return False
+    read = programs.actions.get(verifier, _UNKNOWN).reads
+    return touched is None or read is None or not set(touched).isdisjoint(read)
+
+
+def stale_since(
+    programs: Programs, configuration: Configuration, verifier: str, newest: Answered
+) -> str:
+    """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
+    for action, by_arguments in configuration.answers.items():
+        latest = max(
+            (one.succeeded for one in by_arguments.values() if one is not newest), default=-1
+        )
+        if latest > newest.call_seq and may_disturb(programs, action, verifier):
+            return f"`{action}` (#{latest}) may have changed it since"
+    for pending in configuration.pending.values():
+        if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
+            return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
+    return ""
