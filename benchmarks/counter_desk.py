@@ -47,6 +47,7 @@ predicates:
   known(username):
     says: The account {username} exists.
     verify: find_account(username)
+    verdict: result.done == 'find_account'
 procedures:
   transfer:
     requires:

@@ -74,7 +74,7 @@ def test_two_of_three_roles_by_two_people() -> None:
 def test_asking_again_makes_no_second_request() -> None:
     async def case() -> None:
         session, tools, _ = await at_wire()
-        again = await session.call_tool("wire", {**WIRE, "amount": "100"}, "w")
+        again = await session.call_tool("wire", {**WIRE, "amount": 100.0}, "w")
         assert again.call_id == "w"
         assert list(session.ledger.held) == ["w"]
         assert tools.made("wire") == 0
@@ -100,7 +100,7 @@ def test_one_rejection_ends_it_for_this_process() -> None:
     asyncio.run(case())
 
 
-def test_an_amendment_runs_only_where_the_root_accepts_it() -> None:
+def test_an_amendment_that_is_proven_runs_as_amended() -> None:
     async def case() -> None:
         session, tools, _ = await at_wire()
         await session.decide("approve", "w", by="ann", role="supervisor")
@@ -109,18 +109,28 @@ def test_an_amendment_runs_only_where_the_root_accepts_it() -> None:
         assert (held.approvals, held.state) == (1, HeldState.WAITING)
         held = await session.decide("approve", "w", by="ann", role="supervisor")
         assert held.state is HeldState.APPROVED
-        answer = await session.run_held("w")
-        assert answer.status is CallStatus.HELD
-        assert "checked for another `amount`" in answer.problem
         original = await session.call_tool("wire", WIRE, "w2")
         assert original.status is CallStatus.HELD
         assert tools.made("wire") == 0
-        await session.operate(Start("wire", amended))
-        await go_on(session, stop_at_action="wire")
-        answer = await session.call_tool("wire", amended, "w3")
+        answer = await session.run_held("w")
         assert answer.status is CallStatus.DONE
-        assert answer.call_id == "w"
         assert tools.calls[-1][1] == amended
+
+    asyncio.run(case())
+
+
+def test_an_amendment_is_proven_anew() -> None:
+    """What people amend to is theirs; that it holds is the machine's to find out."""
+
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        amended = {**WIRE, "amount": 9000}
+        await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        answer = await session.run_held("w")
+        assert answer.status is CallStatus.HELD
+        assert "`small` must be true and is false" in answer.problem
+        assert tools.made("wire") == 0
 
     asyncio.run(case())
 

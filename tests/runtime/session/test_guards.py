@@ -77,7 +77,9 @@ def test_held_for_arguments_that_were_not_checked(wrong: dict[str, JSON]) -> Non
         missing = {name: value for name, value in CHECKED.items() if name != next(iter(wrong))}
         assert (await session.call_tool("transfer", missing, "c")).status is CallStatus.HELD
         spelled = await session.call_tool("transfer", {**CHECKED, "amount": "100"}, "c")
-        assert spelled.status is CallStatus.DONE
+        assert spelled.status is CallStatus.HELD
+        whole = await session.call_tool("transfer", {**CHECKED, "amount": 100.0}, "c")
+        assert whole.status is CallStatus.DONE
         assert tools.made("transfer") == 1
 
     asyncio.run(case())

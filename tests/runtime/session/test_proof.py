@@ -23,8 +23,8 @@ from sopilot.runtime.session import (
     Session,
     Settings,
     open_session,
-    proof,
     resume_session,
+    tool_calls,
 )
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
@@ -60,8 +60,7 @@ def test_a_verdict_without_evidence_is_no_proof() -> None:
         answer = await session.call_tool("transfer", CHECKED, "c")
         assert answer.status is CallStatus.HELD
         assert answer.held is None
-        assert "`logged_in` is not proven" in answer.text
-        assert "start `transfer` again" in answer.text
+        assert "`logged_in` must be true and is false" in answer.text
         assert "`sopilot approve`" in answer.text
         again = await session.call_tool("transfer", CHECKED, "c")
         assert again.status is CallStatus.HELD
@@ -77,7 +76,7 @@ def test_evidence_against_the_verdict_is_no_proof() -> None:
         session = await fresh(MemoryStore(), tools)
         await walk(session, "transfer", stop_at_action="transfer")
         answer = await session.call_tool("transfer", CHECKED, "c")
-        assert "`funds_cover` was judged true, its evidence says false" in answer.problem
+        assert "`funds_cover` must be true and is false by #" in answer.problem
         assert tools.made("transfer") == 0
 
     asyncio.run(case())
@@ -141,9 +140,11 @@ def test_an_approval_that_knew_of_no_doubt_does_not_dispel_one() -> None:
         await session.call_tool("refund", ERRANDS["refund"], "c")
         await session.decide("approve", "c", by="dana", role="supervisor")
         await session.operate(Fail("once more"))
+        # What was looked up then may be another since.
+        await session.call_tool("rename", ERRANDS["rename"], "r")
         await say_yes(session, "refund")
         answer = await session.call_tool("refund", ERRANDS["refund"], "d")
-        assert "`known` is not proven" in answer.problem
+        assert "`known` must be true and is undecided" in answer.problem
         assert tools.made("refund") == 0
 
     asyncio.run(case())
@@ -186,10 +187,10 @@ def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyError("gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(proof, "audit_trace", broken)
+            patch.setattr(tool_calls, "license_call", broken)
             answer = await session.call_tool("transfer", CHECKED, "c")
         assert answer.status is CallStatus.HELD
-        assert "could not be judged" in answer.problem
+        assert "could not be evaluated" in answer.problem
         assert tools.made("transfer") == 0
         await go_on(session)
         assert tools.made("transfer") == 1

@@ -35,7 +35,7 @@ def stale_since(
     """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
     for action, by_arguments in configuration.answers.items():
         latest = max(
-            (one.succeeded for one in by_arguments.values() if one is not newest), default=-1
+            (one.touched for one in by_arguments.values() if one is not newest), default=-1
         )
         if latest > newest.call_seq and may_disturb(programs, action, verifier):
             return f"`{action}` (#{latest}) may have changed it since"

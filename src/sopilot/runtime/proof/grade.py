@@ -32,7 +32,7 @@ def grade_of_return(
     function = here.layout.function
     if not here.layout.soft or operation.holds is None:
         return None
-    prover = Prover(programs, here.configuration, here.process, judge)
+    prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
     values = {
         name: here.frame.locals[name] for name in function.parameters if name in here.frame.locals
     }

@@ -55,6 +55,15 @@ class _Whole(NamedTuple):
     calls: tuple[WantedCall, ...]
 
 
+class _GateCalls(NamedTuple):
+    """The calls that open a gate, or that close it: the latest exact success, when anything
+    touched it last, and whether one is not answered yet."""
+
+    latest: Answered | None
+    touched: int
+    pending: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Prover:
     """Proves leaves of one process at one moment. ``known`` are its values beyond a leaf's own
@@ -63,6 +72,7 @@ class Prover:
     programs: Programs
     configuration: Configuration
     process: Process
+    known: Mapping[str, JSON]
     judge: Judge
 
     @property
@@ -128,7 +138,7 @@ class Prover:
 
     def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Callable[[str], JSON]:
         def value(name: str) -> JSON:
-            have = values if name in layout.parameters else self.process.known
+            have = values if name in layout.parameters else self.known
             found = have.get(name)
             return Absent(f"`{name}` has no value") if found is None else found
 
@@ -186,8 +196,7 @@ class Prover:
         return "its verdict cannot be told from the answers" if holds is None else holds
 
     def _asked(self, layout: FunctionLayout) -> dict[str, JSON]:
-        known = self.process.known
-        return {name: known[name] for name in layout.learnable if name in known}
+        return {name: self.known[name] for name in layout.learnable if name in self.known}
 
     def covers(
         self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
@@ -216,33 +225,36 @@ class Prover:
     # --- gates -----------------------------------------------------------------------
 
     def _gate(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
-        """Open from its action's success until an action that closes it succeeds."""
-        act = layout.recipe_acts[0]
-        opened = self._latest_success(layout, act, values)
-        if opened is None:
-            return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, (), ()))
-        closing = layout.function.closed_by
-        if closing is not None:
-            closed = self._latest_success(layout, closing, values)
-            if closed is not None and closed.succeeded > opened.succeeded:
-                whole = _Whole({}, None, (closed.succeeded,), ())
-                return self._verdict(layout, False, Grade.PROVEN, whole)
-            if any(one.action == closing.action for one in self.configuration.pending.values()):
-                return self._undecided(layout, f"`{closing.action}` may have closed it")
-        whole = _Whole({act.answer: opened.value}, opened.value, (opened.succeeded,), ())
-        if layout.function.verdict is None:
-            return self._verdict(layout, True, Grade.PROVEN, whole)
-        if not opened.ok:
-            return self._undecided(layout, f"`{act.action}` failed when it was called last")
-        holds = self._judged(layout, layout.function.verdict, values, whole)
-        if isinstance(holds, str):
-            return self._undecided(layout, holds)
-        return self._verdict(layout, holds, Grade.PROVEN, whole)
+        """Open from its action's success until an action that closes it succeeds. Where the two
+        overlap, or one is not answered, nobody can tell which came first."""
+        act, closing = layout.recipe_acts[0], layout.function.closed_by
+        opening = self._gate_calls(layout, act, values)
+        shutting = self._gate_calls(layout, closing, values) if closing is not None else None
+        shut_at = shutting.touched if shutting is not None else -1
+        opened = opening.latest
+        if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
+            whole = _Whole({act.answer: opened.value}, opened.value, (opened.succeeded,), ())
+            if layout.function.verdict is None:
+                return self._verdict(layout, True, Grade.PROVEN, whole)
+            if not opened.ok:
+                return self._undecided(layout, f"`{act.action}` failed when it was called last")
+            holds = self._judged(layout, layout.function.verdict, values, whole)
+            if isinstance(holds, str):
+                return self._undecided(layout, holds)
+            return self._verdict(layout, holds, Grade.PROVEN, whole)
+        shut = shutting.latest if shutting is not None else None
+        never = opening.touched < 0
+        if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
+            evidence = (shut.succeeded,) if shut is not None and not never else ()
+            return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
+        return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
 
-    def _latest_success(
+    def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
-    ) -> Answered | None:
-        """With the gate's own values; what only the user can give may be any."""
+    ) -> _GateCalls:
+        """With the gate's own values; what only the user can give may be any. A call that leaves
+        one of them out, or has another input besides, may have touched the gate and proves
+        nothing."""
         own = {name: values[name] for name in layout.function.parameters}
 
         def value(name: str) -> JSON:
@@ -250,19 +262,22 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return None
+            return _GateCalls(None, -1, pending=True)
         (call,) = wanted
-        successes = [
-            one
-            for one in self.configuration.answers.get(act.action, {}).values()
-            if one.succeeded >= 0
-            and one.arguments.keys() <= call.arguments.keys() | set(call.open)
-            and all(
-                name in one.arguments and same(given, one.arguments[name])
-                for name, given in call.arguments.items()
-            )
-        ]
-        return max(successes, key=lambda one: one.succeeded, default=None)
+        latest: Answered | None = None
+        touched = -1
+        for one in self.configuration.answers.get(act.action, {}).values():
+            if one.touched < 0 or not _may_concern(call, one.arguments):
+                continue
+            touched = max(touched, one.touched)
+            exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
+            if exact and one.succeeded >= 0 and _names_the_same(call, one.arguments):
+                latest = max(latest or one, one, key=lambda each: each.asked)
+        pending = any(
+            one.action == act.action and _may_concern(call, one.arguments)
+            for one in self.configuration.pending.values()
+        )
+        return _GateCalls(latest, touched, pending)
 
     # --- verdicts --------------------------------------------------------------------
 
@@ -285,6 +300,20 @@ class Prover:
         function = layout.function
         name = function.predicate or function.name
         return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
+
+
+def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    return all(same(given, arguments[name]) for name, given in call.arguments.items())
+
+
+def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    """Unless it names another value of the same type."""
+    return not any(
+        name in arguments
+        and type(arguments[name]) is type(given)
+        and not same(given, arguments[name])
+        for name, given in call.arguments.items()
+    )
 
 
 def _told(call: WantedCall) -> str:

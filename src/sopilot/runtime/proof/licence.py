@@ -26,6 +26,7 @@ from sopilot.language.program.model import (
     Kind,
     Literal,
     Return,
+    Unknown,
 )
 from sopilot.language.program.model import Always as AlwaysCondition
 from sopilot.runtime.proof.grade import Grade
@@ -34,7 +35,8 @@ from sopilot.runtime.vm.layout import FunctionLayout
 from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import WantedCall
 from sopilot.runtime.vm.schema_check import violation
-from sopilot.runtime.vm.values import JSON, shown
+from sopilot.runtime.vm.terms import plain_arguments
+from sopilot.runtime.vm.values import JSON, same, shown
 
 _MOST_NAMED = 3
 _DEEPEST = 64
@@ -76,14 +78,36 @@ def license_call(
     problem = _argument_problem(programs, step, arguments)
     if problem:
         return Licence(problem)
-    values: dict[str, JSON] = {**here.process.known, **here.frame.locals}
-    for parameter, term in step.arguments:
-        if not isinstance(term, Literal) and parameter in arguments:
-            values[getattr(term, "name", parameter)] = arguments[parameter]
-    walk = _Walk(Prover(programs, here.configuration, here.process, judge), here.frame.cursor)
+    values = _values_at_the_act(here, step, arguments)
+    if isinstance(values, str):
+        return Licence(values)
+    prover = Prover(programs, here.configuration, here.process, values, judge)
+    walk = _Walk(prover, here.frame.cursor)
     if walk.root(here.layout, values):
         return Licence("", tuple(walk.leaves.values()))
     return Licence(walk.missing(step.action))
+
+
+def _values_at_the_act(
+    here: Position, step: Act, arguments: Mapping[str, JSON]
+) -> dict[str, JSON] | str:
+    """P1: a name has the value that the act gives it, and one value; an input that the act leaves
+    out has none. Text where that cannot be."""
+    given: dict[str, JSON] = {}
+    names: set[str] = set()
+    for parameter, term in plain_arguments(step.arguments):
+        if isinstance(term, Literal):
+            if parameter not in arguments or not same(term.value, arguments[parameter]):
+                return f"`{parameter}` is fixed to {shown(term.value)} here"
+            continue
+        names.add(term.name)
+        if parameter in arguments:
+            value = arguments[parameter]
+            if term.name in given and not same(given[term.name], value):
+                return f"two inputs are `{term.name}`, and they differ"
+            given[term.name] = value
+    known = {**here.process.known, **here.frame.locals}
+    return {**{name: value for name, value in known.items() if name not in names}, **given}
 
 
 def _argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
@@ -156,16 +180,16 @@ class _Walk:
 
     def _check(self, step: Check, values: Mapping[str, JSON], depth: int) -> bool | None:
         callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, values, self.prover.process.known)
+        passed = _passed(step.arguments, values, self.prover.known)
         if callee.function.kind is Kind.GROUP:
             if depth >= _DEEPEST:
                 return None
             return self._from(callee, callee.first, passed, {}, frozenset(), depth + 1)
         verdict = self.prover.leaf(step.function, passed)
         key = (step.function, shown(passed, 1_000))
-        trusted = verdict.grade is Grade.PROVEN or (
-            verdict.grade is Grade.ATTESTED and callee.function.judged_by_model
-        )
+        # Programs of the first format could not say whom they trust, and trusted the executor.
+        by_model = callee.function.judged_by_model or not self.prover.program.strict
+        trusted = verdict.grade is Grade.PROVEN or (verdict.grade is Grade.ATTESTED and by_model)
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
             verdict = verdict._replace(holds=None, why=why)
@@ -184,7 +208,9 @@ def _passed(
         if isinstance(term, Literal):
             passed[parameter] = term.value
         else:
-            value = values.get(term.name, known.get(term.name))
+            value = values.get(term.name)
+            if value is None and isinstance(term, Unknown):
+                value = known.get(term.name)
             if value is not None:
                 passed[parameter] = value
     return passed

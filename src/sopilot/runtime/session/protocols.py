@@ -22,10 +22,12 @@ class ToolSchema:
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """``ok`` is whether the tool did what its name says (a refused login is not ok;
-    a balance of zero is). ``value`` is what the caller sees."""
+    a balance of zero is). ``value`` is what the caller sees. ``unknown``: it broke off, and
+    may have been carried out all the same."""
 
     ok: bool
     value: JSON
+    unknown: bool = False
 
 
 class Tools(Protocol):

@@ -111,7 +111,7 @@ async def record_result(session: Session, call_id: str, result: ToolResult) -> i
     """The result's number. Inside ``writing``. What cannot be recorded now is kept, and
     recorded first next time."""
     session.unrecorded[call_id] = result
-    await session.step(DomainResult(call_id, result.ok, result.value))
+    await session.step(DomainResult(call_id, result.ok, result.value, result.unknown))
     del session.unrecorded[call_id]
     return session.ledger.answered[call_id]
 
@@ -180,8 +180,6 @@ def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
     """What cannot be judged is not proven."""
     here = session.machine.position(session.configuration)
     assert here is not None  # the root has accepted
-    if not here.program.strict:
-        return Licence("this session's program is of a format that proves no values")
     try:
         return license_call(session.machine.programs, here, arguments, session.judge)
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
@@ -348,7 +346,8 @@ async def _perform(
                     CallStatus.UNKNOWN,
                     problem=f"`{name}` broke off, and may have been carried out",
                 )
-            result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
+            told = {"error": f"the tool could not be reached: {problem}"}
+            result = ToolResult(False, told, unknown=True)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)

@@ -111,7 +111,7 @@ def domain_result(
         configuration.next_seq + 1,
         waiting,
         goal_seq,
-        _answered(configuration.answers, observed),
+        _answered(configuration.answers, observed, operation.unknown),
     )
     added = {
         "action": pending.action,
@@ -123,11 +123,15 @@ def domain_result(
     return Moved(after, added, pending.process, place)
 
 
-def _answered(answers: Answers, observed: Observed) -> Answers:
+def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
     before = of_action.get(key)
-    succeeded = observed.seq if observed.ok else before.succeeded if before is not None else -1
+    succeeded, asked, touched = before[-3:] if before is not None else (-1, -1, -1)
+    if observed.ok:
+        succeeded, asked = observed.seq, observed.call_seq
+    if observed.ok or unknown:
+        touched = observed.seq
     newest = Answered(
         observed.arguments,
         observed.call_seq,
@@ -135,6 +139,8 @@ def _answered(answers: Answers, observed: Observed) -> Answers:
         observed.ok,
         observed.value,
         succeeded,
+        asked,
+        touched,
     )
     return {**answers, observed.action: {**of_action, key: newest}}
 

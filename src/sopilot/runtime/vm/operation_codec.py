@@ -95,6 +95,7 @@ _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
         "call_id": plain(it.call_id),
         "ok": it.ok,
         "value": plain(it.value),
+        **({"unknown": True} if it.unknown else {}),
     },
     UserSaid: lambda it: {"text": plain(it.text)},
     AssistantSaid: lambda it: {"text": plain(it.text)},
@@ -125,7 +126,7 @@ _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
         ("arguments", _OBJECT),
         ("licence", (dict, Mapping, NoneType)),
     ),
-    DomainResult: (("call_id", (str,)), ("ok", (bool,))),
+    DomainResult: (("call_id", (str,)), ("ok", (bool,)), ("unknown", (bool,))),
     UserSaid: (("text", _WORDS),),
     AssistantSaid: (("text", _WORDS),),
     Decision: (
@@ -243,7 +244,10 @@ _DECODERS: dict[str, Callable[[Fields], Operation]] = {
         _object(fields, "licence") if "licence" in fields else None,
     ),
     "domain_result": lambda fields: DomainResult(
-        _string(fields, "call_id"), _boolean(fields, "ok"), fields.get("value")
+        _string(fields, "call_id"),
+        _boolean(fields, "ok"),
+        fields.get("value"),
+        "unknown" in fields and _boolean(fields, "unknown"),
     ),
     "user_said": lambda fields: UserSaid(_text(fields, "text")),
     "assistant_said": lambda fields: AssistantSaid(_text(fields, "text")),

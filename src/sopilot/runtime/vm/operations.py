@@ -92,10 +92,13 @@ class DomainCall:
 
 @dataclass(frozen=True, slots=True)
 class DomainResult:
+    """``unknown``: it broke off, and may have been carried out all the same."""
+
     kind: ClassVar[str] = "domain_result"
     call_id: str
     ok: bool
     value: JSON = None
+    unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,8 +49,9 @@ class Observed(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The newest answer to a call, in whatever process. ``succeeded`` is the seq of the latest
-    success of that call, -1 where there was none."""
+    """The newest answer to a call, in whatever process. ``succeeded`` is the seq of its latest
+    success and ``asked`` that success's call; ``touched`` the seq of the latest answer after
+    which it may have been carried out. -1 where there was none."""
 
     arguments: Mapping[str, JSON]
     call_seq: int
@@ -58,6 +59,8 @@ class Answered(NamedTuple):
     ok: bool
     value: JSON
     succeeded: int
+    asked: int
+    touched: int
 
 
 Answers = Mapping[str, Mapping[str, Answered]]
