@@ -19,8 +19,8 @@ from typing import Final
 VERSION: Final = 2
 ROOMS: Final = ("language", "runtime", "adapters", "lab/bench")
 _PACKAGE: Final = Path(__file__).parents[2]
-_AFTERWARDS: Final = ("lab/bench/report/",)
-"""Tables of finished runs: they change no run."""
+_AFTERWARDS: Final = ("lab/bench/report/", "runtime/pages/")
+"""Tables and pages of finished runs: they change no run."""
 _MOST_NAMED: Final = 5
 
 
