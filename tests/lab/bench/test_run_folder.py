@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 import sopilot
 from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.run_folder import RunFolder
-from sopilot.lab.bench.source_fingerprint import ROOMS, deciding_sources, hash_sources
+from sopilot.lab.bench.source_fingerprint import (
+    ROOMS,
+    Sources,
+    deciding_sources,
+    describe_difference,
+    fingerprint_version,
+    read_sources,
+)
 from sopilot.language.diagnostics import UserMistake
 
 TASKS = [f"sopbench:bank/goal_{goal}#{index}" for goal in "ab" for index in range(12)]
@@ -96,14 +103,42 @@ def test_the_fingerprint_changes_with_everything_it_covers() -> None:
     assert len({each.fingerprint for each in [base, *others]}) == 6
 
 
-def test_a_sweep_does_not_go_on_with_other_code(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path, configuration())
+def test_a_sweep_does_not_go_on_with_other_code_and_says_which_files(tmp_path: Path) -> None:
+    here = deciding_sources()
+    RunFolder.create(tmp_path, configuration(sources=here.fingerprint))
+    manifest = tmp_path / "sources.json"
+    row = json.loads(manifest.read_text())
+    assert row == {"version": 2, "files": here.files}
+    then = {**here.files, "runtime/vm/machine.py": "0" * 64, "runtime/vm/dropped.py": "1" * 64}
+    del then["language/program/model.py"]
+    manifest.write_text(json.dumps({**row, "files": then}))
+    made = configuration(sources=Sources(then).fingerprint)
+    named = tmp_path / "configuration.json"
+    named.write_text(json.dumps({**json.loads(named.read_text()), "configuration": made.as_json()}))
     with pytest.raises(UserMistake) as caught:
-        RunFolder.create(tmp_path, configuration(sources="t" * 64))
+        RunFolder.create(tmp_path, configuration(sources=here.fingerprint))
     (found,) = caught.value.diagnostics
     assert found.place is not None
     assert found.place.source == str(tmp_path)
-    assert found.message.endswith(": other code made it (sources differs)")
+    assert found.message.endswith(
+        ": other code made it: changed `runtime/vm/machine.py`; new `language/program/model.py`; "
+        "gone `runtime/vm/dropped.py`"
+    )
+    assert found.help == "name another folder with -o, or go on with the code that made it"
+    manifest.unlink()
+    with pytest.raises(UserMistake, match=r"other code made it, and its sources\.json is lost"):
+        RunFolder.create(tmp_path, configuration(sources=here.fingerprint))
+
+
+def test_sources_known_by_an_older_fingerprint_are_not_compared(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path, configuration(sources="t" * 64))
+    with pytest.raises(UserMistake) as caught:
+        RunFolder.create(tmp_path, configuration(sources=deciding_sources().fingerprint))
+    (found,) = caught.value.diagnostics
+    assert found.message.endswith(
+        ": the code that made it is known by a fingerprint of version 1, "
+        "which cannot be compared with version 2 of this release"
+    )
     assert found.help == "name another folder with -o, or go on with the code that made it"
 
 
@@ -121,21 +156,59 @@ def test_a_folder_without_its_sources_can_be_read_and_not_continued(tmp_path: Pa
         RunFolder.create(tmp_path, configuration())
 
 
-def test_a_change_anywhere_in_what_decides_a_run_is_seen(tmp_path: Path) -> None:
-    for room in ROOMS:
-        shutil.copytree(Path(sopilot.__file__).parent / room, tmp_path / room)
-    seen = [hash_sources(tmp_path)]
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    shutil.copytree(
+        Path(sopilot.__file__).parent,
+        tmp_path / "sopilot",
+        ignore=shutil.ignore_patterns("__pycache__"),
+    )
+    return tmp_path / "sopilot"
+
+
+def test_a_change_anywhere_in_what_decides_a_run_is_seen(package: Path) -> None:
+    seen = [read_sources(package)]
     assert seen == [deciding_sources()]
+    assert fingerprint_version(seen[0].fingerprint) == 2
     for room in ROOMS:
-        source = next((tmp_path / room).glob("*.py"))
-        source.write_text(source.read_text() + "\n")
-        seen.append(hash_sources(tmp_path))
-    assert len(set(seen)) == len(ROOMS) + 1
+        source = next(
+            path for path in sorted((package / room).rglob("*.py")) if path.stat().st_size
+        )
+        source.write_text(source.read_text() + "CHANGED = 1\n")
+        seen.append(read_sources(package))
+    assert len({each.fingerprint for each in seen}) == len(ROOMS) + 1
 
 
-def test_a_change_of_the_tables_changes_no_run(tmp_path: Path) -> None:
-    shutil.copytree(Path(sopilot.__file__).parent, tmp_path / "sopilot")
-    before = hash_sources(tmp_path / "sopilot")
-    (tmp_path / "sopilot" / "lab" / "bench" / "report" / "new.py").write_text("")
-    (tmp_path / "sopilot" / "doors" / "cli" / "new.py").write_text("")
-    assert hash_sources(tmp_path / "sopilot") == before
+def test_a_change_of_the_tables_changes_no_run(package: Path) -> None:
+    before = read_sources(package).fingerprint
+    (package / "lab" / "bench" / "report" / "new.py").write_text("NEW = 1\n")
+    (package / "doors" / "cli" / "new.py").write_text("NEW = 1\n")
+    assert read_sources(package).fingerprint == before
+
+
+def test_a_file_that_moves_is_no_other_experiment(package: Path) -> None:
+    """Its users follow it, and its new room has a front."""
+    before = read_sources(package)
+    assert "runtime/vm/values.py" in before.files
+    room = package / "runtime" / "values_room"
+    room.mkdir()
+    (package / "runtime" / "vm" / "values.py").rename(room / "values.py")
+    (room / "__init__.py").write_text('"""A room."""\n\nfrom sopilot.x import y\n')
+    old, new = "sopilot.runtime.vm.values", "sopilot.runtime.values_room.values"
+    followed = [path for path in package.rglob("*.py") if old in path.read_text()]
+    assert followed
+    for path in followed:
+        path.write_text(path.read_text().replace(old, new))
+    after = read_sources(package)
+    assert "runtime/values_room/values.py" in after.files
+    assert after.fingerprint == before.fingerprint
+    source = room / "values.py"
+    source.write_text(source.read_text() + "CHANGED = 1\n")
+    assert read_sources(package).fingerprint != before.fingerprint
+
+
+def test_many_differing_files_are_counted() -> None:
+    now = Sources({f"{number}.py": str(number) for number in range(8)})
+    assert describe_difference(Sources({}), now) == (
+        "new `0.py`, `1.py`, `2.py`, `3.py`, `4.py` and 3 more"
+    )

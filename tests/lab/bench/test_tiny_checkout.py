@@ -30,7 +30,7 @@ def upstream() -> Iterator[Upstream]:
 
 def run_all(upstream: Upstream, arm: str, model: str, tools: ToolList) -> list[Trial]:
     configuration = make_configuration(upstream, arm=arm, model=model, tools=tools)
-    assert configuration.sources == deciding_sources()
+    assert configuration.sources == deciding_sources().fingerprint
     runner = TrialRunner(configuration, upstream)
 
     async def run() -> list[Trial]:

@@ -9,9 +9,9 @@ from trace_executions import CLASSES, edited, labelled_trace
 from trace_programs import judge, random_world
 
 from sopilot.runtime.audit import Report, audit_trace
-from sopilot.runtime.audit.html_report import render_html
 from sopilot.runtime.audit.text_report import render_text
 from sopilot.runtime.audit.timeline import rows_of_trace
+from sopilot.runtime.pages import render_audit
 from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import Event
 
@@ -80,6 +80,6 @@ def test_damaged_traces_give_a_report() -> None:
             report = audit_trace(world.programs, events, judge=judge)
             assert isinstance(report, Report)
             render_text(report)
-            render_html(report, rows_of_trace(events))
+            render_audit(report, rows_of_trace(events))
             found += not report.clean
     assert found > 200

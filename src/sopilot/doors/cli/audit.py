@@ -12,9 +12,9 @@ from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.audit import Report, batch
-from sopilot.runtime.audit.html_report import render_html
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.audit.timeline import Row
+from sopilot.runtime.pages import render_audit
 
 
 @click.command()
@@ -101,7 +101,7 @@ def _write_page(page: Path, what: str, audited: list[Audited]) -> None:
         say("the page shows the first report with findings")
     rows: list[Row] = worst.rows
     try:
-        page.write_text(render_html(worst.report, rows, title=worst.title), encoding="utf-8")
+        page.write_text(render_audit(worst.report, rows, title=worst.title), encoding="utf-8")
     except OSError as problem:
         raise UserMistake(
             [

@@ -1,6 +1,7 @@
 """A folder of one configuration's runs: it can be killed and continued at any moment.
 
 configuration.json     what every record in it was run with
+sources.json           the files of code that decide a run, to say what differs later
 records/*.jsonl        one line a run, one file a writer; a torn last line is no record
 scores.jsonl           sorted, without times and identities: the same bytes however often
                        the sweep was interrupted
@@ -22,10 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
+from sopilot.lab.bench.source_fingerprint import (
+    VERSION,
+    Sources,
+    deciding_sources,
+    describe_difference,
+    fingerprint_version,
+)
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 _ORPHANS_SECONDS = 120.0
-_OTHER_CODE = "other code made it (sources differs)"
 
 
 class RunFolder:
@@ -44,11 +51,14 @@ class RunFolder:
         if named.exists():
             known = cls.open(path)
             if known.configuration.fingerprint != configuration.fingerprint:
-                differences = _differences(known.configuration, configuration)
+                fields = _differing_fields(known.configuration, configuration)
+                code = known._other_code(configuration)
+                told = ", ".join([*(f"{name} differs" for name in fields), *code])
+                help_text = "name another folder with -o"
+                if known.configuration.sources and not fields:
+                    help_text += ", or go on with the code that made it"
                 raise _mistake(
-                    path,
-                    f"this folder belongs to `{known.configuration.label}`: {differences}",
-                    "name another folder with -o" + _or_its_own_code(differences),
+                    path, f"this folder belongs to `{known.configuration.label}`: {told}", help_text
                 )
             return known
         try:
@@ -62,6 +72,10 @@ class RunFolder:
             "fingerprint": configuration.fingerprint,
             "configuration": configuration.as_json(),
         }
+        here = deciding_sources()
+        if configuration.sources == here.fingerprint:
+            manifest = {"version": VERSION, "files": here.files}
+            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
         write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
         return cls(path, configuration)
 
@@ -75,6 +89,26 @@ class RunFolder:
                 path, "this is not a folder of bench runs", "make one with `bench run -o`"
             ) from error
         return cls(path, configuration)
+
+    def _other_code(self, wanted: RunConfiguration) -> list[str]:
+        """What is to be said of the code that made this folder, if it is not ``wanted``'s."""
+        made = self.configuration.sources
+        if made == wanted.sources:
+            return []
+        if not made:
+            return ["nobody recorded which code made it"]
+        version = fingerprint_version(made)
+        if version != VERSION:
+            return [
+                f"the code that made it is known by a fingerprint of version {version}, "
+                f"which cannot be compared with version {VERSION} of this release"
+            ]
+        try:
+            row = json.loads((self.path / "sources.json").read_text("utf-8"))
+            then = Sources(row["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ["other code made it, and its sources.json is lost"]
+        return [f"other code made it: {describe_difference(then, deciding_sources())}"]
 
     # --- records ---------------------------------------------------------------------
 
@@ -179,18 +213,9 @@ def _place(item: tuple[str, BenchRecord]) -> tuple[str, int]:
     return task, int(index)
 
 
-def _differences(known: RunConfiguration, wanted: RunConfiguration) -> str:
+def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list[str]:
     old, new = known.as_json(), wanted.as_json()
-    told = [f"{key} differs" for key in old if old[key] != new[key] and key != "sources"]
-    if not known.sources:
-        told.append("nobody recorded which code made it")
-    elif known.sources != wanted.sources:
-        told.append(_OTHER_CODE)
-    return ", ".join(told)
-
-
-def _or_its_own_code(differences: str) -> str:
-    return ", or go on with the code that made it" if differences == _OTHER_CODE else ""
+    return [key for key in old if old[key] != new[key] and key != "sources"]
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:

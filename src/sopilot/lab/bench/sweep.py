@@ -65,7 +65,7 @@ def make_configuration(
         upstream_commit=upstream.checkout.commit or "unknown",
         budgets={domain: asdict(domain_budgets(domain)) for domain in DOMAINS},
         language=language,
-        sources=deciding_sources(),
+        sources=deciding_sources().fingerprint,
     )
 
 

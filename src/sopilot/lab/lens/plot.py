@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
 from sopilot.lab.lens.report import Summary
+from sopilot.runtime.pages import Drawing
 
 _CELL, _LEFT, _TOP, _BAR = 16, 60, 64, 22
 _LABEL, _SCALE = 190, 220
@@ -18,52 +18,36 @@ def plot(summary: Summary) -> str:
     most = max([_LEAST_RANGE, *(line.parity for line in summary.lines)])
     heads = max((len(row) for row in layers), default=0)
     right = _LEFT + heads * _CELL + 60
-    height = max(_TOP + len(layers) * _CELL, _TOP + len(summary.lines) * _BAR) + 50
-    width = right + _LABEL + _SCALE + 70
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-        f'width="{width}" height="{height}" font-family="sans-serif" font-size="12">',
-        f'<rect width="{width}" height="{height}" fill="#fff"/>',
-        _text(_LEFT, 22, f"Attention over length share, {summary.model}", size=15),
-        _text(_LEFT, 48, f"{summary.focus}: layer (down), head (across)"),
-        _text(right, 48, "every region; the line is parity"),
-    ]
+    start = right + _LABEL
+    bottom = _TOP + len(summary.lines) * _BAR
+    foot = _TOP + len(layers) * _CELL + 22
+    drawing = Drawing(f"Attention over length share, {summary.model}", start + _SCALE + 70)
+    drawing.height = max(foot, bottom) + 28
+    drawing.text(_LEFT, 22, drawing.title, size=15)
+    drawing.text(_LEFT, 48, f"{summary.focus}: layer (down), head (across)")
+    drawing.text(start, 48, "every region; the line is parity")
     for row, values in enumerate(layers):
         y = _TOP + row * _CELL
         if row % 5 == 0:
-            parts.append(_text(_LEFT - 8, y + 12, str(row), anchor="end"))
+            drawing.text(_LEFT - 8, y + 12, str(row), anchor="end")
         for column, value in enumerate(values):
-            x = _LEFT + column * _CELL
-            parts.append(
-                f'<rect x="{x}" y="{y}" width="{_CELL - 1}" height="{_CELL - 1}" '
-                f'fill="{_colour(value, furthest)}"><title>layer {row}, head {column}: '
-                f"{value:.2f}</title></rect>"
-            )
-    start = right + _LABEL
+            hint = f"layer {row}, head {column}: {value:.2f}"
+            colour = _colour(value, furthest)
+            drawing.bar(_LEFT + column * _CELL, y, _CELL - 1, _CELL - 1, colour, hint)
     for index, line in enumerate(summary.lines):
         y = _TOP + index * _BAR
         long = line.parity / most * _SCALE
         fill = "#c2571a" if line.region is summary.focus else "#8a94a3"
-        parts.append(_text(start - 8, y + 14, f"{line.region} ({line.presentation})", anchor="end"))
-        parts.append(
-            f'<rect x="{start}" y="{y + 3}" width="{long:.1f}" height="{_BAR - 8}" fill="{fill}"/>'
-        )
-        parts.append(_text(start + max(long, _SCALE / most) + 6, y + 14, f"{line.parity:.2f}"))
-    at = start + _SCALE / most
-    bottom = _TOP + len(summary.lines) * _BAR
-    parts.append(f'<line x1="{at}" x2="{at}" y1="{_TOP}" y2="{bottom}" stroke="#222"/>')
-    foot = _TOP + len(layers) * _CELL + 22
-    ends = (
-        f"blue down to 1/{furthest:.0f} of parity, white at it, orange up to {furthest:.0f} times"
+        drawing.text(start - 8, y + 14, f"{line.region} ({line.presentation})", anchor="end")
+        drawing.bar(start, y + 3, long, _BAR - 8, fill)
+        drawing.text(start + max(long, _SCALE / most) + 6, y + 14, f"{line.parity:.2f}")
+    drawing.upright(start + _SCALE / most, _TOP, bottom)
+    drawing.text(
+        _LEFT,
+        foot,
+        f"blue down to 1/{furthest:.0f} of parity, white at it, orange up to {furthest:.0f} times",
     )
-    parts.append(_text(_LEFT, foot, ends))
-    return "".join([*parts, "</svg>\n"])
-
-
-def _text(x: float, y: float, text: str, *, anchor: str = "start", size: int = 12) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" font-size="{size}">{escape(text)}</text>'
-    )
+    return drawing.as_file()
 
 
 def _furthest(parities: list[float]) -> float:

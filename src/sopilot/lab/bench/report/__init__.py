@@ -1,7 +1,6 @@
 """The study's tables from folders of runs, as Markdown, HTML with plots, and CSV."""
 
-from sopilot.lab.bench.report.document import Document, build_document
-from sopilot.lab.bench.report.html_page import to_html
+from sopilot.lab.bench.report.document import Document, build_document, to_html
 from sopilot.lab.bench.report.markdown import to_csv, to_markdown
 from sopilot.lab.bench.report.runs import RunSet, load_runs
 from sopilot.lab.bench.report.table import Table

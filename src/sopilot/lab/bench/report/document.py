@@ -20,12 +20,12 @@ from sopilot.lab.bench.report.contrasts import (
     paging,
     paired_arms,
 )
-from sopilot.lab.bench.report.plots import diverging_bars, grouped_bars
 from sopilot.lab.bench.report.runs import Keep, RunSet, screened
 from sopilot.lab.bench.report.table import Table
 from sopilot.lab.bench.screen import everything_stays, paper_screen
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.summary import ASSUMPTION
+from sopilot.runtime.pages import Drawing, diverging_bars, grouped_bars, render
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Document:
     title: str
     notes: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    plots: list[str] = field(default_factory=list)
+    plots: list[Drawing] = field(default_factory=list)
 
 
 def build_document(
@@ -67,6 +67,10 @@ def build_document(
     ]
     document.plots = _plots(runs, every, by_domain)
     return document
+
+
+def to_html(document: Document) -> str:
+    return render("bench.html", title=document.title, heading=document.title, document=document)
 
 
 def _notes(runs: RunSet) -> list[str]:
@@ -110,7 +114,7 @@ def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:
     return table
 
 
-def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[str]:
+def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Drawing]:
     passed: dict[str, dict[str, float]] = {}
     classes: dict[str, dict[str, float]] = {}
     after: dict[str, dict[str, float]] = {}
