@@ -15,7 +15,12 @@ from sopilot.runtime.vm.values import JSON, shown
 
 
 def start(
-    programs: Programs, configuration: Configuration, operation: Start, fields: Fields
+    programs: Programs,
+    configuration: Configuration,
+    operation: Start,
+    fields: Fields,
+    *,
+    typed: bool = True,
 ) -> Moved | Refused:
     goal = fields["goal"]
     layout = programs.layouts.get(goal)
@@ -33,7 +38,7 @@ def start(
             + did_you_mean(unknown[0], layout.entry.parameters),
         )
     for name, value in given.items():
-        problem = layout.type_problem(name, value)
+        problem = layout.type_problem(name, value) if typed else None
         if problem is not None:
             return Refused("wrong-type", problem)
     active = configuration.process

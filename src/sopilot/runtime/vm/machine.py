@@ -262,6 +262,16 @@ class Machine:
             seq, at, Actor.MACHINE, REUSE, here.process.id, here.frame.place, payload
         )
 
+    def suppose(
+        self, configuration: Configuration, start: Start, *, at: float
+    ) -> Configuration | None:
+        """Where a start would lead with values that nobody has yet; nothing is recorded."""
+        fields = operation_fields(start)
+        moved = lifecycle.start(self.programs, configuration, start, fields, typed=False)
+        if isinstance(moved, Refused):
+            return None
+        return self.follow(moved.configuration, at, [])
+
     # --- what one can ask it ------------------------------------------------------
 
     def position(self, configuration: Configuration) -> Position | None:

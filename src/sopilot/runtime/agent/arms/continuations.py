@@ -9,7 +9,7 @@ from typing import Final
 
 from sopilot.language.program.model import Kind, Return
 from sopilot.runtime.agent.arms.view import View
-from sopilot.runtime.vm import Configuration, Operation, Position
+from sopilot.runtime.vm import Configuration, Operation, Position, Start
 from sopilot.runtime.vm import Return as ReturnOperation
 
 MOST_VERDICTS: Final = 24
@@ -51,12 +51,14 @@ def explore(
 
 def point_after(view: View, configuration: Configuration, operation: Operation) -> Point | None:
     """Where the operation and the machine's own transitions would lead; nothing is recorded."""
-    outcome = view.machine.step(configuration, operation, at=_AT)
-    if not outcome.accepted:
+    if isinstance(operation, Start):
+        led = view.machine.suppose(configuration, operation, at=_AT)
+    else:
+        outcome = view.machine.step(configuration, operation, at=_AT)
+        led = outcome.configuration if outcome.accepted else None
+    if led is None:
         return None
-    settled = view.machine.settle(
-        outcome.configuration, view.automation, at=_AT, judge=view.judge
-    ).configuration
+    settled = view.machine.settle(led, view.automation, at=_AT, judge=view.judge).configuration
     here = view.machine.position(settled)
     return Point(settled, here) if here is not None else None
 

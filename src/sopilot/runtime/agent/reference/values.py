@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import CallArguments, Literal, Unknown
-from sopilot.language.render.values import quote_literal
+from sopilot.language.render.values import abbreviation_name, digest_of
 from sopilot.runtime.agent.reference.facts import Facts
 from sopilot.runtime.agent.reference.moves import Move
-from sopilot.runtime.agent.reference.reading import CUT
 from sopilot.runtime.session.protocols import JSON
 
 
@@ -59,13 +58,12 @@ def call_arguments(
 
 def whole(value: JSON, facts: Facts) -> JSON:
     """A value that a frame had to cut, as it was said."""
-    if not isinstance(value, str) or not value.endswith(CUT):
+    name = abbreviation_name(value)
+    if name is None:
         return value
-    beginning = value.removesuffix(CUT)
     for source in (*facts.values.values(), *(one.value for one in facts.seen)):
         for said in _parts(source):
-            text = said if isinstance(said, str) else quote_literal(said)
-            if text.startswith(beginning) and len(text) > len(beginning):
+            if digest_of(said) == name:
                 return said
     return value
 
