@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from counter_desk import COUNTER, CountingTools, HandClock, go_on
+from counter_desk import CountingTools, HandClock, go_on
 from sopilot.adapters import sqlite_schema
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.runtime.session import LeaseHeld, StoreUnavailable, resume_session
@@ -56,12 +56,12 @@ def test_a_file_of_schema_1_is_taken_over_whole(tmp_path: Path) -> None:
         with pytest.raises(LeaseHeld):
             await resume_session(store, AT_WORK, tools=CountingTools(), clock=clock)
         session = await resume_session(
-            store, AT_WORK, tools=CountingTools(), clock=clock, programs=COUNTER, take_over=True
+            store, AT_WORK, tools=CountingTools(), clock=clock, take_over=True
         )
         await go_on(session)
         assert session.configuration.process is None
         await session.release()
-        again = await resume_session(store, AT_WORK, clock=clock, programs=COUNTER)
+        again = await resume_session(store, AT_WORK, clock=clock)
         assert again.configuration == session.configuration
         assert len(await store.events(ENDED)) == 10
         await store.close()

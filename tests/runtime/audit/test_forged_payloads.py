@@ -129,7 +129,7 @@ def test_forged_values_stay_on_their_own_line() -> None:
         words = forged_text(rng, world)
         shown = []
         for value in (words, "fine"):
-            started = machine.step(machine.initial(), Start(goal, {"x": value, "y": 1}), at=1.0)
+            started = machine.step(machine.initial(), Start(goal, {"x": value, "y": "1"}), at=1.0)
             assert started.accepted
             shown.append(context_slot(machine, started.configuration).splitlines())
         forged, honest = shown

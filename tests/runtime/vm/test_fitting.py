@@ -84,9 +84,10 @@ def test_a_return_needs_a_verdict_in_a_rule_and_none_in_a_group() -> None:
     run.ok(Return(False))
 
 
-def test_a_number_and_its_spelling_do_not_contradict() -> None:
+def test_a_number_is_not_its_spelling() -> None:
     run = logged_in()
-    run.ok(Call(arguments={"amount": "100"}))
+    assert run.no(Call(arguments={"amount": "100"})) == "contradiction"
+    run.ok(Call(arguments={"amount": 100.0}))
     frame = run.configuration.frame
     assert frame is not None
     assert frame.locals["amount"] == 100

@@ -29,7 +29,7 @@ def test_start_of_a_suspended_goal_takes_it_up_again() -> None:
     run.ok(Start("transfer", ARGUMENTS))
     run.ok(Call())
     run.ok(Start("errand", {"what": "memo"}))
-    again = run.ok(Start("transfer", {**ARGUMENTS, "amount": "100"})).events[0]
+    again = run.ok(Start("transfer", {**ARGUMENTS, "amount": 100.0})).events[0]
     assert again.payload["reactivated"] is True
     assert run.configuration.active == "p1"
     assert run.place == "transfer/logged_in@ask"

@@ -286,6 +286,10 @@ def test_operations_survive_their_codec(operation: Operation) -> None:
     again = decode_operation(encoded)
     assert encode_operation(again) == encoded
     assert type(again) is type(operation)
-    assert [field.name for field in dataclasses.fields(operation)] == [
-        name for name in encoded if name != "operation"
+    said = [
+        field.name
+        for field in dataclasses.fields(operation)
+        # What is rarely said is left out where it is not: events of old traces lack it.
+        if field.name not in ("undecided", "unknown", "licence") or getattr(operation, field.name)
     ]
+    assert said == [name for name in encoded if name != "operation"]

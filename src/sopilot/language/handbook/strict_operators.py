@@ -120,6 +120,32 @@ def remainder(left: object, right: object) -> object:
     return _number(math.fmod(over, under))
 
 
+def less(left: object, right: object) -> bool:
+    _comparable(left, right)
+    return bool(left < right)  # type: ignore[operator]  # told above
+
+
+def at_most(left: object, right: object) -> bool:
+    _comparable(left, right)
+    return bool(left <= right)  # type: ignore[operator]  # told above
+
+
+def greater(left: object, right: object) -> bool:
+    return less(right, left)
+
+
+def at_least(left: object, right: object) -> bool:
+    return at_most(right, left)
+
+
+def _comparable(left: object, right: object) -> None:
+    """Numbers are compared as they are: the library would turn large ones into doubles."""
+    if _is_number(left) and _is_number(right):
+        return
+    if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
+        raise Undecided("two values are compared that have no order")
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -148,9 +174,13 @@ STRICT: dict[str, Callable[[object, object], object]] = {
     "s_m": multiply,
     "s_d": divide,
     "s_r": remainder,
+    "s_l": less,
+    "s_le": at_most,
+    "s_g": greater,
+    "s_ge": at_least,
 }
 """Names as long as the operators that they replace."""
-TRUTHS = frozenset({"s_eq", "s_ne", "s_i"})
+TRUTHS = frozenset({"s_eq", "s_ne", "s_i", "s_l", "s_le", "s_g", "s_ge"})
 _REPLACED = {
     "_==_": "s_eq",
     "_!=_": "s_ne",
@@ -160,6 +190,10 @@ _REPLACED = {
     "_*_": "s_m",
     "_/_": "s_d",
     "_%_": "s_r",
+    "_<_": "s_l",
+    "_<=_": "s_le",
+    "_>_": "s_g",
+    "_>=_": "s_ge",
 }
 RENAMED = tuple(
     (bytes([len(plain)]) + plain.encode(), bytes([len(strict)]) + strict.encode())
