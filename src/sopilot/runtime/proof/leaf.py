@@ -150,9 +150,9 @@ class Prover:
         problem = self._mistyped(action, call.arguments)
         if problem is not None:
             return Absent(f"`{action}` cannot be asked: {problem}")
-        key = key_of(dict(call.arguments))
+        key = key_of(call.arguments)
         for pending in self.configuration.pending.values():
-            if pending.action == action and key_of(dict(pending.arguments)) == key:
+            if pending.action == action and key_of(pending.arguments) == key:
                 return Absent(f"{_told(call)} is not answered yet")
         newest = self.configuration.answers.get(action, {}).get(key)
         if newest is None:
