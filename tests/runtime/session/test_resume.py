@@ -129,7 +129,7 @@ def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
             seen = Session(
                 other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
             )
-            assert rebuild(seen) == rebuild(session)
+            assert rebuild(await seen.whole_events()) == rebuild(await session.whole_events())
             slots.add(slot)
         assert len(slots) > 10
         await ours.close()

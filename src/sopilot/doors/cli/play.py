@@ -148,16 +148,17 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
 
 
 def _screen(play: Play) -> dict[str, object]:
-    screen = play.player.screen()
+    player = play.player
+    request = player.driver.request()
     return {
         "session": play.id,
-        "task": play.player.world.task,
-        "arm": play.player.arm.name,
-        "system": screen.system,
-        "messages": [asdict(message) for message in screen.messages],
-        "slot": screen.slot,
-        "tools": [asdict(tool) for tool in screen.tools],
-        "ending": play.player.ending,
+        "task": player.world.task,
+        "arm": player.arm.name,
+        "system": request.first.content,
+        "messages": [asdict(message) for message in request.dialog],
+        "slot": request.slot,
+        "tools": [asdict(tool) for tool in request.tools],
+        "ending": player.ending,
     }
 
 

@@ -65,6 +65,8 @@ class Seat:
         self._store = store
         self.shown = ""
         """The slot that clients know of."""
+        self.offered: list[str] = []
+        """The tools that they were told of, where an arm shows other ones in other places."""
         self._users = 0
         self._used_at = 0.0
         self._released = False
@@ -146,6 +148,7 @@ class Seat:
         if self.session.head != head:
             events = await whole_trace(self._store, self.session.id)
             await self._world.catch_up(self.session.id, events)
+            await self.player.driver.catch_up()
 
 
 class Hub:
@@ -243,7 +246,7 @@ class Hub:
 
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
-        await player.begin()
+        await player.driver.begin()
         seat = Seat(player, world, self.store, owner)
         async with seat.using():
             pass  # counts as used from now on

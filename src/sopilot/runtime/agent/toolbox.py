@@ -9,6 +9,9 @@ from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.runtime.agent.argument_check import argument_problem
+from sopilot.runtime.agent.arms import Arm
+from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.step_tool import short_step_tool
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
 from sopilot.runtime.vm import (
     TOOL_DESCRIPTION,
@@ -77,6 +80,11 @@ class Toolbox:
         extra = step if machine else END_TOOL
         self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
+
+    @classmethod
+    def of(cls, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> Toolbox:
+        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
+        return cls(domain, machine=arm.machine, step=step)
 
     @property
     def names(self) -> frozenset[str]:
