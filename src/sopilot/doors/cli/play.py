@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from typing import TypeVar
 
 import click
 
+from sopilot.adapters.model_replay import reply_from_json
 from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.mcp.player import Turn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
 from sopilot.doors.mcp.tasks import TOOL_LISTS
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store
+
+Answer = TypeVar("Answer")
 
 
 @click.group()
@@ -61,14 +68,10 @@ def start(
 def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """What a model would be sent now."""
 
-    async def use(store: Store) -> dict[str, object]:
-        play = await resume_play(store, session_id)
-        try:
-            return _screen(play)
-        finally:
-            await play.close()
+    async def use(play: Play) -> dict[str, object]:
+        return _screen(play)
 
-    _print_screen(with_store(store_spec, use), as_json)
+    _print_screen(_with_play(store_spec, session_id, use), as_json)
 
 
 @command.command()
@@ -88,14 +91,12 @@ def call(
 ) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
 
-    async def use(store: Store) -> Turn:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.player.call(tool, arguments, say=beside)
-        finally:
-            await play.close()
-
-    _print_turn(with_store(store_spec, use), as_json)
+    _print_turn(
+        _with_play(
+            store_spec, session_id, lambda play: play.player.call(tool, arguments, say=beside)
+        ),
+        as_json,
+    )
 
 
 @command.command("say")
@@ -106,14 +107,21 @@ def call(
 def say_(session_id: str, text: str, store_spec: str | None, as_json: bool) -> None:
     """Say TEXT to the user; prints the answer."""
 
-    async def use(store: Store) -> Turn:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.player.say(text)
-        finally:
-            await play.close()
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.say(text)), as_json)
 
-    _print_turn(with_store(store_spec, use), as_json)
+
+@command.command()
+@click.argument("session_id", metavar="ID")
+@click.argument("message", metavar="JSON")
+@STORE
+@json_option
+def reply(session_id: str, message: str, store_spec: str | None, as_json: bool) -> None:
+    """Send a whole message of the model: {content, tool_calls: [{name, arguments}]}."""
+    try:
+        whole = reply_from_json(json.loads(message))
+    except ValueError as error:
+        raise UserMistake(f"the message is not JSON ({error})") from error
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
 
 
 @command.command()
@@ -126,14 +134,7 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
     Exit code 1 for a task that was not passed.
     """
 
-    async def use(store: Store) -> PlayScore:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.finish()
-        finally:
-            await play.close()
-
-    score = with_store(store_spec, use)
+    score: PlayScore = _with_play(store_spec, session_id, Play.finish)
     if as_json:
         print_json(score.as_json())
     else:
@@ -145,6 +146,19 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
             say(f"  {finding.severity} {finding.code} at event {finding.seq}")
     if not score.passed:
         raise SystemExit(1)
+
+
+def _with_play(
+    store_spec: str | None, session_id: str, use: Callable[[Play], Awaitable[Answer]]
+) -> Answer:
+    async def resumed(store: Store) -> Answer:
+        play = await resume_play(store, session_id)
+        try:
+            return await use(play)
+        finally:
+            await play.close()
+
+    return with_store(store_spec, resumed)
 
 
 def _screen(play: Play) -> dict[str, object]:
