@@ -67,8 +67,9 @@ def whole(reply: ModelReply) -> ModelReply:
 
 
 def one_call(reply: ModelReply) -> ModelReply:
-    """What an MCP client can send: one call, and no words beside it."""
-    return replace(reply, content="", tool_calls=reply.tool_calls[:1]) if reply.tool_calls else reply
+    """What an MCP client can send: one call without an id, and no words beside it."""
+    calls = tuple(replace(call, id="") for call in reply.tool_calls[:1])
+    return ModelReply("" if calls else reply.content, calls)
 
 
 @cache
@@ -115,7 +116,9 @@ def _timeless(payload: Mapping[str, Any]) -> dict[str, Any]:
     details = payload.get("details")
     if not isinstance(details, Mapping):
         return dict(payload)
-    own = {name: one for name, one in details.items() if name not in ("seconds", "session", "model")}
+    own = {
+        name: one for name, one in details.items() if name not in ("seconds", "session", "model")
+    }
     return {**payload, "details": own}
 
 

@@ -66,7 +66,7 @@ class Seat:
         self.shown = ""
         """The slot that clients know of."""
         self.offered: list[str] = []
-        """The tools that they were told of, where an arm shows other ones in other places."""
+        """The tools that they know of."""
         self._users = 0
         self._used_at = 0.0
         self._released = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -96,27 +96,22 @@ class ProcedureServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         seat = await self._seat(ctx)
+        shown = seat.player.driver.request().tools
+        seat.offered = [tool.name for tool in shown]
         if self._catalogue is None:
-            return types.ListToolsResult(tools=[_tool(one) for one in self._own_tools(seat)])
+            extra = (SAY_TOOL, FINISH_TOOL) if self._hub.service.played else ()
+            return types.ListToolsResult(tools=[_tool(one) for one in (*shown, *extra)])
         tools = seat.player.session.tools
         if isinstance(tools, GatewayTools):
             for problem in await tools.refresh():
                 self._tell(problem)
-        step, *rest = seat.player.driver.request().tools
-        names = {tool.name for tool in rest}
-        narrowed = seat.player.arm.offer is not Offer.ALL
+        every = seat.player.arm.offer is Offer.ALL
         offered = [
             offer.tool
             for offer in self._catalogue.offers()
-            if not narrowed or offer.tool.name in names
+            if every or offer.tool.name in seat.offered
         ]
-        return types.ListToolsResult(tools=[_tool(step), *offered])
-
-    def _own_tools(self, seat: Seat) -> Sequence[ToolSchema]:
-        tools = list(seat.player.driver.request().tools)
-        if self._hub.service.played:
-            tools += [SAY_TOOL, FINISH_TOOL]
-        return tools
+        return types.ListToolsResult(tools=[_tool(shown[0]), *offered])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -262,10 +257,8 @@ class ProcedureServer:
         if request.slot != seat.shown:
             seat.shown = request.slot
             uris.insert(0, FRAME_URI)
-        offered = [tool.name for tool in request.tools]
-        if seat.offered not in ([], offered):
+        if seat.offered and seat.offered != [tool.name for tool in request.tools]:
             await self._audience.tools_changed()
-        seat.offered = offered
         await self._audience.changed(seat.session.id, uris)
 
     # --- prompts --------------------------------------------------------------------
