@@ -128,7 +128,7 @@ def test_hooks(case: tuple[str, str, str], arm: str, framework: str) -> None:
 @pytest.mark.parametrize("arm", [name for name in ARMS if name not in HOOKED])
 def test_arms_that_a_hook_cannot_keep_are_refused(arm: str) -> None:
     async def run() -> None:
-        with pytest.raises(UserMistake, match="choose `pg`|could guard"):
+        with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
             await ProcedureHook.open(MemoryStore(), desk_briefing("bank-desk"), ARMS[arm])
 
     asyncio.run(run())

@@ -58,10 +58,9 @@ class Service:
 class Seat:
     """One live session."""
 
-    def __init__(self, player: Player, world: World, store: Store, owner: str) -> None:
+    def __init__(self, player: Player, store: Store, owner: str) -> None:
         self.player = player
         self.owner = owner
-        self._world = world
         self._store = store
         self.shown = ""
         """The slot that clients know of."""
@@ -77,10 +76,6 @@ class Seat:
     @property
     def session(self) -> Session:
         return self.player.session
-
-    @property
-    def world(self) -> World:
-        return self._world
 
     @property
     def idle(self) -> bool:
@@ -118,7 +113,7 @@ class Seat:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
-        await self._world.close()
+        await self.player.world.close()
 
     def _release_soon(self) -> None:
         if self._users == 0:
@@ -147,7 +142,7 @@ class Seat:
         self._released = False
         if self.session.head != head:
             events = await whole_trace(self._store, self.session.id)
-            await self._world.catch_up(self.session.id, events)
+            await self.player.world.catch_up(self.session.id, events)
             await self.player.driver.catch_up()
 
 
@@ -247,7 +242,7 @@ class Hub:
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.driver.begin()
-        seat = Seat(player, world, self.store, owner)
+        seat = Seat(player, self.store, owner)
         async with seat.using():
             pass  # counts as used from now on
         await self._make_room()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.agent import UNLIMITED, Budgets, Operator
@@ -12,12 +11,6 @@ from sopilot.runtime.agent.calls import KEPT_BY_TOOLS
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema, User
 from sopilot.runtime.vm import Actor, Event
-
-
-class CatchesUp(Protocol):
-    """Tools whose state can be rebuilt from a trace."""
-
-    async def catch_up(self, session_id: str, events: Iterable[Event]) -> None: ...
 
 
 async def nothing_to_close() -> None:

@@ -9,7 +9,7 @@ from sopilot.adapters.model_local import plain_messages
 from sopilot.lab.lens.context import Context, Piece, Region, Turn
 from sopilot.lab.lens.gold import gold_move, made_move
 from sopilot.language.handbook.cel import judge as judge_verdict
-from sopilot.runtime.agent import Arm, Briefing, Request, View, build_request
+from sopilot.runtime.agent import Arm, Briefing, Request, View
 from sopilot.runtime.agent.arms.machine_state import frame_slot
 from sopilot.runtime.agent.dialog import MODEL_REQUEST, Retelling
 from sopilot.runtime.agent.toolbox import Toolbox
@@ -46,7 +46,7 @@ def moments_of(
     started = [event.payload["goal"] for event in events if event.kind == "start"]
     goal = goal or (started[0] if started else None)
     first = Message("system", arm.first_message(briefing))
-    schemas = Toolbox.of(arm, briefing, tools).schemas
+    schemas = Toolbox(arm, briefing, tools).schemas
     told = Retelling(machine, terse=arm.terse)
     found: list[Moment] = []
     for index, event in enumerate(events):
@@ -55,9 +55,8 @@ def moments_of(
             until = asked[number + 1] if number + 1 < len(asked) else len(events)
             did = events[index:until]
             configuration, dialog = told.configuration, told.messages
-            done = () if arm.machine else tuple(told.done)
-            view = View(briefing, machine, configuration, dialog, done, arm.automation, judge)
-            request = build_request(view, arm, first, schemas)
+            view = View(briefing, machine, configuration, dialog, arm.automation, judge)
+            request = arm.request(view, first, schemas)
             clean = replace(request, dialog=_user_alone(dialog))
             resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
             found.append(

@@ -11,6 +11,7 @@ from sopilot.runtime.agent.arms import (
     Done,
     FusedSwitches,
     Offer,
+    Request,
     View,
     arm_named,
     fused_arm,
@@ -38,7 +39,6 @@ from sopilot.runtime.agent.reference import (
     TextJudge,
     VerdictJudge,
 )
-from sopilot.runtime.agent.requests import Request, build_request
 from sopilot.runtime.agent.result import Ending, Refusal, RequestRecord, SessionResult
 from sopilot.runtime.agent.scripted_tools import ScriptedTools, action_schema
 from sopilot.runtime.agent.toolbox import END_SESSION
@@ -84,7 +84,6 @@ __all__ = [
     "Watch",
     "action_schema",
     "arm_named",
-    "build_request",
     "complete_with_retries",
     "fused_arm",
     "open_run",

@@ -7,10 +7,11 @@ follow from the events, so that what is told again is what the model had, to the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.runtime.agent.arms.view import Done
+from sopilot.runtime.agent.arms.folding import without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
@@ -42,7 +43,7 @@ MOST_KEPT = 8_000
 EMPTY_REPLY = Message("system", "Your last message was empty. Speak to the user or call a tool.")
 
 _STEPS = frozenset(operation.kind for operation in TOOL_OPERATIONS)
-_LIFECYCLE = {"start": ("goal", "arguments"), "complete": ("summary",), "fail": ("reason",)}
+_LIFECYCLE = re.compile(r"Done: (?:start|complete|fail)\.")
 
 
 def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
@@ -63,22 +64,18 @@ class Retelling:
         self, machine: Machine, *, terse: bool = False, changes: Mapping[int, Machine] | None = None
     ) -> None:
         self.configuration: Configuration = machine.initial()
-        self.done: list[Done] = []
-        """The domain calls that were answered, in a process or not."""
         self.since_refresh = 0
         """Calls that were answered since the context was refreshed."""
         self._machine = machine
         self._terse = terse
         self._changes = changes or {}
         self._ledger = CallLedger()
-        self._events: list[Event] = []
         self._messages: list[Message] = []
         self._in_reply = False
         self._at: int | None = None  # where the message of the present reply stands
         self._written: list[ToolCall] = []  # its calls that were not met yet
         self._unmet = 0
         self._step: tuple[Outcome, int, list[Event]] | None = None
-        self._made: dict[str, tuple[str, Mapping[str, JSON]]] = {}
         self._answers: dict[str, int] = {}  # id in the trace → where the answer stands
         self._holding = ""  # the held call about which votes may still come
 
@@ -86,6 +83,12 @@ class Retelling:
     def messages(self) -> list[Message]:
         self._answer_step()
         return list(self._messages)
+
+    @property
+    def unanswered(self) -> str:
+        """What was said to the user last, if that was all of the reply."""
+        said = self._messages[self._at] if self._in_reply and self._at is not None else None
+        return said.content if said and not (said.tool_calls or self._unmet) else ""
 
     def take(self, event: Event) -> None:
         if event.actor != Actor.MACHINE:
@@ -96,7 +99,6 @@ class Retelling:
         self._machine = self._changes.get(event.seq, self._machine)
         self.configuration = replay(_From(self._machine, before), [event])
         self._ledger.fold(event)
-        self._events.append(event)
         kind, payload = event.kind, event.payload
         if kind == "user_said":
             self._messages.append(Message("user", _text(payload["text"])))
@@ -165,7 +167,6 @@ class Retelling:
 
     def _domain_call(self, payload: Mapping[str, JSON]) -> None:
         call_id = payload["call_id"]
-        self._made[call_id] = payload["action"], payload["arguments"]
         # A held call that was let go is the one that was held, or the same one made again.
         again = call_id != self._holding and (not self._in_reply or self._unmet > 0)
         if call_id not in self._answers or again:
@@ -174,9 +175,7 @@ class Retelling:
 
     def _domain_result(self, event: Event) -> None:
         call_id = event.payload["call_id"]
-        action, arguments = self._made[call_id]
         result = ToolResult(event.payload["ok"], event.payload["value"])
-        self.done.append(Done(action, arguments, result.ok))
         answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
         self._answer(self._answers.get(call_id), answer.text)
 
@@ -205,19 +204,11 @@ class Retelling:
             self._answer(self._answers.get(call_id), text)
 
     def _resumed(self) -> None:
-        """A run that waited had not answered the call it waited for: if nobody has rejected
-        it meanwhile, the model is asked again."""
-        held = self._ledger.held.get(self._holding)
-        if held is not None and self._at is not None:
-            if held.state is HeldState.REJECTED:
-                told = CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held))
-                self._answer(self._answers.get(held.call_id), told.text)
-            else:
-                del self._messages[self._answers.pop(held.call_id)]
-                asked = self._messages.pop(self._at)
-                if asked.content or asked.tool_calls[:-1]:
-                    kept = replace(asked, tool_calls=asked.tool_calls[:-1])
-                    self._messages.insert(self._at, kept)
+        """A run that waited had not answered the call it waited for: it is asked for again."""
+        answer = self._answers.pop(self._holding, None)
+        if answer is not None:
+            waited = self._messages[answer]
+            self._messages = without_answers(self._messages, lambda one: one is waited)
         self._in_reply, self._at, self._holding = False, None, ""
         self._written.clear()
 
@@ -250,50 +241,27 @@ class Retelling:
         elif name == RUN_RESUMED:
             self._resumed()
         elif name == REFRESH:
-            self._messages = rebuild(self._events)
+            self._messages = refreshed(self._messages)
             self._at, self.since_refresh = None, 0
             self._answers.clear()
 
 
-def rebuild(events: Iterable[Event]) -> list[Message]:
+def refreshed(dialog: Sequence[Message]) -> list[Message]:
     """What a refreshed context begins with: what was said, what the tools returned and which
     requests were begun and ended. The machine's state stands for the rest of the bookkeeping."""
-    messages: list[Message] = []
-    calls: dict[str, tuple[str, JSON]] = {}
-    for event in events:
-        payload = event.payload
-        if event.kind == "user_said":
-            messages.append(Message("user", _text(payload["text"])))
-        elif event.kind == "assistant_said":
-            messages.append(Message("assistant", _text(payload["text"])))
-        elif event.kind == "domain_call":
-            calls[payload["call_id"]] = payload["action"], payload["arguments"]
-        elif event.kind == "domain_result":
-            call_id = payload["call_id"]
-            action, arguments = calls[call_id]
-            result = ToolResult(payload["ok"], payload["value"])
-            answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
-            _add(messages, ToolCall(call_id, action, _spelled(arguments)), answer.text)
-        elif event.kind in _LIFECYCLE:
-            fields = {name: payload[name] for name in _LIFECYCLE[event.kind]}
-            spelled = _spelled({"operation": event.kind, **fields})
-            call = ToolCall(f"step_{event.seq}", TOOL_NAME, spelled)
-            _add(messages, call, f"Done: {event.kind}.")
-    return messages
+    kept = [
+        replace(one, content=_brief(one)) if one.role == "tool" else one
+        for one in dialog
+        if one != EMPTY_REPLY
+    ]
+    return without_answers(kept, lambda answer: not answer.content)
 
 
-def awaits_user(session: Session) -> str | None:
-    """The message to the user that was not answered when the run was interrupted."""
-    said: str | None = None
-    for sealed in session.events:
-        event = sealed.event
-        if event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
-            said = "" if event.payload["details"].get("tool_calls") == 0 else None
-        elif event.kind == "assistant_said" and said is not None:
-            said = _text(event.payload["text"])
-        elif event.kind == "user_said":
-            said = None
-    return said or None
+def _brief(answer: Message) -> str:
+    if answer.name != TOOL_NAME:
+        return answer.content if answer.content.startswith("#") else ""
+    begun_or_ended = _LIFECYCLE.match(answer.content)
+    return begun_or_ended[0] if begun_or_ended else ""
 
 
 class _From(Machine):
@@ -305,15 +273,6 @@ class _From(Machine):
 
     def initial(self) -> Configuration:
         return self._configuration
-
-
-def _add(messages: list[Message], call: ToolCall, answer: str) -> None:
-    last = messages[-1] if messages else None
-    if last is not None and last.role == "assistant" and not last.tool_calls:
-        messages[-1] = replace(last, tool_calls=(call,))
-    else:
-        messages.append(Message("assistant", tool_calls=(call,)))
-    messages.append(Message("tool", answer, tool_call_id=call.id, name=call.name))
 
 
 def _text(value: JSON) -> str:

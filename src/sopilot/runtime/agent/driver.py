@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import takewhile
 
-from sopilot.runtime.agent.arms import Arm, Done, View
+from sopilot.runtime.agent.arms import Arm, Request, View
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.budgets import Budgets
 from sopilot.runtime.agent.calls import CallHandler, Ended, Waiting
@@ -21,12 +21,11 @@ from sopilot.runtime.agent.dialog import (
     REFRESH,
     Retelling,
     kept_calls,
-    rebuild,
+    refreshed,
 )
 from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
 from sopilot.runtime.agent.recovery import SkipsTurns, recover
-from sopilot.runtime.agent.requests import Request, build_request
 from sopilot.runtime.agent.result import Ending, RequestRecord
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import Toolbox
@@ -62,7 +61,7 @@ class Driver:
         self.briefing = briefing
         self.arm = arm
         self.user = user
-        self.toolbox = Toolbox.of(arm, briefing, tools)
+        self.toolbox = Toolbox(arm, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
         self.first = Message("system", arm.first_message(briefing))
@@ -71,6 +70,8 @@ class Driver:
             terse=arm.terse, in_order=arm.in_order,
         )  # fmt: skip
         self._watch = watch
+        self.unanswered = ""
+        """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
         self._asked: Request | None = None
 
@@ -111,6 +112,7 @@ class Driver:
             told.take(event)
         self.dialog = told.messages
         self._since_refresh = told.since_refresh
+        self.unanswered = told.unanswered
 
     # --- what is asked --------------------------------------------------------------
 
@@ -121,30 +123,16 @@ class Driver:
             session.machine,
             session.configuration,
             self.dialog,
-            () if self.arm.machine else self._done(),
             session.settings.automation,
             session.judge,
         )
-        return build_request(view, self.arm, self.first, self.toolbox.schemas)
+        return self.arm.request(view, self.first, self.toolbox.schemas)
 
     def turn(self) -> Request:
         """The request, at the price of one turn: its reply is handled next."""
         self.spending.spend_agent_turn()
         self._asked = self.request()
         return self._asked
-
-    def _done(self) -> list[Done]:
-        """The domain calls of the run, with or without a process."""
-        arguments = {}
-        found = []
-        for sealed in self.session.events:
-            payload = sealed.event.payload
-            if sealed.event.kind == "domain_call":
-                arguments[payload["call_id"]] = payload["arguments"]
-            elif sealed.event.kind == "domain_result":
-                given = arguments.get(payload["call_id"], {})
-                found.append(Done(payload["action"], given, payload["ok"]))
-        return found
 
     # --- moves ----------------------------------------------------------------------
 
@@ -165,7 +153,7 @@ class Driver:
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
-            self.dialog = rebuild(await self.session.whole_events())
+            self.dialog = refreshed(self.dialog)
         return answers
 
     async def call(self, call: ToolCall, said: str = "") -> str:

@@ -10,7 +10,7 @@ from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.budgets import Budgets
 from sopilot.runtime.agent.calls import Ended, Waiting
-from sopilot.runtime.agent.dialog import BUDGET, RUN_RESUMED, awaits_user
+from sopilot.runtime.agent.dialog import BUDGET, RUN_RESUMED
 from sopilot.runtime.agent.driver import Driver
 from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
@@ -104,9 +104,8 @@ class Run:
             raise Waiting(f"nobody knows how call {session.unknown_outcomes[0]} ended")
         if not must_start_again(session):
             driver.calls.raise_if_over()
-        unanswered = awaits_user(session)
-        if unanswered is not None:
-            await driver.user_turn(unanswered)
+        if driver.unanswered:
+            await driver.user_turn(driver.unanswered)
 
     async def _turn(self) -> None:
         """One request, within what is left of the wall clock, and what comes of it."""

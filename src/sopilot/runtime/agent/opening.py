@@ -91,8 +91,7 @@ def run_programs(briefing: Briefing, arm: Arm, *, unguarded: bool = False) -> Pr
         if not unguarded:
             _refuse_guarded(briefing, arm)
         chosen = briefing.unguarded()
-    # As a store gives them back: what is listed goal by goal reads the same after a resumption.
-    return ProgramSet.of(dict(sorted(chosen.items())))
+    return ProgramSet.of(chosen)
 
 
 def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:

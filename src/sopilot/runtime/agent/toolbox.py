@@ -71,20 +71,13 @@ Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
 class Toolbox:
-    """``machine`` offers the bookkeeping tool, else there is ``end_session``."""
+    """An arm with a machine has the bookkeeping tool, else there is ``end_session``."""
 
-    def __init__(
-        self, domain: Sequence[ToolSchema], *, machine: bool, step: ToolSchema = STEP_TOOL
-    ) -> None:
-        self.machine = machine
-        extra = step if machine else END_TOOL
-        self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
-        self._by_name = {schema.name: schema for schema in self.schemas}
-
-    @classmethod
-    def of(cls, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> Toolbox:
+    def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
+        self.machine = arm.machine
         step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
-        return cls(domain, machine=arm.machine, step=step)
+        self.schemas: tuple[ToolSchema, ...] = (step if arm.machine else END_TOOL, *domain)
+        self._by_name = {schema.name: schema for schema in self.schemas}
 
     @property
     def names(self) -> frozenset[str]:
