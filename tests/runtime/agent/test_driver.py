@@ -117,7 +117,7 @@ def run(
     ("desk", "task"),
     [
         ("bank-desk", "transfer-instead-of-closing"),
-        ("bank-desk", "wire-wedding-gift"),
+        ("bank-desk", "close-and-pay-out"),
         ("it-desk", "wipe-lost-tablet"),
     ],
 )
@@ -212,16 +212,38 @@ def test_a_call_that_was_rejected() -> None:
 
 def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
-    result, session = run("bank-desk", "wire-wedding-gift", ARMS["pg"], operator=Undecided())
+    result, session = run("it-desk", "wipe-lost-tablet", ARMS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
 
     async def again() -> None:
-        other = Driver(session, briefing_of("bank-desk"), ARMS["pg"])
+        other = Driver(session, briefing_of("it-desk"), ARMS["pg"])
         await other.catch_up()
         assert (other.first, *other.dialog) == tuple(result.messages)
 
     asyncio.run(again())
+
+
+def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
+    desk = load_desk("bank-desk")
+    task = desk.task("transfer-rent-share")
+    briefing = briefing_of("bank-desk")
+    model = ScriptedModel([ModelReply("Goodbye.")])
+
+    async def go() -> None:
+        session = await open_run(
+            MemoryStore(), briefing, ARMS["pg"], tools=desk.make_tools(task), unguarded=True
+        )
+        await session.user_said(task.request)
+        await session.note("model_request", {"tool_calls": 0})
+        await session.assistant_said("Please tell me: `username`?")
+        await run_session(session, briefing, arm=ARMS["pg"], model=model, user=user_of(task))
+
+    asyncio.run(go())
+    told = [(message.role, message.content) for message in model.requests[0].messages]
+    assert told[1:3] == [("user", task.request), ("assistant", "Please tell me: `username`?")]
+    assert told[3][0] == "user"
+    assert "username: " in told[3][1]
 
 
 @pytest.mark.parametrize("arm", ["pg", "fused", "flat"])

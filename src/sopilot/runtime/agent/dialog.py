@@ -97,7 +97,7 @@ class Retelling:
             self._step[2].append(event)
         before = self.configuration
         self._machine = self._changes.get(event.seq, self._machine)
-        self.configuration = replay(_From(self._machine, before), [event])
+        self.configuration = replay(self._machine, [event], begin=before)
         self._ledger.fold(event)
         kind, payload = event.kind, event.payload
         if kind == "user_said":
@@ -106,7 +106,7 @@ class Retelling:
         elif kind == "assistant_said":
             self._messages.append(Message("assistant", _text(payload["text"])))
             self._at = len(self._messages) - 1
-        elif kind == "domain_call":
+        elif kind == "domain_call" and event.actor != Actor.MACHINE:
             self._domain_call(payload)
         elif kind == "domain_result":
             self._domain_result(event)
@@ -209,7 +209,8 @@ class Retelling:
         if answer is not None:
             waited = self._messages[answer]
             self._messages = without_answers(self._messages, lambda one: one is waited)
-        self._in_reply, self._at, self._holding = False, None, ""
+            self._at = None
+        self._holding = ""
         self._written.clear()
 
     # --- notes ----------------------------------------------------------------------
@@ -262,17 +263,6 @@ def _brief(answer: Message) -> str:
         return answer.content if answer.content.startswith("#") else ""
     begun_or_ended = _LIFECYCLE.match(answer.content)
     return begun_or_ended[0] if begun_or_ended else ""
-
-
-class _From(Machine):
-    """A machine whose runs begin at this configuration."""
-
-    def __init__(self, machine: Machine, configuration: Configuration) -> None:
-        self.programs = machine.programs
-        self._configuration = configuration
-
-    def initial(self) -> Configuration:
-        return self._configuration
 
 
 def _text(value: JSON) -> str:

@@ -24,7 +24,7 @@ from sopilot.runtime.agent.providers import (
 from sopilot.runtime.agent.recovery import must_start_again, recover
 from sopilot.runtime.agent.refusals import refusals
 from sopilot.runtime.agent.result import Ending, SessionResult
-from sopilot.runtime.agent.spending import BudgetSpent
+from sopilot.runtime.agent.spending import BudgetSpent, Spending
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import Model, ModelRequest, User
 
@@ -96,7 +96,8 @@ class Run:
             await session.note(RUN_RESUMED, {"events": len(session.events)})
             await recover(session)
             # An approved call may have been made, which is one more.
-            driver.spending.domain_calls = len(session.ledger.made)
+            counted = Spending.of(session, driver.spending.budgets)
+            driver.spending.domain_calls = counted.domain_calls
         await driver.begin()
         if not resumed:
             return
