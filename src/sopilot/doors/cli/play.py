@@ -18,6 +18,7 @@ from sopilot.doors.mcp.tasks import TOOL_LISTS
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store
+from sopilot.runtime.session.protocols import ModelReply, ToolCall
 
 Answer = TypeVar("Answer")
 
@@ -53,7 +54,7 @@ def start(
     async def use(store: Store) -> dict[str, object]:
         play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
         try:
-            return _screen(play)
+            return await _screen(play)
         finally:
             await play.close()
 
@@ -67,11 +68,7 @@ def start(
 @json_option
 def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """What a model would be sent now."""
-
-    async def use(play: Play) -> dict[str, object]:
-        return _screen(play)
-
-    _print_screen(_with_play(store_spec, session_id, use), as_json)
+    _print_screen(_with_play(store_spec, session_id, _screen), as_json)
 
 
 @command.command()
@@ -90,13 +87,8 @@ def call(
     as_json: bool,
 ) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
-
-    _print_turn(
-        _with_play(
-            store_spec, session_id, lambda play: play.player.call(tool, arguments, say=beside)
-        ),
-        as_json,
-    )
+    whole = ModelReply(beside, (ToolCall("", tool, arguments),))
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
 
 
 @command.command("say")
@@ -106,7 +98,6 @@ def call(
 @json_option
 def say_(session_id: str, text: str, store_spec: str | None, as_json: bool) -> None:
     """Say TEXT to the user; prints the answer."""
-
     _print_turn(_with_play(store_spec, session_id, lambda play: play.player.say(text)), as_json)
 
 
@@ -133,7 +124,6 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
 
     Exit code 1 for a task that was not passed.
     """
-
     score: PlayScore = _with_play(store_spec, session_id, Play.finish)
     if as_json:
         print_json(score.as_json())
@@ -161,13 +151,13 @@ def _with_play(
     return with_store(store_spec, resumed)
 
 
-def _screen(play: Play) -> dict[str, object]:
+async def _screen(play: Play) -> dict[str, object]:
     player = play.player
     request = player.driver.request()
     return {
         "session": play.id,
         "task": player.world.task,
-        "arm": player.arm.name,
+        "arm": player.driver.arm.name,
         "system": request.first.content,
         "messages": [asdict(message) for message in request.dialog],
         "slot": request.slot,

@@ -26,7 +26,7 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.trace import restore
+from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.vm import Event
 
 OWNER = "served_to"
@@ -274,5 +274,4 @@ class Hub:
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:
     """The stored events with their payloads."""
-    payloads = await store.payloads(session_id)
-    return [restore(sealed.event, payloads) for sealed in await store.events(session_id)]
+    return whole_events(await store.events(session_id), await store.payloads(session_id))

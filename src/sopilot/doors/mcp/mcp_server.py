@@ -105,7 +105,7 @@ class ProcedureServer:
         if isinstance(tools, GatewayTools):
             for problem in await tools.refresh():
                 self._tell(problem)
-        every = seat.player.arm.offer is Offer.ALL
+        every = seat.player.driver.arm.offer is Offer.ALL
         offered = [
             offer.tool
             for offer in self._catalogue.offers()

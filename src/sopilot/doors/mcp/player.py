@@ -56,10 +56,6 @@ class Player:
         )
 
     @property
-    def arm(self) -> Arm:
-        return self.driver.arm
-
-    @property
     def ending(self) -> str | None:
         """How it ended; ``None`` while it goes on."""
         for sealed in reversed(self.session.events):

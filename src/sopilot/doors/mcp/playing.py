@@ -78,7 +78,7 @@ async def score_play(player: Player, store: Store) -> PlayScore:
     return PlayScore(
         player.session.id,
         world.task,
-        player.arm.name,
+        player.driver.arm.name,
         ending,
         world.score(1 + len(player.driver.dialog)),
         report.findings,
@@ -89,14 +89,14 @@ async def score_play(player: Player, store: Store) -> PlayScore:
 async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
     """The audit's, of what the machine did where there is one, else of the calls alone."""
     session = player.session
-    if player.arm.machine:
+    if player.driver.arm.machine:
         programs = session.programs.programs
         return audit_trace(
             programs, session.events, session_id=session.id, judge=judge, ended=ended
         )
     goal = player.world.goal
     if not goal:
-        message = f"under `{player.arm.name}` only a task has a score card"
+        message = f"under `{player.driver.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
     sealed = await store.events(session.id)
     return audit_untracked(

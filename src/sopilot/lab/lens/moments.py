@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sopilot.adapters.model_local import plain_messages
 from sopilot.lab.lens.context import Context, Piece, Region, Turn
@@ -48,30 +49,28 @@ def moments_of(
     first = Message("system", arm.first_message(briefing))
     schemas = Toolbox(arm, briefing, tools).schemas
     told = Retelling(machine, terse=arm.terse)
-    found: list[Moment] = []
-    for index, event in enumerate(events):
-        if _is_request(event):
-            number = len(found)
-            until = asked[number + 1] if number + 1 < len(asked) else len(events)
-            did = events[index:until]
-            configuration, dialog = told.configuration, told.messages
-            view = View(briefing, machine, configuration, dialog, arm.automation, judge)
-            request = arm.request(view, first, schemas)
-            clean = replace(request, dialog=_user_alone(dialog))
-            resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
-            found.append(
-                Moment(
-                    number=number,
-                    place=configuration.frame.place if configuration.frame is not None else "",
-                    request=request,
-                    own=_context(request, resident, frame),
-                    clean=_context(clean, resident, frame),
-                    move=gold_move(machine, configuration, did, goal)
-                    if arm.machine
-                    else made_move(did),
-                )
+    found = []
+    taken = 0
+    for number, (index, until) in enumerate(pairwise([*asked, len(events)])):
+        for event in events[taken:index]:
+            told.take(event)
+        taken, did = index, events[index:until]
+        configuration, dialog = told.configuration, told.messages
+        view = View(briefing, machine, configuration, dialog, arm.automation, judge)
+        request = arm.request(view, first, schemas)
+        clean = replace(request, dialog=_user_alone(dialog))
+        resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
+        move = gold_move(machine, configuration, did, goal) if arm.machine else made_move(did)
+        found.append(
+            Moment(
+                number=number,
+                place=configuration.frame.place if configuration.frame is not None else "",
+                request=request,
+                own=_context(request, resident, frame),
+                clean=_context(clean, resident, frame),
+                move=move,
             )
-        told.take(event)
+        )
     return found
 
 

@@ -180,22 +180,20 @@ class Retelling:
         self._answer(self._answers.get(call_id), answer.text)
 
     def _held(self, event: Event, details: Mapping[str, JSON]) -> None:
-        call_id, why = details["call_id"], details.get("why")
-        standing = self._ledger.held.get(details.get("held", call_id))
-        if standing is None or (standing.why and standing.state is HeldState.WAITING):
-            problem = str(why or (standing.why if standing else ""))
-        else:
-            problem = waiting_text(standing)
+        call_id, about = details["call_id"], details.get("held", details["call_id"])
+        standing = self._ledger.held.get(about)
+        problem = str(details.get("why", ""))
+        if standing is not None:
+            doubted = standing.why and standing.state is HeldState.WAITING
+            problem = standing.why if doubted else waiting_text(standing)
+        if about != self._holding:
+            call = ToolCall(call_id, details["action"], _spelled(details.get("arguments", {})))
+            self._answers[call_id] = self._met(call)
+        # The votes on the call that is held have come to their end, or may still come.
+        answered = call_id if about != self._holding else about
         told = CallAnswer(call_id, CallStatus.HELD, problem=problem).text
-        if details.get("held") and details["held"] == self._holding:
-            self._answer(self._answers.get(self._holding), told)
-            self._holding = ""
-            return
-        arguments = details.get("arguments", {})
-        at = self._met(ToolCall(call_id, details["action"], _spelled(arguments)))
-        self._answers[call_id] = at
-        self._answer(at, told)
-        self._holding = call_id if standing is not None and standing.call_id == call_id else ""
+        self._answer(self._answers.get(answered), told)
+        self._holding = call_id if standing is not None and about == call_id else ""
 
     def _decided(self, call_id: str) -> None:
         held = self._ledger.held.get(call_id)

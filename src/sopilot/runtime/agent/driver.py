@@ -78,10 +78,9 @@ class Driver:
     async def begin(self) -> None:
         """Before the first request, and after every interruption."""
         session = self.session
-        notes = [one.event.payload for one in session.events if one.event.kind == "note"]
         absent = sorted(self.briefing.goal_actions() - self.toolbox.names)
-        noted = {"name": NOT_OFFERED, "details": {"actions": absent}}
-        if absent and noted not in notes:
+        note = {"name": NOT_OFFERED, "details": {"actions": absent}}
+        if absent and all(sealed.event.payload != note for sealed in session.events):
             await session.note(NOT_OFFERED, {"actions": absent})
         said = any(sealed.event.kind == "user_said" for sealed in session.events)
         if self.user is not None:
@@ -99,15 +98,12 @@ class Driver:
         """The dialog as the trace tells it: somebody else may have written."""
         session = self.session
         limits = session.settings.limits
-        changes = {
-            seq: Machine(programs, limits=limits)
-            for seq, programs in session.program_changes.items()
-        }
+        changed = session.program_changes.items()
+        changes = {seq: Machine(programs, limits=limits) for seq, programs in changed}
         if changes:
             changes[max(changes)] = session.machine
-        told = Retelling(
-            session.first_programs.machine(limits), terse=self.arm.terse, changes=changes
-        )
+        first = session.first_programs.machine(limits)
+        told = Retelling(first, terse=self.arm.terse, changes=changes)
         for event in await session.whole_events():
             told.take(event)
         self.dialog = told.messages
