@@ -26,7 +26,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.language.render import frame_bound
-from sopilot.runtime.agent.dialog import rebuild
+from sopilot.runtime.agent.dialog import Retelling, refreshed
 from sopilot.runtime.session import (
     Batch,
     Lease,
@@ -44,6 +44,7 @@ from sopilot.runtime.session import (
     resume_session,
 )
 from sopilot.runtime.session.loading import load
+from sopilot.runtime.session.protocols import Message
 from sopilot.runtime.trace import verify_chain
 from sopilot.runtime.vm import Automation, Start
 
@@ -107,6 +108,13 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
     asyncio.run(case())
 
 
+async def told(session: Session) -> tuple[list[Message], list[Message]]:
+    retelling = Retelling(session.machine)
+    for event in await session.whole_events():
+        retelling.take(event)
+    return retelling.messages, refreshed(retelling.messages)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
     seed: int, tmp_path: Path
@@ -129,7 +137,7 @@ def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
             seen = Session(
                 other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
             )
-            assert rebuild(seen) == rebuild(session)
+            assert await told(seen) == await told(session)
             slots.add(slot)
         assert len(slots) > 10
         await ours.close()

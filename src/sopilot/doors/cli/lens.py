@@ -29,7 +29,6 @@ from sopilot.lab.lens import (
 from sopilot.lab.lens import plot as draw
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
-from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
@@ -135,7 +134,7 @@ def _chosen(
         events,
         briefing,
         arm,
-        Toolbox(offered, machine=arm.machine).schemas,
+        offered,
         goal or (described.goal if described is not None else None),
     )
     if not found:

@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.agent import Budgets, Operator
+from sopilot.runtime.agent import UNLIMITED, Budgets, Operator
 from sopilot.runtime.agent.calls import KEPT_BY_TOOLS
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema, User
 from sopilot.runtime.vm import Actor, Event
-
-UNLIMITED = Budgets(
-    agent_turns=2**31,
-    refresh_actions=2**31,
-    wall_seconds=float("inf"),
-    domain_calls=2**31,
-    user_turns=2**31,
-)
-"""Somebody else's agent has budgets of its own."""
-
-
-class CatchesUp(Protocol):
-    """Tools whose state can be rebuilt from a trace."""
-
-    async def catch_up(self, session_id: str, events: Iterable[Event]) -> None: ...
 
 
 async def nothing_to_close() -> None:
