@@ -1,0 +1,72 @@
+"""Random campaigns at the pure core: many sessions over many handbooks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from adversary.conforming import Executor
+from adversary.core_play import CorePlay, Tally
+from adversary.handbooks import Book
+from adversary.moves import Attack
+from adversary.random_handbooks import random_book
+from adversary.world import World
+from sopilot.runtime.vm import Automation
+
+SESSIONS_PER_BOOK = 50
+MOVES_PER_SESSION = 100
+_HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
+_ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
+
+
+def core_session(
+    book: Book, rng: random.Random, tally: Tally, *, moves: int, remembers: bool = False
+) -> CorePlay:
+    world = World(rng)
+    world.private = book.plan.private
+    world.logout_clears_factor = not book.plan.factor_survives_logout
+    play = CorePlay(book, world, rng, tally, _automation(rng), remembers=remembers)
+    if rng.random() < 0.5:
+        play.busy = 0.0
+    executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
+    attack = Attack(play, executor)
+    honesty = rng.choice(_HONESTY)
+    tally.sessions += 1
+    until = tally.moves + moves
+    roll = rng.random
+    while tally.moves < until:
+        if roll() < honesty:
+            attack.conform()
+        else:
+            attack.misbehave()
+    return play
+
+
+def _automation(rng: random.Random) -> Automation | None:
+    roll = rng.random()
+    if roll < 0.4:
+        return None
+    if roll < 0.7:
+        return _ALL_BY_ITSELF
+    return Automation(*(rng.random() < 0.5 for _ in range(7)))
+
+
+def core_campaign(
+    seed: int,
+    *,
+    moves: int,
+    stop: Callable[[Tally], bool] = lambda tally: False,
+    remembers: bool = False,
+) -> tuple[Tally, int]:
+    """What happened in about so many moves, and over how many handbooks."""
+    tally = Tally()
+    books = 0
+    while tally.moves < moves and not stop(tally):
+        rng = random.Random(f"{seed}/{books}")
+        book = random_book(rng)
+        books += 1
+        for _ in range(SESSIONS_PER_BOOK):
+            core_session(book, rng, tally, moves=MOVES_PER_SESSION, remembers=remembers)
+            if tally.moves >= moves or stop(tally):
+                break
+    return tally, books
