@@ -10,10 +10,11 @@ from adversary.core_play import CorePlay, Tally
 from adversary.handbooks import Book
 from adversary.moves import Attack
 from adversary.random_handbooks import random_book
+from adversary.session_play import SessionPlay
 from adversary.world import World
 from sopilot.runtime.vm import Automation
 
-SESSIONS_PER_BOOK = 50
+SESSIONS_PER_BOOK = 10
 MOVES_PER_SESSION = 100
 _HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
 _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
@@ -21,11 +22,38 @@ _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
 
 def core_session(
     book: Book, rng: random.Random, tally: Tally, *, moves: int, remembers: bool = False
-) -> CorePlay:
-    world = World(rng)
-    world.private = book.plan.private
-    world.logout_clears_factor = not book.plan.factor_survives_logout
-    play = CorePlay(book, world, rng, tally, _automation(rng), remembers=remembers)
+) -> None:
+    play = CorePlay(book, _world(book, rng), rng, tally, _automation(rng), remembers=remembers)
+    _play(play, rng, tally, moves)
+
+
+def whole_session(
+    book: Book,
+    rng: random.Random,
+    tally: Tally,
+    *,
+    moves: int,
+    remembers: bool = False,
+    outside: float = 0.0,
+) -> None:
+    """The same through ``Session``; ``outside`` as in `SessionPlay`."""
+    play = SessionPlay(
+        book,
+        _world(book, rng),
+        rng,
+        tally,
+        _automation(rng),
+        outside=outside,
+        remembers=remembers,
+    )
+    play.breaks = rng.choice((0.0, 0.0, 0.02))
+    try:
+        _play(play, rng, tally, moves)
+    finally:
+        play.close()
+
+
+def _play(play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int) -> None:
     if rng.random() < 0.5:
         play.busy = 0.0
     executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
@@ -39,7 +67,13 @@ def core_session(
             attack.conform()
         else:
             attack.misbehave()
-    return play
+
+
+def _world(book: Book, rng: random.Random) -> World:
+    world = World(rng)
+    world.private = book.plan.private
+    world.logout_clears_factor = not book.plan.factor_survives_logout
+    return world
 
 
 def _automation(rng: random.Random) -> Automation | None:
@@ -51,22 +85,29 @@ def _automation(rng: random.Random) -> Automation | None:
     return Automation(*(rng.random() < 0.5 for _ in range(7)))
 
 
-def core_campaign(
+def campaign(
     seed: int,
     *,
     moves: int,
+    through: str = "core",
     stop: Callable[[Tally], bool] = lambda tally: False,
     remembers: bool = False,
 ) -> tuple[Tally, int]:
-    """What happened in about so many moves, and over how many handbooks."""
+    """What happened in about so many moves ``through`` the core, a session, or a session whose
+    world others change too (``outside``), and over how many handbooks."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
-        rng = random.Random(f"{seed}/{books}")
-        book = random_book(rng)
+        rng = random.Random(f"{seed}/{through}/{books}")
+        book = random_book(rng, recheck=through == "outside")
         books += 1
         for _ in range(SESSIONS_PER_BOOK):
-            core_session(book, rng, tally, moves=MOVES_PER_SESSION, remembers=remembers)
-            if tally.moves >= moves or stop(tally):
+            left = min(MOVES_PER_SESSION, moves - tally.moves)
+            if left <= 0 or stop(tally):
                 break
+            if through == "core":
+                core_session(book, rng, tally, moves=left, remembers=remembers)
+            else:
+                outside = 0.05 if through == "outside" else 0.0
+                whole_session(book, rng, tally, moves=left, remembers=remembers, outside=outside)
     return tally, books

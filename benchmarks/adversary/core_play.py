@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adversary import admission
@@ -35,6 +36,8 @@ class Tally:
     held: int = 0
     carried_out: int = 0
     denied: list[Violation] = field(default_factory=list)
+    predicates: Counter[str] = field(default_factory=Counter)
+    """Predicate → how many calls were carried out whose requirement speaks of it."""
 
     def add(self, other: Tally) -> None:
         self.moves += other.moves
@@ -43,6 +46,26 @@ class Tally:
         self.held += other.held
         self.carried_out += other.carried_out
         self.denied += other.denied
+        self.predicates += other.predicates
+
+    def carry_out(
+        self,
+        book: Book,
+        world: World,
+        configuration: Configuration,
+        call: tuple[str, Mapping[str, JSON]],
+        log: Sequence[str] | None,
+    ) -> None:
+        """Judge a guarded call that is about to be carried out, by the world alone."""
+        self.carried_out += 1
+        process = configuration.process
+        goal = process.goal if process is not None else None
+        action, arguments = call
+        if goal is not None:
+            self.predicates.update(book.predicates_of[goal])
+            if book.procedures[goal].action == action and book.world_allows(world, goal, arguments):
+                return
+        self.denied.append(Violation(book.text, goal, action, arguments, tuple(log or ())))
 
 
 @dataclass(frozen=True)
@@ -156,17 +179,7 @@ class CorePlay:
         if not admission.admits(self.book, self.configuration, action, wanted, self.events):
             tally.held += 1
             return False
-        tally.carried_out += 1
-        process = self.configuration.process
-        goal = process.goal if process is not None else None
-        right = (
-            goal is not None
-            and self.book.procedures[goal].action == action
-            and self.book.world_allows(self.world, goal, wanted)
-        )
-        if not right:
-            log = tuple(self.log) if self.log is not None else ()
-            tally.denied.append(Violation(self.book.text, goal, action, wanted, log))
+        tally.carry_out(self.book, self.world, self.configuration, (action, wanted), self.log)
         return True
 
     def _begin(self, action: str, arguments: Mapping[str, JSON]) -> str:

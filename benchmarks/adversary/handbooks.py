@@ -55,6 +55,8 @@ class Book:
     facts: Mapping[str, Fact]
     tools: Sequence[str]
     """Everything that can be called, the goal actions too."""
+    predicates_of: Mapping[str, tuple[str, ...]]
+    """Procedure → the predicates of its requirement."""
 
     def world_allows(self, world: World, goal: str, arguments: Mapping[str, JSON]) -> bool:
         """Whether the world shows all that the procedure (and its action) requires, now."""
@@ -84,6 +86,10 @@ def build(plan: Plan) -> Book:
         {action: plan.inputs.get(action, TOOLS[action].inputs) for action in plan.actions},
         facts,
         tuple(plan.actions),
+        {
+            procedure.name: tuple({leaf.fact.name for leaf in leaves_of(procedure.requires)})
+            for procedure in plan.procedures
+        },
     )
 
 

@@ -15,6 +15,7 @@ from adversary.core_play import CorePlay
 from adversary.errands import any_value, errand, tool_arguments, value_for
 from adversary.recipes import next_call
 from adversary.requirements import leaves_of
+from adversary.session_play import SessionPlay
 from adversary.tools import CHANGERS, TOOLS
 from adversary.values import JSON, JUNK, retyped
 from sopilot.runtime.vm import (
@@ -35,7 +36,7 @@ _VERDICTS: tuple[Any, ...] = (True, True, False, None)
 class Attack:
     """One session of an adversary: an executor that leaves the book now and then."""
 
-    def __init__(self, play: CorePlay, executor: Executor) -> None:
+    def __init__(self, play: CorePlay | SessionPlay, executor: Executor) -> None:
         self.play = play
         self.executor = executor
         self.rng: random.Random = play.rng
@@ -49,7 +50,7 @@ class Attack:
         if isinstance(move, tuple):
             answer = self.play.call(*move)
             self.executor.heard(answer)
-            if answer is None:
+            if answer is None or (not answer[0] and move[0] in self.play.book.guarded):
                 self.held += 1
             return
         accepted = self.play.operate(move)
