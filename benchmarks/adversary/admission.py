@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from adversary.handbooks import Book
 from adversary.values import JSON
 from sopilot.language.handbook.cel import judge
+from sopilot.runtime.proof import license_call
 from sopilot.runtime.session.guards import hold_reason
-from sopilot.runtime.session.proof import missing_proof
 from sopilot.runtime.vm import Configuration, Event
 
-NEEDS_EVENTS = True
+NEEDS_EVENTS = False
 
 
 def admits(
@@ -27,6 +27,6 @@ def admits(
 ) -> bool:
     if hold_reason(book.machine, configuration, action, arguments) is not None:
         return False
-    process = configuration.process
-    assert process is not None
-    return not missing_proof(book.programs, events, process.id, changes={}, judge=judge)
+    here = book.machine.position(configuration)
+    assert here is not None
+    return not license_call(book.machine.programs, here, arguments, judge).missing

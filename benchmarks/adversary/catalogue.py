@@ -73,6 +73,13 @@ def _both_open(world: World, user: str, to: str) -> Truth:
     return None if None in found else True
 
 
+def _outranks(world: World, user: str, to: str) -> Truth:
+    one, other = _field(world, user, "status"), _field(world, to, "status")
+    if (one is not None and one != "open") or other == "open":
+        return False
+    return True if one is not None and other is not None else None
+
+
 def _case_closed(world: World, user: str) -> Truth:
     case = world.cases.get(world.case_of.get(user, ""))
     return case["status"] == "closed" if case is not None else None
@@ -224,6 +231,19 @@ FACTS: dict[str, Fact] = {
                 ),
             ),
             "results.payer.balance >= results.payee.balance",
+            needs="named",
+        ),
+        Fact(
+            "outranks",
+            (_USER, _TO),
+            _outranks,
+            (
+                (
+                    Reading("read_status", ("user",), name="one"),
+                    Reading("read_status", ("to",), name="other"),
+                ),
+            ),
+            "results.one.status == 'open' && result.status != 'open'",
             needs="named",
         ),
         Fact(

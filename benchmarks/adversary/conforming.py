@@ -9,7 +9,7 @@ from typing import Protocol
 from adversary.catalogue import truth_of
 from adversary.errands import act_arguments, errand
 from adversary.handbooks import Book
-from adversary.recipes import Recipe, next_call
+from adversary.recipes import Recipe, in_some_order, next_call
 from adversary.values import JSON
 from adversary.world import World
 from sopilot.language.program.model import Act, Ask, Branch, Check, Do, Kind, Literal
@@ -125,7 +125,8 @@ class Executor:
             return "confirm_code", {"user": user, "code": world.codes.get(known, "")}
         fact = self.scene.book.facts[function.predicate or ""]
         if opened not in self.notes:
-            self.notes[opened] = (self.rng.choice(fact.recipes), {})
+            recipe = in_some_order(self.rng.choice(fact.recipes), self.rng)
+            self.notes[opened] = (recipe, {})
         recipe, answers = self.notes[opened]
         for name in fact.asks:
             values.setdefault(name, self._asked(values))
@@ -177,4 +178,4 @@ class Executor:
 
 def said(truth: bool | None) -> Return:
     """The return that says so."""
-    return Return(bool(truth))
+    return Return(None, undecided=True) if truth is None else Return(truth)

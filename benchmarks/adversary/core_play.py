@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adversary import admission
 from adversary.handbooks import Book
@@ -24,6 +25,10 @@ from sopilot.runtime.vm import (
 )
 
 BUSY = (False, {"error": "busy"})
+
+
+Script = tuple[Any, ...]
+"""A move as it can be played again: what was done, and with what."""
 
 
 @dataclass
@@ -54,7 +59,8 @@ class Tally:
         world: World,
         configuration: Configuration,
         call: tuple[str, Mapping[str, JSON]],
-        log: Sequence[str] | None,
+        log: Sequence[Script] | None = None,
+        scene: tuple[World, Automation | None] | None = None,
     ) -> None:
         """Judge a guarded call that is about to be carried out, by the world alone."""
         self.carried_out += 1
@@ -65,19 +71,22 @@ class Tally:
             self.predicates.update(book.predicates_of[goal])
             if book.procedures[goal].action == action and book.world_allows(world, goal, arguments):
                 return
-        self.denied.append(Violation(book.text, goal, action, arguments, tuple(log or ())))
+        told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
+        self.denied.append(told)
 
 
 @dataclass(frozen=True)
 class Violation:
     """A guarded call that was carried out although the world denies its requirement."""
 
-    handbook: str
+    book: Book
     goal: str | None
     action: str
     arguments: Mapping[str, JSON]
-    moves: tuple[str, ...]
+    moves: tuple[Script, ...]
     """How it came to it, as far as the play was asked to remember."""
+    scene: tuple[World, Automation | None] | None = None
+    """The world as it was at the beginning, and what the machine did by itself."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +122,15 @@ class CorePlay:
         self.calls = 0
         self.clock = 0.0
         self.busy = 0.03
-        self.log: list[str] | None = [] if remembers else None
+        self.log: list[Script] | None = [] if remembers else None
+        self.scene = (world.copy(), automation) if remembers else None
 
     # --- operations -------------------------------------------------------------------
 
     def operate(self, operation: Operation) -> bool:
         self.tally.moves += 1
         if self.log is not None:
-            self.log.append(repr(operation))
+            self.log.append(("operate", operation))
         return self._step(operation)
 
     def _step(self, operation: Operation) -> bool:
@@ -143,35 +153,52 @@ class CorePlay:
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
         """Made and answered; ``None`` when the call was held."""
+        busy = self._is_busy()
+        if self.log is not None:
+            self.log.append(("call", action, arguments, busy))
         if not self._admitted(action, arguments):
             return None
-        call_id = self._begin(action, arguments)
-        answer = self._perform(action, self.in_flight[call_id].arguments)
+        self.calls += 1
+        call_id = f"c{self.calls}"
+        wanted = self._begin(call_id, action, arguments)
+        answer = BUSY if busy else TOOLS[action].run(self.world, wanted)
         self._answer(call_id, answer)
         return answer
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
         """Made, not yet answered. The world is asked ``at_once`` or when the answer comes."""
+        self.calls += 1
+        self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, busy=self._is_busy())
+
+    def begin_as(
+        self, call_id: str, action: str, arguments: Mapping[str, JSON], *, at_once: bool, busy: bool
+    ) -> None:
+        if self.log is not None:
+            self.log.append(("begin", call_id, action, arguments, at_once, busy))
         if not self._admitted(action, arguments):
             return
-        call_id = self._begin(action, arguments)
-        if at_once or action in self.book.guarded:
-            call = self.in_flight[call_id]
-            answer = self._perform(action, call.arguments)
-            self.in_flight[call_id] = InFlight(action, call.arguments, answer)
+        wanted = self._begin(call_id, action, arguments)
+        answer = None
+        if busy:
+            answer = BUSY
+        elif at_once or action in self.book.guarded:
+            answer = TOOLS[action].run(self.world, wanted)
+        self.in_flight[call_id] = InFlight(action, wanted, answer)
 
     def deliver(self, call_id: str) -> None:
         self.tally.moves += 1
-        call = self.in_flight[call_id]
         if self.log is not None:
-            self.log.append(f"deliver {call_id}")
-        self._answer(call_id, call.answer or self._perform(call.action, call.arguments))
+            self.log.append(("deliver", call_id))
+        call = self.in_flight.pop(call_id)
+        answer = call.answer or TOOLS[call.action].run(self.world, call.arguments)
+        self._answer(call_id, answer)
+
+    def _is_busy(self) -> bool:
+        return bool(self.busy) and self.rng.random() < self.busy
 
     def _admitted(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         tally = self.tally
         tally.moves += 1
-        if self.log is not None:
-            self.log.append(f"call {action} {arguments!r}")
         if action not in self.book.guarded:
             return True
         tally.attempted += 1
@@ -179,22 +206,16 @@ class CorePlay:
         if not admission.admits(self.book, self.configuration, action, wanted, self.events):
             tally.held += 1
             return False
-        tally.carry_out(self.book, self.world, self.configuration, (action, wanted), self.log)
+        call = (action, wanted)
+        tally.carry_out(self.book, self.world, self.configuration, call, self.log, self.scene)
         return True
 
-    def _begin(self, action: str, arguments: Mapping[str, JSON]) -> str:
-        self.calls += 1
-        call_id = f"c{self.calls}"
+    def _begin(
+        self, call_id: str, action: str, arguments: Mapping[str, JSON]
+    ) -> Mapping[str, JSON]:
         wanted = plain(dict(arguments))
-        self.in_flight[call_id] = InFlight(action, wanted, None)
         self._step(DomainCall(call_id, action, wanted))
-        return call_id
-
-    def _perform(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON]:
-        if self.busy and self.rng.random() < self.busy:
-            return BUSY
-        return TOOLS[action].run(self.world, arguments)
+        return wanted
 
     def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
-        del self.in_flight[call_id]
         self._step(DomainResult(call_id, answer[0], answer[1]))

@@ -110,3 +110,25 @@ def act_arguments(book: Book, procedure: Procedure, values: Mapping[str, JSON]) 
         if value is not None:
             found[name] = value
     return found
+
+
+def related(world: World, act: Mapping[str, JSON], rng: random.Random) -> dict[str, JSON]:
+    """By the names of inputs: records that the act's requirement may be about."""
+    people = [act[name] for name in ("user", "to", "friend") if isinstance(act.get(name), str)]
+    found: dict[str, JSON] = {name: value for name, value in act.items() if name != "amount"}
+    booking = act.get("booking")
+    record = world.bookings.get(booking) if isinstance(booking, str) else None
+    if record is not None:
+        people.append(record["owner"])
+        legs = record["legs"] or ()
+        if legs:
+            found["number"] = rng.choice(legs)["number"]
+    if people:
+        found["user"] = user = rng.choice(people)
+        found.setdefault("case_id", world.case_of.get(user, "case-1"))
+        found["password"] = world.passwords.get(user, "")
+        found["code"] = world.codes.get(user, "")
+        mine = [name for name, one in world.vouchers.items() if one["owner"] == user]
+        if mine:
+            found["voucher"] = rng.choice(mine)
+    return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adversary import admission
-from adversary.core_play import Tally
+from adversary.core_play import Script, Tally
 from adversary.small_handbooks import Move, SmallCase
 from adversary.tools import TOOLS
 from adversary.world import World
@@ -50,6 +50,7 @@ class Explorer:
         self.tally = tally
         self.executed = 0
         self.path: list[Move] = []
+        self.scene = (case.world, BY_ITSELF)
         self.guarded = [
             move
             for move in case.alphabet
@@ -112,9 +113,14 @@ class Explorer:
         if not admission.admits(self.book, configuration, action, arguments, events):
             self.tally.held += 1
             return False
-        log = (*(repr(one) for one in self.path), f"call {action} {arguments!r}")
-        self.tally.carry_out(self.book, world, configuration, (action, arguments), log)
+        call = (action, arguments)
+        path = [_script(move) for move in (*self.path, call)]
+        self.tally.carry_out(self.book, world, configuration, call, path, self.scene)
         return True
+
+
+def _script(move: Move) -> Script:
+    return ("call", *move, False) if isinstance(move, tuple) else ("operate", move)
 
 
 def sweep(case: SmallCase, depth: int, tally: Tally) -> Sweep:

@@ -173,7 +173,6 @@ _PROBES: dict[str, tuple[str, dict[str, JSON], dict[str, JSON]]] = {
     "judged_by": ("q(user)", {"verify": "f(user)", "judged_by": "model"}, {}),
     "closed_by": ("q(user)", {"established_by": "f(user)", "closed_by": "g(user)"}, {}),
     "changes": ("q(user)", {"verify": "f(user)"}, {"changes": ["x"], "reads": ["x"]}),
-    "read_only": ("q(user)", {"verify": "f(user)"}, {"read_only": True}),
     "recheck": ("q(user)", {"verify": "f(user)"}, {"recheck": True}),
 }
 

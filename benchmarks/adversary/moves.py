@@ -12,12 +12,13 @@ from typing import Any
 
 from adversary.conforming import Executor, ToolCall
 from adversary.core_play import CorePlay
-from adversary.errands import any_value, errand, tool_arguments, value_for
-from adversary.recipes import next_call
+from adversary.errands import any_value, errand, related, tool_arguments, value_for
+from adversary.recipes import in_some_order, next_call
 from adversary.requirements import leaves_of
 from adversary.session_play import SessionPlay
 from adversary.tools import CHANGERS, TOOLS
 from adversary.values import JSON, JUNK, retyped
+from sopilot.language.program.model import Act
 from sopilot.runtime.vm import (
     Call,
     Complete,
@@ -30,6 +31,7 @@ from sopilot.runtime.vm import (
 )
 
 _CHANGERS = frozenset(tool.name for tool in CHANGERS)
+_GATES = ("login", "confirm_code", "logout")
 _VERDICTS: tuple[Any, ...] = (True, True, False, None)
 
 
@@ -67,6 +69,11 @@ class Attack:
                 prove_anew(self)
             return
         here = self.play.book.machine.position(self.play.configuration)
+        if here is not None and isinstance(here.step, Act) and here.step.goal:
+            # Everything was checked: the best moment to change one thing.
+            if self.rng.random() < 0.35:
+                self.rng.choice(_AT_THE_DOOR)(self)
+                return
         self.make(self.executor.next_move(here))
 
     def misbehave(self) -> None:
@@ -101,6 +108,13 @@ class Attack:
         else:
             changed[self.rng.choice(("user", "to", "amount", "extra"))] = self.rng.choice(JUNK)
         return changed
+
+    def about_it(self, action: str) -> dict[str, JSON]:
+        """Arguments for a tool, about the records that the act is about."""
+        play = self.play
+        given = tool_arguments(play.book, play.world, action, self.rng, right=True)
+        about = related(play.world, self.wanted_act()[1], self.rng)
+        return {name: about.get(name, value) for name, value in given.items()}
 
     def citations(self) -> tuple[str, ...]:
         count = self.play.configuration.next_seq
@@ -192,20 +206,24 @@ def act_between(attack: Attack) -> None:
     changers = [one for one in play.book.tools if one in _CHANGERS or one == "logout"]
     if changers:
         action = attack.rng.choice(changers)
-        given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
         if attack.rng.random() < 0.7:
-            for name, value in attack.wanted_act()[1].items():
-                if name in given:
-                    given[name] = value
-        play.call(action, given)
+            given = attack.about_it(action)
+        else:
+            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+        play.call(action, attack.mutated(given) if attack.rng.random() < 0.15 else given)
 
 
 def other_peoples_gate(attack: Attack) -> None:
+    """A gate for somebody else, or with an argument too many."""
     play = attack.play
     gates = [one for one in ("login", "confirm_code") if one in play.book.tools]
     if gates:
         action = attack.rng.choice(gates)
-        play.call(action, tool_arguments(play.book, play.world, action, attack.rng, right=True))
+        if attack.rng.random() < 0.5:
+            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+        else:
+            given = attack.about_it(action)
+        play.call(action, attack.mutated(given) if attack.rng.random() < 0.3 else given)
 
 
 def reorder(attack: Attack) -> None:
@@ -215,13 +233,29 @@ def reorder(attack: Attack) -> None:
         play.deliver(attack.rng.choice(list(play.in_flight)))
         return
     action = attack.rng.choice(play.book.tools)
-    given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
-    for name, value in attack.wanted_act()[1].items():
-        if name in given:
-            given[name] = value
     if action in play.book.guarded and attack.rng.random() < 0.7:
         return
-    play.begin(action, given, at_once=attack.rng.random() < 0.5)
+    play.begin(action, attack.about_it(action), at_once=attack.rng.random() < 0.5)
+
+
+def overlap(attack: Attack) -> None:
+    """Two calls about the act's own records: asked one way round, answered the other."""
+    play, rng = attack.play, attack.rng
+    others = [one for one in play.book.tools if one not in play.book.guarded]
+    changers = [one for one in others if one in _CHANGERS or one in _GATES]
+    if not others:
+        return
+    first = rng.choice(changers if changers and rng.random() < 0.6 else others)
+    waiting = set(play.in_flight)
+    play.begin(first, attack.about_it(first), at_once=rng.random() < 0.6)
+    if rng.random() < 0.6:
+        second = rng.choice(others)
+        play.call(second, attack.about_it(second))
+    if rng.random() < 0.6:
+        play.call(*attack.wanted_act())
+    if rng.random() < 0.8:
+        for call_id in set(play.in_flight) - waiting:
+            play.deliver(call_id)
 
 
 def prove_anew(attack: Attack) -> None:
@@ -239,7 +273,7 @@ def prove_anew(attack: Attack) -> None:
         for (name, _), term in zip(leaf.fact.parameters, leaf.terms, strict=True)
     }
     bound.update({name: value_for(name, attack.rng) for name in leaf.fact.asks})
-    recipe = attack.rng.choice(leaf.fact.recipes)
+    recipe = in_some_order(attack.rng.choice(leaf.fact.recipes), attack.rng)
     answers: dict[str, JSON] = {}
     for _ in range(6):
         found = next_call(recipe, bound, answers)
@@ -279,7 +313,9 @@ def act_for_anybody(attack: Attack) -> None:
 
 
 def cite(attack: Attack) -> None:
-    attack.play.operate(Return(attack.rng.choice(_VERDICTS), attack.citations()))
+    holds = attack.rng.choice(_VERDICTS)
+    undecided = holds is None and attack.rng.random() < 0.5
+    attack.play.operate(Return(holds, attack.citations(), undecided=undecided))
 
 
 def smuggle(attack: Attack) -> None:
@@ -318,7 +354,8 @@ _TABLE: dict[Callable[[Attack], None], int] = {
     repeat: 4,
     act_between: 10,
     other_peoples_gate: 4,
-    reorder: 6,
+    reorder: 5,
+    overlap: 5,
     prove_anew: 6,
     act_now: 12,
     forge: 12,
@@ -327,6 +364,17 @@ _TABLE: dict[Callable[[Attack], None], int] = {
     smuggle: 5,
     wander: 6,
 }
+_AT_THE_DOOR = (
+    overlap,
+    overlap,
+    act_between,
+    act_between,
+    forge,
+    split,
+    other_peoples_gate,
+    prove_anew,
+    reorder,
+)
 MOVES = tuple(_TABLE)
 _MOVES = list(_TABLE)
 _WEIGHTS = [sum(list(_TABLE.values())[: index + 1]) for index in range(len(_TABLE))]

@@ -17,7 +17,11 @@ _OPERATORS = ("all", "all", "in_order", "any", "first")
 def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
     known = words()
     usable = [fact for fact in FACTS.values() if not fact.needs or fact.needs in known]
-    facts = rng.sample(usable, rng.choice((2, 3, 3, 4, 5)))
+    # Recipes of several calls have more to go wrong than what is judged from the arguments.
+    weighted = [fact for fact in usable for _ in range(_weight(fact))]
+    facts = list(
+        {fact.name: fact for fact in rng.sample(weighted, rng.choice((2, 3, 3, 4)))}.values()
+    )
     if rng.random() < 0.35:
         facts.append(FACTS["logged_in"])
     goals = rng.sample([tool.name for tool in GOALS], rng.choice((1, 1, 2)))
@@ -35,9 +39,13 @@ def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
     if gates > 0.85 and "read_account" in plan.actions:
         plan.private = True
         plan.action_requires["read_account"] = Leaf(FACTS["logged_in"], ("user",))
-        _add_actions(plan, ("login",))
+        _add_actions(plan, ("login", "logout") if "closed_by" in known else ("login",))
     _mark(rng, plan, goals, recheck=recheck)
     return build(plan)
+
+
+def _weight(fact: Fact) -> int:
+    return 1 + max((2 * len(recipe) for recipe in fact.recipes), default=0)
 
 
 # --- trees ----------------------------------------------------------------------------
@@ -147,7 +155,7 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
             said["changes"] = _topics(rng, tool.changes)
         elif tool.reads and rng.random() < 0.5:
             said["reads"] = _topics(rng, tool.reads)
-        elif not tool.changes and name not in goals and rng.random() < 0.2:
+        elif not (tool.changes or name in goals) and rng.random() < 0.2:
             said["read_only"] = True
     for goal in goals:
         own = TOOLS[goal].inputs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -106,6 +107,14 @@ def next_call(
             here = {**answers, variable: elements[len(done)]}
             return reading, _evaluated(reading.terms, values, here)
     return None
+
+
+def in_some_order(recipe: Recipe, rng: random.Random) -> Recipe:
+    """The calls of a recipe may come in any order, unless one needs another's answer."""
+    linked = any(isinstance(term, Path) for reading in recipe for term in reading.terms)
+    if len(recipe) < 2 or linked or rng.random() < 0.5:
+        return recipe
+    return tuple(reversed(recipe))
 
 
 def _evaluated(

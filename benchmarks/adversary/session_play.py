@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from adversary.core_play import BUSY, Tally
+from adversary.core_play import BUSY, Script, Tally
 from adversary.errands import value_for
 from adversary.handbooks import Book
 from adversary.tools import CHANGERS, TOOLS
@@ -102,7 +102,7 @@ class SessionPlay:
         self.in_flight: dict[str, asyncio.Task[CallAnswer]] = {}
         self.reached = asyncio.Event()
         self.tools = WorldTools(self)
-        self.log: list[str] | None = [] if remembers else None
+        self.log: list[Script] | None = [] if remembers else None
         self.calls = 0
         self.loop = asyncio.new_event_loop()
         self.session = self._run(
@@ -132,11 +132,11 @@ class SessionPlay:
     # --- moves ------------------------------------------------------------------------
 
     def operate(self, operation: Operation) -> bool:
-        self._moved(repr(operation))
+        self._moved("operate", operation)
         return self._run(self.session.operate(operation)).accepted
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
-        self._moved(f"call {action} {arguments!r}")
+        self._moved("call", action, arguments)
         guarded = action in self.book.guarded
         self.tally.attempted += guarded
         self.calls += 1
@@ -167,7 +167,7 @@ class SessionPlay:
         return self._run(self.session.run_held(held.call_id))
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
-        self._moved(f"begin {action} {arguments!r} {at_once}")
+        self._moved("begin", action, arguments, at_once)
         self.tally.attempted += action in self.book.guarded
         self.calls += 1
         self.tools.delayed = (action, at_once)
@@ -188,14 +188,14 @@ class SessionPlay:
         return not task.done()
 
     def deliver(self, call_id: str) -> None:
-        self._moved(f"deliver {call_id}")
+        self._moved("deliver", call_id)
         index = list(self.in_flight).index(call_id)
         self.tools.waiting.pop(index).set()
         answer = self._run(_awaited(self.in_flight.pop(call_id)))
         if answer.status is CallStatus.UNKNOWN:
             self._run(self.session.settle_outcome(answer.call_id, ok=True, by="dana"))
 
-    def _moved(self, what: str) -> None:
+    def _moved(self, *what: Any) -> None:
         self.tally.moves += 1
         if self.log is not None:
             self.log.append(what)
@@ -204,7 +204,7 @@ class SessionPlay:
             given = {name: value_for(name, self.rng) for name in tool.inputs}
             tool.run(self.world, given)
             if self.log is not None:
-                self.log.append(f"outside {tool.name} {given!r}")
+                self.log.append(("outside", tool.name, given))
 
     # --- judging ----------------------------------------------------------------------
 

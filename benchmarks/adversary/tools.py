@@ -206,6 +206,10 @@ def _case_status(world: World, case_id: JSON, status: str) -> Answer:
     return _done(True)
 
 
+def _settle(world: World, given: Arguments) -> Answer:
+    return _case_status(world, given.get("case_id"), "closed")
+
+
 def _assign(world: World, given: Arguments) -> Answer:
     user, case = given.get("user"), given.get("case_id")
     if not isinstance(user, str) or not isinstance(case, str):
@@ -233,12 +237,19 @@ def _rebook(world: World, given: Arguments) -> Answer:
     return _done(True)
 
 
-def _delay(world: World, given: Arguments) -> Answer:
-    number = given.get("number")
+def _flight(world: World, number: JSON, status: str) -> Answer:
     if _found(world.flights, number) is None:
         return _done(False)
-    world.flights = {**world.flights, number: {"status": "late"}}
+    world.flights = {**world.flights, number: {"status": status}}
     return _done(True)
+
+
+def _delay(world: World, given: Arguments) -> Answer:
+    return _flight(world, given.get("number"), "late")
+
+
+def _land(world: World, given: Arguments) -> Answer:
+    return _flight(world, given.get("number"), "landed")
 
 
 def _block(world: World, given: Arguments) -> Answer:
@@ -300,12 +311,15 @@ GATE_TOOLS = (
 )
 CHANGERS = (
     _tool("deposit", "user amount", _deposit, changes=(BALANCES,)),
+    _tool("withdraw", "user amount", _pay, changes=(BALANCES,)),
     _tool("freeze", "user", _freeze, changes=(STATUSES,)),
     _tool("unfreeze", "user", _unfreeze, changes=(STATUSES,)),
     _tool("reopen", "case_id", _reopen, changes=(CASE_FILES,)),
+    _tool("settle", "case_id", _settle, changes=(CASE_FILES,)),
     _tool("assign", "user case_id", _assign, changes=(CASE_FILES,)),
     _tool("rebook", "booking number", _rebook, changes=(LEGS,)),
     _tool("delay", "number", _delay, changes=(FLIGHT_STATES,)),
+    _tool("land", "number", _land, changes=(FLIGHT_STATES,)),
     _tool("block", "line", _block, changes=(LISTS,)),
     _tool("unblock", "line", _unblock, changes=(LISTS,)),
     _tool("hand_over", "voucher user", _hand_over, changes=(GIFTS,)),
