@@ -14,7 +14,7 @@ from adversary.session_play import SessionPlay
 from adversary.world import World
 from sopilot.runtime.vm import Automation
 
-SESSIONS_PER_BOOK = 10
+SESSIONS_PER_BOOK = 5
 MOVES_PER_SESSION = 100
 _HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
 _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
@@ -46,7 +46,8 @@ def whole_session(
         outside=outside,
         remembers=remembers,
     )
-    play.breaks = rng.choice((0.0, 0.0, 0.02))
+    play.breaks = rng.choice((0.0, 0.0, 0.05))
+    play.resumes = rng.choice((0.0, 0.0, 0.02))
     try:
         _play(play, rng, tally, moves)
     finally:

@@ -6,10 +6,10 @@ and the world then denies both sides (see `world`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from adversary.recipes import Path, Reading, Recipe
+from adversary.recipes import Constant, Path, Reading, Recipe
 from adversary.values import JSON, is_of_type
 from adversary.world import World
 
@@ -136,8 +136,11 @@ def _member(world: World, user: str, group: str) -> Truth:
     return user in members if members is not None else None
 
 
-def _has_voucher(world: World, user: str) -> Truth:
-    good = (one["owner"] == user and one["worth"] >= 10 for one in world.vouchers.values())
+def _has_voucher(world: World, user: str, asked: Mapping[str, JSON]) -> Truth:
+    """Some voucher shows it; where the act names one, that voucher must."""
+    shown = [asked["voucher"]] if "voucher" in asked else list(world.vouchers)
+    found = [world.vouchers.get(name) for name in shown if isinstance(name, str)]
+    good = (one is not None and one["owner"] == user and one["worth"] >= 10 for one in found)
     return True if any(good) else None
 
 
@@ -171,6 +174,33 @@ def _logged_in(world: World, user: str) -> Truth:
 
 def _confirmed(world: World, user: str) -> Truth:
     return user in world.factors
+
+
+def _present(world: World, user: str) -> Truth:
+    return user in world.present
+
+
+def _linked(world: World, user: str, to: str) -> Truth:
+    return (user, to) in world.linked
+
+
+def _has_token(world: World, user: str) -> Truth:
+    left = world.tokens.get(user)
+    return left > 0 if left is not None else None
+
+
+def _vip(world: World, user: str) -> Truth:
+    return _member(world, user, "vip")
+
+
+def _all_sound(world: World, group: str) -> Truth:
+    members = world.groups.get(group)
+    if members is None:
+        return None
+    states = [_field(world, member, "status") for member in members]
+    if "frozen" in states:
+        return False
+    return None if None in states else True
 
 
 def _nothing(world: World, *values: JSON) -> Truth:
@@ -333,6 +363,7 @@ FACTS: dict[str, Fact] = {
             needs="ask",
         ),
         Fact("small", (_AMOUNT, ("most", "number")), _small, (), "amount <= most"),
+        Fact("tiny", (_AMOUNT, ("largest", "number")), _small, (), "amount <= largest"),
         Fact("halves", (_AMOUNT,), _halves, (), "amount / 2 > 2"),
         Fact("few", (("items", "array"),), _few, (), "size(items) <= 2"),
         Fact("domestic", (("address", "object"),), _domestic, (), "address.country == 'ch'"),
@@ -352,6 +383,54 @@ FACTS: dict[str, Fact] = {
             opened_by="confirm_code(user, code)",
             closed_by="logout(user)",
         ),
+        Fact(
+            "present",
+            (_USER,),
+            _present,
+            opened_by="check_in(user)",
+            closed_by="close_day()",
+            needs="closed_by",
+        ),
+        Fact(
+            "linked",
+            (_USER, _TO),
+            _linked,
+            opened_by="link(user, to)",
+            closed_by="unlink(user)",
+            needs="closed_by",
+        ),
+        Fact(
+            "has_token",
+            (_USER,),
+            _has_token,
+            ((Reading("take_token", ("user",)),),),
+            "result.left > 0",
+            needs="changes",
+        ),
+        Fact(
+            "vip",
+            (_USER,),
+            _vip,
+            ((Reading("read_group", (Constant("vip"),)),), (Reading("read_group", ("circle",)),)),
+            "user in result.members",
+        ),
+        Fact(
+            "all_sound",
+            (("group", "string"),),
+            _all_sound,
+            (
+                (
+                    Reading("read_group", ("group",)),
+                    Reading(
+                        "read_status",
+                        (Path("member", ()),),
+                        each=(Path("read_group", ("members",)), "member"),
+                    ),
+                ),
+            ),
+            "!result.exists(one, one.status == 'frozen')",
+            needs="for_each",
+        ),
         Fact("trusted", (_USER,), _nothing, (_ACCOUNT,), judged="nobody"),
         Fact("sober", (_AMOUNT,), _nothing, (), judged="nobody"),
         Fact("polite", (_USER,), _nothing, (_ACCOUNT,), judged="model", needs="judged_by"),
@@ -359,9 +438,12 @@ FACTS: dict[str, Fact] = {
 }
 
 
-def truth_of(fact: Fact, world: World, values: tuple[JSON, ...]) -> Truth:
-    """A value that is missing or not of its type has no truth: no record speaks of it."""
+def truth_of(
+    fact: Fact, world: World, values: tuple[JSON, ...], asked: Mapping[str, JSON] | None = None
+) -> Truth:
+    """A value that is missing or not of its type has no truth: no record speaks of it.
+    ``asked``: what the user gives, where the act itself names it."""
     for (_, kind), value in zip(fact.parameters, values, strict=True):
         if value is None or not is_of_type(value, kind):
             return None
-    return fact.truth(world, *values)
+    return fact.truth(world, *values, asked or {}) if fact.asks else fact.truth(world, *values)

@@ -120,9 +120,14 @@ class Executor:
             self.given_up.add(opened)
             user = values.get("user")
             known = user if isinstance(user, str) else ""
-            if function.predicate == "logged_in":
-                return "login", {"user": user, "password": world.passwords.get(known, "")}
-            return "confirm_code", {"user": user, "code": world.codes.get(known, "")}
+            fact = self.scene.book.facts[function.predicate or ""]
+            action = fact.opened_by.split("(")[0]
+            secrets = {
+                "password": world.passwords.get(known, ""),
+                "code": world.codes.get(known, ""),
+            }
+            inputs = self.scene.book.inputs[action]
+            return action, {name: values.get(name, secrets.get(name)) for name in inputs}
         fact = self.scene.book.facts[function.predicate or ""]
         if opened not in self.notes:
             recipe = in_some_order(self.rng.choice(fact.recipes), self.rng)

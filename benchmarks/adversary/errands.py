@@ -86,8 +86,7 @@ def errand(
     names = procedure_names(book, procedure)
     values = {name: value_for(name, rng) for name in names}
     if lucky:
-        friendly = world.copy()
-        friendly.logged_in = friendly.factors = frozenset(USERS)
+        friendly = world.with_open_gates()
         for _ in range(8):
             if book.world_allows(friendly, goal, act_arguments(book, procedure, values)):
                 break

@@ -16,7 +16,7 @@ from adversary.errands import any_value, errand, related, tool_arguments, value_
 from adversary.recipes import in_some_order, next_call
 from adversary.requirements import leaves_of
 from adversary.session_play import SessionPlay
-from adversary.tools import CHANGERS, TOOLS
+from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
 from adversary.values import JSON, JUNK, retyped
 from sopilot.language.program.model import Act
 from sopilot.runtime.vm import (
@@ -31,7 +31,8 @@ from sopilot.runtime.vm import (
 )
 
 _CHANGERS = frozenset(tool.name for tool in CHANGERS)
-_GATES = ("login", "confirm_code", "logout")
+_GATES = frozenset(tool.name for tool in GATE_TOOLS)
+_CLOSERS = frozenset({"logout", "close_day", "unlink"})
 _VERDICTS: tuple[Any, ...] = (True, True, False, None)
 
 
@@ -69,11 +70,11 @@ class Attack:
                 prove_anew(self)
             return
         here = self.play.book.machine.position(self.play.configuration)
-        if here is not None and isinstance(here.step, Act) and here.step.goal:
+        at_the_door = here is not None and isinstance(here.step, Act) and here.step.goal
+        if at_the_door and self.rng.random() < 0.35:
             # Everything was checked: the best moment to change one thing.
-            if self.rng.random() < 0.35:
-                self.rng.choice(_AT_THE_DOOR)(self)
-                return
+            self.rng.choice(_AT_THE_DOOR)(self)
+            return
         self.make(self.executor.next_move(here))
 
     def misbehave(self) -> None:
@@ -203,7 +204,7 @@ def repeat(attack: Attack) -> None:
 def act_between(attack: Attack) -> None:
     """Something that changes the world, between check and act."""
     play = attack.play
-    changers = [one for one in play.book.tools if one in _CHANGERS or one == "logout"]
+    changers = [one for one in play.book.tools if one in _CHANGERS or one in _CLOSERS]
     if changers:
         action = attack.rng.choice(changers)
         if attack.rng.random() < 0.7:
@@ -216,7 +217,7 @@ def act_between(attack: Attack) -> None:
 def other_peoples_gate(attack: Attack) -> None:
     """A gate for somebody else, or with an argument too many."""
     play = attack.play
-    gates = [one for one in ("login", "confirm_code") if one in play.book.tools]
+    gates = [one for one in play.book.tools if one in _GATES]
     if gates:
         action = attack.rng.choice(gates)
         if attack.rng.random() < 0.5:

@@ -76,7 +76,8 @@ def is_met(tree: Tree, world: World, values: Mapping[str, JSON], wanted: bool = 
         given = tuple(
             term.value if isinstance(term, Constant) else values.get(term) for term in tree.terms
         )
-        return truth_of(fact, world, given) is wanted
+        asked = {name: values[name] for name in fact.asks if name in values}
+        return truth_of(fact, world, given, asked) is wanted
     if isinstance(tree, Not):
         return is_met(tree.child, world, values, not wanted)
     met = (is_met(child, world, values, wanted) for child in tree.children)
@@ -90,8 +91,14 @@ def procedure_values(procedure: Procedure, arguments: Mapping[str, JSON]) -> dic
     for name, term in procedure.fixed.items():
         given = values.pop(name, None)
         if isinstance(term, Constant):
-            if isinstance(given, bool) is not isinstance(term.value, bool) or given != term.value:
+            if not _alike(given, term.value):
                 return None
+        elif term in values and term not in arguments and not _alike(values[term], given):
+            return None  # one name, two values
         else:
             values[term] = given
     return values
+
+
+def _alike(one: JSON, other: JSON) -> bool:
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)

@@ -22,6 +22,7 @@ from sopilot.runtime.session import (
     ToolResult,
     ToolSchema,
     open_session,
+    resume_session,
 )
 from sopilot.runtime.vm import Automation, Configuration, Operation
 
@@ -98,6 +99,8 @@ class SessionPlay:
         self.tally = tally
         self.busy = 0.03
         self.breaks = 0.0
+        """How often a tool does its work and then breaks off."""
+        self.resumes = 0.0
         self.outside = outside
         self.in_flight: dict[str, asyncio.Task[CallAnswer]] = {}
         self.reached = asyncio.Event()
@@ -105,12 +108,13 @@ class SessionPlay:
         self.log: list[Script] | None = [] if remembers else None
         self.calls = 0
         self.loop = asyncio.new_event_loop()
+        self.store, self.clock = MemoryStore(), Clock()
         self.session = self._run(
             open_session(
-                MemoryStore(),
+                self.store,
                 _program_set(book),
                 tools=self.tools,
-                clock=Clock(),
+                clock=self.clock,
                 settings=Settings(automation=automation or Automation()),
             )
         )
@@ -157,7 +161,23 @@ class SessionPlay:
         held = answer.held
         assert held is not None
         if held.state == "waiting":
-            self._run(self.session.decide("approve", held.call_id, by="dana", role=held.roles[0]))
+            amended = None
+            if self.rng.random() < 0.3:
+                amended = {
+                    name: value_for(name, self.rng) if self.rng.random() < 0.3 else value
+                    for name, value in held.arguments.items()
+                    if self.rng.random() < 0.9
+                }
+                self._remember("amend", amended)
+            self._run(
+                self.session.decide(
+                    "approve" if amended is None else "amend",
+                    held.call_id,
+                    by="dana",
+                    role=held.roles[0],
+                    arguments=amended,
+                )
+            )
         if self.rng.random() < 0.3:
             changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
             if changers:
@@ -197,14 +217,25 @@ class SessionPlay:
 
     def _moved(self, *what: Any) -> None:
         self.tally.moves += 1
-        if self.log is not None:
-            self.log.append(what)
+        if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
+            self._resume()
         if self.outside and self.rng.random() < self.outside:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}
             tool.run(self.world, given)
-            if self.log is not None:
-                self.log.append(("outside", tool.name, given))
+            self._remember("outside", tool.name, given)
+        self._remember(*what)
+
+    def _remember(self, *what: Any) -> None:
+        if self.log is not None:
+            self.log.append(what)
+
+    def _resume(self) -> None:
+        """Given up and taken up again: what was proven must be read out of the trace."""
+        self._run(self.session.release())
+        self.session = self._run(
+            resume_session(self.store, self.session.id, tools=self.tools, clock=self.clock)
+        )
 
     # --- judging ----------------------------------------------------------------------
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from adversary.catalogue import FACTS, Fact
 from adversary.errands import act_arguments, value_for
 from adversary.handbooks import PARAMETERS, Book, Plan, build, words
+from adversary.random_handbooks import gate_actions
 from adversary.recipes import Constant, next_call
 from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of
-from adversary.tools import CHANGERS, TOOLS
-from adversary.values import JSON, USERS
+from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
+from adversary.values import JSON
 from adversary.world import World
 from sopilot.runtime.vm import Operation, Return, Start
 
@@ -57,10 +58,17 @@ def small_cases() -> Iterator[SmallCase]:
             yield _case(f"{operator} not {' '.join(names)}", Group(operator, (Not(one), other)))
 
 
+_GATES = frozenset(tool.name for tool in GATE_TOOLS)
+
+
 def _leaf(fact: Fact) -> Leaf:
     terms: list[Argument] = []
     for name, _ in fact.parameters:
-        constants: dict[str, Argument] = {"most": "largest", "group": Constant("vip")}
+        constants: dict[str, Argument] = {
+            "most": "largest",
+            "largest": Constant(50),
+            "group": Constant("vip"),
+        }
         terms.append(constants.get(name, name))
     return Leaf(fact, tuple(terms))
 
@@ -77,11 +85,15 @@ def _case(name: str, tree: Tree) -> SmallCase:
     plan = Plan([Procedure(goal, goal, tree)], [])
     plan.inputs[goal] = {**TOOLS[goal].inputs, **names}
     read = [reading.action for fact in facts for way in fact.recipes for reading in way]
-    plan.actions = list(dict.fromkeys([*read, *_gate_tools(facts)]))
+    plan.actions = list(
+        dict.fromkeys([*read, *(one for fact in facts for one in gate_actions(fact))])
+    )
     topics = {topic for action in plan.actions for topic in TOOLS[action].reads}
     changers = [tool.name for tool in CHANGERS if tool.changes & topics][:1]
     plan.actions += [*changers, goal]
     plan.extra[goal] = {"irreversible": True}
+    if "take_token" in plan.actions:
+        plan.extra["take_token"] = {"changes": ["tokens"]}
     book = build(plan)
     world, right, wrong = _situation(book, goal)
     return SmallCase(name, book, world, _alphabet(book, world, goal, right, wrong, facts))
@@ -98,14 +110,6 @@ def _goal(names: dict[str, str]) -> str:
     return "close_account" if "user" in names else "open_door"
 
 
-def _gate_tools(facts: list[Fact]) -> list[str]:
-    gates = {fact.name for fact in facts if fact.opened_by}
-    found = ["login"] if gates else []
-    if gates and "closed_by" in words():
-        found.append("logout")
-    return [*found, "confirm_code"] if "confirmed" in gates else found
-
-
 Values = dict[str, JSON]
 
 
@@ -117,8 +121,7 @@ def _situation(book: Book, goal: str) -> tuple[World, Values, Values]:
     for seed in range(200):
         rng = random.Random(seed)
         world = World(rng)
-        friendly = world.copy()
-        friendly.logged_in = friendly.factors = frozenset(USERS)
+        friendly = world.with_open_gates()
         drawn = [{name: value_for(name, rng) for name in names} for _ in range(12)]
         allowed = [
             one
@@ -153,8 +156,9 @@ def _alphabet(
     for action in book.tools:
         if action in ("login", "confirm_code"):
             moves += [(action, _secrets(world, action, values)) for values in (right, wrong)]
-        elif action == "logout":
-            moves.append((action, {"user": right.get("user", "ann")}))
+        elif action in _GATES:
+            inputs = TOOLS[action].inputs
+            moves.append((action, {name: right.get(name, "ann") for name in inputs}))
         elif action not in book.guarded and TOOLS[action].changes:
             rng = random.Random(action)
             given = {name: value_for(name, rng) for name in TOOLS[action].inputs}

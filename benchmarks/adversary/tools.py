@@ -17,8 +17,8 @@ Answer = tuple[bool, JSON]
 Arguments = Mapping[str, JSON]
 
 BALANCES, STATUSES, CASE_FILES = "balances", "statuses", "cases"
-LEGS, FLIGHT_STATES, LISTS, GIFTS = "legs", "flights", "lists", "gifts"
-TOPICS = (BALANCES, STATUSES, CASE_FILES, LEGS, FLIGHT_STATES, LISTS, GIFTS)
+LEGS, FLIGHT_STATES, LISTS, GIFTS, TOKENS = "legs", "flights", "lists", "gifts", "tokens"
+TOPICS = (BALANCES, STATUSES, CASE_FILES, LEGS, FLIGHT_STATES, LISTS, GIFTS, TOKENS)
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,46 @@ def _logout(world: World, given: Arguments) -> Answer:
     if world.logout_clears_factor:
         world.factors -= {user}
     return True, {"bye": user}
+
+
+def _check_in(world: World, given: Arguments) -> Answer:
+    user = given.get("user")
+    if _found(world.passwords, user) is None:
+        return False, {"error": "nobody here is called so"}
+    world.present |= {user}
+    return True, {"here": user}
+
+
+def _close_day(world: World, given: Arguments) -> Answer:
+    world.present = frozenset()
+    return True, {"closed": True}
+
+
+def _link(world: World, given: Arguments) -> Answer:
+    user, to = given.get("user"), given.get("to")
+    if _found(world.passwords, user) is None or _found(world.passwords, to) is None:
+        return False, {"error": "nobody here is called so"}
+    world.linked |= {(user, to)}
+    return True, {"linked": True}
+
+
+def _unlink(world: World, given: Arguments) -> Answer:
+    """All links of that user end."""
+    user = given.get("user")
+    if _found(world.passwords, user) is None:
+        return False, {"error": "nobody here is called so"}
+    world.linked = frozenset(pair for pair in world.linked if pair[0] != user)
+    return True, {"unlinked": True}
+
+
+def _take_token(world: World, given: Arguments) -> Answer:
+    """Tells how many there were, and takes one: it changes what it reads."""
+    user = given.get("user")
+    left = _found(world.tokens, user)
+    if left is None:
+        return _absent(world, "token")
+    world.tokens = {**world.tokens, user: max(0, left - 1)}
+    return True, {"left": left}
 
 
 # --- changing -------------------------------------------------------------------------
@@ -280,6 +320,14 @@ def _hand_over(world: World, given: Arguments) -> Answer:
     return _done(True)
 
 
+def _redeem(world: World, given: Arguments) -> Answer:
+    voucher = given.get("voucher")
+    if _found(world.vouchers, voucher) is None:
+        return _done(False)
+    world.vouchers = {name: one for name, one in world.vouchers.items() if name != voucher}
+    return _done(True)
+
+
 def _tool(
     name: str,
     inputs: str,
@@ -303,11 +351,16 @@ READERS = (
     _tool("read_list", "", _read_list, (LISTS,)),
     _tool("read_group", "group", _read_group, (LISTS,)),
     _tool("read_voucher", "voucher", _read_voucher, (GIFTS,)),
+    _tool("take_token", "user", _take_token, (TOKENS,), (TOKENS,)),
 )
 GATE_TOOLS = (
     _tool("login", "user password", _login),
     _tool("confirm_code", "user code", _confirm_code),
     _tool("logout", "user", _logout),
+    _tool("check_in", "user", _check_in),
+    _tool("close_day", "", _close_day),
+    _tool("link", "user to", _link),
+    _tool("unlink", "user", _unlink),
 )
 CHANGERS = (
     _tool("deposit", "user amount", _deposit, changes=(BALANCES,)),
@@ -332,5 +385,6 @@ GOALS = (
     _tool("clear_booking", "booking", _clear_booking, changes=(LEGS,)),
     _tool("ban", "line", _block, changes=(LISTS,)),
     _tool("open_door", "user", _open_door),
+    _tool("redeem", "user voucher", _redeem, changes=(GIFTS,)),
 )
 TOOLS = {tool.name: tool for tool in (*READERS, *GATE_TOOLS, *CHANGERS, *GOALS)}

@@ -39,6 +39,9 @@ class World:
         "cases",
         "codes",
         "doors",
+        "present",
+        "linked",
+        "tokens",
         "factors",
         "flights",
         "groups",
@@ -57,7 +60,7 @@ class World:
         for user in USERS:
             if roll() < 0.85:
                 account: Record = {
-                    "balance": pick((0, 50, 500, 5000, LARGE if roll() < 0.2 else 7.5)),
+                    "balance": pick((0, 50, 500, 5000, float(LARGE) if roll() < 0.2 else 7.5)),
                     "status": pick(statuses),
                     "points": pick((4, 5, 5.0, 6, 0)),
                 }
@@ -97,6 +100,9 @@ class World:
         self.codes = {user: f"code-{index}" for index, user in enumerate(USERS)}
         self.logged_in: frozenset[str] = frozenset()
         self.factors: frozenset[str] = frozenset()
+        self.present: frozenset[str] = frozenset()
+        self.linked: frozenset[tuple[str, str]] = frozenset()
+        self.tokens: dict[str, int] = {user: pick((0, 1, 2)) for user in USERS if roll() < 0.8}
         self.doors = 0
         self.manner = pick(ABSENT_MANNERS)
         self.logout_clears_factor = True
@@ -107,6 +113,13 @@ class World:
         other = object.__new__(World)
         for name in World.__slots__:
             setattr(other, name, getattr(self, name))
+        return other
+
+    def with_open_gates(self) -> World:
+        """What it would be if everybody had been let in everywhere."""
+        other = self.copy()
+        other.logged_in = other.factors = other.present = frozenset(USERS)
+        other.linked = frozenset((one, to) for one in USERS for to in USERS)
         return other
 
     def key(self) -> str:
