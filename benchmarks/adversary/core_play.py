@@ -10,6 +10,7 @@ from typing import Any
 
 from adversary import admission
 from adversary.handbooks import Book
+from adversary.requirements import Words, spoken
 from adversary.tools import TOOLS
 from adversary.values import JSON
 from adversary.world import World
@@ -21,6 +22,7 @@ from sopilot.runtime.vm import (
     DomainResult,
     Event,
     Operation,
+    Return,
     plain,
 )
 
@@ -59,6 +61,7 @@ class Tally:
         world: World,
         configuration: Configuration,
         call: tuple[str, Mapping[str, JSON]],
+        words: Mapping[str, Words] | None = None,
         log: Sequence[Script] | None = None,
         scene: tuple[World, Automation | None] | None = None,
     ) -> None:
@@ -67,9 +70,11 @@ class Tally:
         process = configuration.process
         goal = process.goal if process is not None else None
         action, arguments = call
-        if goal is not None:
+        if process is not None and goal is not None:
+            said = words.get(process.id, {}) if words is not None else None
             self.predicates.update(book.predicates_of[goal])
-            if book.procedures[goal].action == action and book.world_allows(world, goal, arguments):
+            serves = book.procedures[goal].action == action
+            if serves and book.world_allows(world, goal, arguments, said):
                 return
         told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
         self.denied.append(told)
@@ -98,6 +103,23 @@ class InFlight:
     answer: tuple[bool, JSON] | None
 
 
+def remember_word(
+    book: Book,
+    before: Configuration,
+    operation: Return,
+    words: dict[str, dict[tuple[str, str], bool | None]],
+) -> None:
+    """Take down what a model returned on a predicate that it may judge."""
+    process, frame = before.process, before.frame
+    if not book.trusting or process is None or frame is None:
+        return
+    program = book.programs[process.goal]
+    fact = book.facts.get(program.functions[frame.function].predicate or "")
+    if fact is not None and fact.judged == "model":
+        values = [frame.locals.get(name) for name, _ in fact.parameters]
+        words.setdefault(process.id, {})[spoken(fact.name, values)] = operation.holds
+
+
 class CorePlay:
     """``remembers``: keep the moves for a report, which costs time."""
 
@@ -119,6 +141,7 @@ class CorePlay:
         self.configuration: Configuration = book.machine.initial()
         self.events: list[Event] = []
         self.in_flight: dict[str, InFlight] = {}
+        self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
         self.clock = 0.0
         self.busy = 0.03
@@ -131,7 +154,11 @@ class CorePlay:
         self.tally.moves += 1
         if self.log is not None:
             self.log.append(("operate", operation))
-        return self._step(operation)
+        before = self.configuration
+        accepted = self._step(operation)
+        if accepted and isinstance(operation, Return):
+            remember_word(self.book, before, operation, self.words)
+        return accepted
 
     def _step(self, operation: Operation) -> bool:
         self.clock += 1.0
@@ -207,7 +234,9 @@ class CorePlay:
             tally.held += 1
             return False
         call = (action, wanted)
-        tally.carry_out(self.book, self.world, self.configuration, call, self.log, self.scene)
+        tally.carry_out(
+            self.book, self.world, self.configuration, call, self.words, self.log, self.scene
+        )
         return True
 
     def _begin(

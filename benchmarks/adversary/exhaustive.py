@@ -115,7 +115,7 @@ class Explorer:
             return False
         call = (action, arguments)
         path = [_script(move) for move in (*self.path, call)]
-        self.tally.carry_out(self.book, world, configuration, call, path, self.scene)
+        self.tally.carry_out(self.book, world, configuration, call, log=path, scene=self.scene)
         return True
 
 

@@ -12,6 +12,7 @@ from adversary.recipes import written
 from adversary.requirements import (
     Procedure,
     Tree,
+    Words,
     is_met,
     leaves_of,
     procedure_values,
@@ -57,17 +58,27 @@ class Book:
     """Everything that can be called, the goal actions too."""
     predicates_of: Mapping[str, tuple[str, ...]]
     """Procedure → the predicates of its requirement."""
+    trusting: bool
+    """Whether a model may judge something."""
 
-    def world_allows(self, world: World, goal: str, arguments: Mapping[str, JSON]) -> bool:
+    def world_allows(
+        self,
+        world: World,
+        goal: str,
+        arguments: Mapping[str, JSON],
+        words: Words | None = None,
+    ) -> bool:
         """Whether the world shows all that the procedure (and its action) requires, now."""
         procedure = self.procedures[goal]
         values = procedure_values(procedure, arguments)
         if values is None:
             return False
-        if not is_met(procedure.requires, world, {**PARAMETERS, **values}):
+        if not is_met(procedure.requires, world, {**PARAMETERS, **values}, True, words):
             return False
         requires = self.plan.action_requires.get(procedure.action)
-        return requires is None or is_met(requires, world, {**PARAMETERS, **dict(arguments)})
+        return requires is None or is_met(
+            requires, world, {**PARAMETERS, **dict(arguments)}, True, words
+        )
 
 
 def build(plan: Plan) -> Book:
@@ -90,6 +101,7 @@ def build(plan: Plan) -> Book:
             procedure.name: tuple({leaf.fact.name for leaf in leaves_of(procedure.requires)})
             for procedure in plan.procedures
         },
+        any(fact.judged == "model" for fact in facts.values()),
     )
 
 

@@ -5,12 +5,12 @@ The evaluator is this package's own: it knows nothing of programs, cursors or ve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adversary.catalogue import Fact, truth_of
 from adversary.recipes import Constant, written_term
-from adversary.values import JSON
+from adversary.values import JSON, is_number
 from adversary.world import World
 
 Name = str
@@ -65,22 +65,39 @@ def leaves_of(tree: Tree) -> list[Leaf]:
     return [leaf for child in tree.children for leaf in leaves_of(child)]
 
 
-def is_met(tree: Tree, world: World, values: Mapping[str, JSON], wanted: bool = True) -> bool:
-    """Whether the world shows the wanted side. What no record says is neither side."""
+Words = Mapping[tuple[str, str], bool | None]
+"""What a model said last in a process, by predicate and values."""
+
+
+def spoken(predicate: str, values: Sequence[JSON]) -> tuple[str, str]:
+    """The key of a word: 5 and 5.0 are one value, 5 and "5" are two."""
+    told = [float(value) if is_number(value) else value for value in values]
+    return predicate, repr(told)
+
+
+def is_met(
+    tree: Tree,
+    world: World,
+    values: Mapping[str, JSON],
+    wanted: bool = True,
+    words: Words | None = None,
+) -> bool:
+    """Whether the world shows the wanted side. What no record says is neither side. Where a
+    model may judge, it must have said so of these values; without ``words`` it is taken to."""
     if isinstance(tree, Leaf):
         fact = tree.fact
-        if fact.judged == "model":
-            return True
-        if fact.judged == "nobody":
-            return False
         given = tuple(
             term.value if isinstance(term, Constant) else values.get(term) for term in tree.terms
         )
+        if fact.judged == "model":
+            return words is None or words.get(spoken(fact.name, given)) is wanted
+        if fact.judged == "nobody":
+            return False
         asked = {name: values[name] for name in fact.asks if name in values}
         return truth_of(fact, world, given, asked) is wanted
     if isinstance(tree, Not):
-        return is_met(tree.child, world, values, not wanted)
-    met = (is_met(child, world, values, wanted) for child in tree.children)
+        return is_met(tree.child, world, values, not wanted, words)
+    met = (is_met(child, world, values, wanted, words) for child in tree.children)
     conjunction = tree.operator in ("all", "in_order")
     return all(met) if conjunction is wanted else any(met)
 

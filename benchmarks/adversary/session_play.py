@@ -7,7 +7,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from adversary.core_play import BUSY, Script, Tally
+from adversary.core_play import BUSY, Script, Tally, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
 from adversary.tools import CHANGERS, TOOLS
@@ -24,7 +24,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
-from sopilot.runtime.vm import Automation, Configuration, Operation
+from sopilot.runtime.vm import Automation, Configuration, Operation, Return
 
 T = TypeVar("T")
 
@@ -106,6 +106,7 @@ class SessionPlay:
         self.reached = asyncio.Event()
         self.tools = WorldTools(self)
         self.log: list[Script] | None = [] if remembers else None
+        self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
         self.loop = asyncio.new_event_loop()
         self.store, self.clock = MemoryStore(), Clock()
@@ -137,7 +138,11 @@ class SessionPlay:
 
     def operate(self, operation: Operation) -> bool:
         self._moved("operate", operation)
-        return self._run(self.session.operate(operation)).accepted
+        before = self.configuration
+        accepted = self._run(self.session.operate(operation)).accepted
+        if accepted and isinstance(operation, Return):
+            remember_word(self.book, before, operation, self.words)
+        return accepted
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
         self._moved("call", action, arguments)
@@ -242,7 +247,7 @@ class SessionPlay:
     def judge(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """Just before the world carries it out."""
         call = (action, arguments)
-        self.tally.carry_out(self.book, self.world, self.configuration, call, self.log)
+        self.tally.carry_out(self.book, self.world, self.configuration, call, self.words, self.log)
 
 
 async def _awaited(task: asyncio.Task[CallAnswer]) -> CallAnswer:
