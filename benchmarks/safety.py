@@ -212,7 +212,7 @@ def _progress(report: Report, number: int, whole: int) -> None:
         print(line, flush=True)
 
 
-def main() -> int:
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--moves", type=int, default=10_200_000)
     parser.add_argument("--seed", type=int, default=13)
@@ -220,7 +220,11 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", nargs="*", default=[], help="core session outside exhaustive …")
     parser.add_argument("--json", type=Path, default=OUTPUT)
-    report = run(parser.parse_args())
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    report = run(parsed())
     print()
     print(json.dumps(report.as_json(), indent=1))
     keep(report, report.arguments.json)

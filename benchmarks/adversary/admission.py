@@ -6,16 +6,14 @@ action, its arguments and a judge of verdict expressions, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from adversary.handbooks import Book
 from adversary.values import JSON
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.proof import license_call
 from sopilot.runtime.session.guards import hold_reason
-from sopilot.runtime.vm import Configuration, Event
-
-NEEDS_EVENTS = False
+from sopilot.runtime.vm import Configuration
 
 
 def admits(
@@ -23,7 +21,6 @@ def admits(
     configuration: Configuration,
     action: str,
     arguments: Mapping[str, JSON],
-    events: Sequence[Event] = (),
 ) -> bool:
     if hold_reason(book.machine, configuration, action, arguments) is not None:
         return False

@@ -20,7 +20,6 @@ from sopilot.runtime.vm import (
     Configuration,
     DomainCall,
     DomainResult,
-    Event,
     Operation,
     Return,
     plain,
@@ -139,7 +138,6 @@ class CorePlay:
         self.tally = tally
         self.automation = automation
         self.configuration: Configuration = book.machine.initial()
-        self.events: list[Event] = []
         self.in_flight: dict[str, InFlight] = {}
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
@@ -165,15 +163,11 @@ class CorePlay:
         machine = self.book.machine
         outcome = machine.step(self.configuration, operation, at=self.clock)
         self.configuration = outcome.configuration
-        if admission.NEEDS_EVENTS:
-            self.events += outcome.events
         if outcome.accepted and self.automation is not None:
             settled = machine.settle(
                 self.configuration, self.automation, at=self.clock, judge=judge
             )
             self.configuration = settled.configuration
-            if admission.NEEDS_EVENTS:
-                self.events += settled.events
         return outcome.accepted
 
     # --- calls ------------------------------------------------------------------------
@@ -230,7 +224,7 @@ class CorePlay:
             return True
         tally.attempted += 1
         wanted = plain(dict(arguments))
-        if not admission.admits(self.book, self.configuration, action, wanted, self.events):
+        if not admission.admits(self.book, self.configuration, action, wanted):
             tally.held += 1
             return False
         call = (action, wanted)

@@ -17,7 +17,21 @@ from adversary.values import JSON
 from adversary.world import World
 from sopilot.runtime.vm import Operation, Return, Start
 
-Move = Operation | tuple[str, dict[str, JSON]]
+
+@dataclass(frozen=True)
+class Begin:
+    """A call that the world carries out at once and answers when it is delivered."""
+
+    action: str
+    arguments: dict[str, JSON]
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """The answer to the oldest call that waits for one."""
+
+
+Move = Operation | tuple[str, dict[str, JSON]] | Begin | Deliver
 
 
 @dataclass(frozen=True)
@@ -148,6 +162,7 @@ def _alphabet(
         Return(False),
         (goal, dict(right)),
         (goal, dict(wrong)),
+        (goal, _mixed(right, wrong)),
     ]
     for values in (right, wrong):
         for fact in facts:
@@ -163,11 +178,26 @@ def _alphabet(
             rng = random.Random(action)
             given = {name: value_for(name, rng) for name in TOOLS[action].inputs}
             moves.append((action, {**given, **{one: right[one] for one in given if one in right}}))
+    begun = [
+        Begin(*move) for move in moves if isinstance(move, tuple) and _is_awaited(move[0], book)
+    ]
+    if begun:
+        moves += [begun[0], Deliver()]
     unique: list[Move] = []
     for move in moves:
         if move not in unique:
             unique.append(move)
     return tuple(unique)
+
+
+def _mixed(right: Values, wrong: Values) -> Values:
+    """What was checked, but for one value."""
+    name = next((name for name in reversed(right) if right[name] != wrong[name]), "")
+    return {**right, name: wrong[name]} if name else dict(right)
+
+
+def _is_awaited(action: str, book: Book) -> bool:
+    return action not in book.guarded and (action in _GATES or bool(TOOLS[action].changes))
 
 
 def _readings(book: Book, world: World, recipe: object, values: Values) -> list[Move]:
