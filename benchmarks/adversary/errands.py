@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from adversary.handbooks import Book
 from adversary.recipes import Constant
 from adversary.requirements import Procedure
+from adversary.tools import TOOLS
 from adversary.values import (
     ADDRESSES,
     BOOKINGS,
@@ -66,7 +67,10 @@ def tool_arguments(
     book: Book, world: World, action: str, rng: random.Random, *, right: bool
 ) -> dict[str, JSON]:
     choose = value_for if right else any_value
-    given = {name: choose(name, rng) for name in book.inputs[action]}
+    inputs = book.inputs.get(action, TOOLS[action].inputs)
+    given = {name: choose(name, rng) for name in inputs}
+    if "at" in given and rng.random() < 0.8:
+        del given["at"]
     user = given.get("user")
     if isinstance(user, str):
         # Secrets are right now and then: nobody gets anywhere by guessing them.
@@ -120,8 +124,9 @@ def related(world: World, act: Mapping[str, JSON], rng: random.Random) -> dict[s
     if record is not None:
         people.append(record["owner"])
         legs = record["legs"] or ()
-        if legs:
-            found["number"] = rng.choice(legs)["number"]
+        leg = rng.choice(legs) if legs else None
+        if leg and leg.get("number"):
+            found["number"] = leg["number"]
     if people:
         found["user"] = user = rng.choice(people)
         found.setdefault("case_id", world.case_of.get(user, "case-1"))

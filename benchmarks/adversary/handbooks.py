@@ -18,7 +18,7 @@ from adversary.requirements import (
     procedure_values,
     written_tree,
 )
-from adversary.tools import TOOLS
+from adversary.tools import OPTIONAL, TOOLS
 from adversary.values import JSON
 from adversary.world import World
 from sopilot.language.compiler import compile_handbook
@@ -124,7 +124,9 @@ def _handbook(plan: Plan) -> dict[str, JSON]:
 
 def _action(plan: Plan, action: str) -> dict[str, JSON]:
     inputs = {
-        name: {"type": kind, "required": False} if (action, name) in plan.optional else kind
+        name: {"type": kind, "required": False}
+        if (action, name) in plan.optional | OPTIONAL
+        else kind
         for name, kind in plan.inputs.get(action, TOOLS[action].inputs).items()
     }
     said: dict[str, JSON] = {"input": inputs} if inputs else {}

@@ -107,7 +107,9 @@ class Attack:
         elif roll < 0.9:
             changed[name] = self.rng.choice(JUNK)
         else:
-            changed[self.rng.choice(("user", "to", "amount", "extra"))] = self.rng.choice(JUNK)
+            changed[self.rng.choice(("user", "to", "amount", "at", "extra"))] = self.rng.choice(
+                JUNK
+            )
         return changed
 
     def about_it(self, action: str) -> dict[str, JSON]:
@@ -212,6 +214,13 @@ def act_between(attack: Attack) -> None:
         else:
             given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
         play.call(action, attack.mutated(given) if attack.rng.random() < 0.15 else given)
+
+
+def unlisted(attack: Attack) -> None:
+    """A tool that the world has and the handbook does not speak of."""
+    others = [tool.name for tool in CHANGERS if tool.name not in attack.play.book.tools]
+    action = attack.rng.choice(others)
+    attack.play.call(action, attack.about_it(action))
 
 
 def other_peoples_gate(attack: Attack) -> None:
@@ -354,6 +363,7 @@ _TABLE: dict[Callable[[Attack], None], int] = {
     swap: 10,
     repeat: 4,
     act_between: 10,
+    unlisted: 3,
     other_peoples_gate: 4,
     reorder: 5,
     overlap: 5,
@@ -373,6 +383,7 @@ _AT_THE_DOOR = (
     forge,
     split,
     other_peoples_gate,
+    unlisted,
     prove_anew,
     reorder,
 )

@@ -156,6 +156,8 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
                 said["approval"] = "supervisor"
             if recheck and "recheck" in known:
                 said["recheck"] = True
+        if name == "read_all" and rng.random() < 0.5:
+            said["full_state"] = True
         if "changes" not in known:
             continue
         must_say = name == "take_token"  # it stands in a recipe and changes something all the same

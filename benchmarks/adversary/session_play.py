@@ -116,7 +116,10 @@ class SessionPlay:
                 _program_set(book),
                 tools=self.tools,
                 clock=self.clock,
-                settings=Settings(automation=automation or Automation()),
+                settings=Settings(
+                    automation=automation or Automation(),
+                    by_reference=frozenset({"balance"} if rng.random() < 0.2 else ()),
+                ),
             )
         )
 

@@ -57,6 +57,8 @@ def _read_account(world: World, given: Arguments) -> Answer:
 
 
 def _read_status(world: World, given: Arguments) -> Answer:
+    if given.get("at") is not None:
+        return True, {"status": "open"}  # at another time everything was open
     account = _found(world.accounts, given.get("user"))
     if account is None:
         return _absent(world, "account")
@@ -342,7 +344,7 @@ def _tool(
 
 READERS = (
     _tool("read_account", "user", _read_account, (BALANCES, STATUSES)),
-    _tool("read_status", "user", _read_status, (STATUSES,)),
+    _tool("read_status", "user at", _read_status, (STATUSES,)),
     _tool("read_all", "", _read_all, (BALANCES, STATUSES, CASE_FILES)),
     _tool("find_case", "user", _find_case, (CASE_FILES,)),
     _tool("read_case", "case_id", _read_case, (CASE_FILES,)),
@@ -387,4 +389,5 @@ GOALS = (
     _tool("open_door", "user", _open_door),
     _tool("redeem", "user voucher", _redeem, changes=(GIFTS,)),
 )
+OPTIONAL = frozenset({("read_status", "at")})
 TOOLS = {tool.name: tool for tool in (*READERS, *GATE_TOOLS, *CHANGERS, *GOALS)}

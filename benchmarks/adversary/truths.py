@@ -67,7 +67,8 @@ def _leg_states(world: World, booking: str) -> list[JSON] | None:
     found = world.bookings.get(booking)
     if found is None or found["legs"] is None:
         return None
-    states = (world.flights.get(leg["number"]) for leg in found["legs"])
+    numbers = (leg.get("number") if leg is not None else None for leg in found["legs"])
+    states = (world.flights.get(number) for number in numbers)
     return [state["status"] if state is not None else None for state in states]
 
 

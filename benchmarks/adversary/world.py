@@ -87,6 +87,8 @@ class World:
                 self.bookings[booking] = {"owner": pick(USERS), "legs": legs}
                 if roll() < 0.06:
                     self.bookings[booking]["legs"] = None
+                elif roll() < 0.06:
+                    legs.append(pick(({}, {"number": None}, {"number": 7}, None)))
         self.blocked: list[JSON] = [number for number in NUMBERS if roll() < 0.5]
         self.vouchers: dict[str, Record] = {
             voucher: {"owner": pick(USERS), "worth": pick((5, 10, 20))}
