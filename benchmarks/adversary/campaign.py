@@ -46,7 +46,6 @@ def whole_session(
         outside=outside,
         remembers=remembers,
     )
-    play.breaks = rng.choice((0.0, 0.0, 0.05))
     play.resumes = rng.choice((0.0, 0.0, 0.02))
     try:
         _play(play, rng, tally, moves)
@@ -56,7 +55,7 @@ def whole_session(
 
 def _play(play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int) -> None:
     if rng.random() < 0.5:
-        play.busy = 0.0
+        play.busy = play.breaks = 0.0
     executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
     attack = Attack(play, executor)
     honesty = rng.choice(_HONESTY)

@@ -26,6 +26,9 @@ from sopilot.runtime.vm import (
 )
 
 BUSY = (False, {"error": "busy"})
+"""Nothing was done."""
+BROKEN = (False, {"error": "broke off"})
+"""It was done, and the answer got lost."""
 
 
 Script = tuple[Any, ...]
@@ -100,6 +103,7 @@ class InFlight:
     action: str
     arguments: Mapping[str, JSON]
     answer: tuple[bool, JSON] | None
+    trouble: str
 
 
 def remember_word(
@@ -143,6 +147,7 @@ class CorePlay:
         self.calls = 0
         self.clock = 0.0
         self.busy = 0.03
+        self.breaks = 0.01
         self.log: list[Script] | None = [] if remembers else None
         self.scene = (world.copy(), automation) if remembers else None
 
@@ -174,48 +179,66 @@ class CorePlay:
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
         """Made and answered; ``None`` when the call was held."""
-        busy = self._is_busy()
+        return self.call_as(action, arguments, trouble=self._trouble())
+
+    def call_as(
+        self, action: str, arguments: Mapping[str, JSON], *, trouble: str
+    ) -> tuple[bool, JSON] | None:
         if self.log is not None:
-            self.log.append(("call", action, arguments, busy))
+            self.log.append(("call", action, arguments, trouble))
         if not self._admitted(action, arguments):
             return None
         self.calls += 1
         call_id = f"c{self.calls}"
         wanted = self._begin(call_id, action, arguments)
-        answer = BUSY if busy else TOOLS[action].run(self.world, wanted)
+        answer = self._performed(action, wanted, trouble)
         self._answer(call_id, answer)
         return answer
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
         """Made, not yet answered. The world is asked ``at_once`` or when the answer comes."""
         self.calls += 1
-        self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, busy=self._is_busy())
+        self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, trouble=self._trouble())
 
     def begin_as(
-        self, call_id: str, action: str, arguments: Mapping[str, JSON], *, at_once: bool, busy: bool
+        self,
+        call_id: str,
+        action: str,
+        arguments: Mapping[str, JSON],
+        *,
+        at_once: bool,
+        trouble: str,
     ) -> None:
         if self.log is not None:
-            self.log.append(("begin", call_id, action, arguments, at_once, busy))
+            self.log.append(("begin", call_id, action, arguments, at_once, trouble))
         if not self._admitted(action, arguments):
             return
         wanted = self._begin(call_id, action, arguments)
-        answer = None
-        if busy:
-            answer = BUSY
-        elif at_once or action in self.book.guarded:
-            answer = TOOLS[action].run(self.world, wanted)
-        self.in_flight[call_id] = InFlight(action, wanted, answer)
+        now = at_once or action in self.book.guarded
+        answer = self._performed(action, wanted, trouble) if now else None
+        self.in_flight[call_id] = InFlight(action, wanted, answer, trouble)
 
     def deliver(self, call_id: str) -> None:
         self.tally.moves += 1
         if self.log is not None:
             self.log.append(("deliver", call_id))
         call = self.in_flight.pop(call_id)
-        answer = call.answer or TOOLS[call.action].run(self.world, call.arguments)
+        answer = call.answer or self._performed(call.action, call.arguments, call.trouble)
         self._answer(call_id, answer)
 
-    def _is_busy(self) -> bool:
-        return bool(self.busy) and self.rng.random() < self.busy
+    def _trouble(self) -> str:
+        roll = self.rng.random()
+        if roll < self.busy:
+            return "busy"
+        return "broken" if roll > 1.0 - self.breaks else ""
+
+    def _performed(
+        self, action: str, arguments: Mapping[str, JSON], trouble: str
+    ) -> tuple[bool, JSON]:
+        if trouble == "busy":
+            return BUSY
+        answer = TOOLS[action].run(self.world, arguments)
+        return BROKEN if trouble else answer
 
     def _admitted(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         tally = self.tally
@@ -241,4 +264,4 @@ class CorePlay:
         return wanted
 
     def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
-        self._step(DomainResult(call_id, answer[0], answer[1]))
+        self._step(DomainResult(call_id, answer[0], answer[1], unknown=answer is BROKEN))

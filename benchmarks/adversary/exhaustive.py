@@ -128,10 +128,10 @@ class Explorer:
 
 def _script(move: Move) -> Script:
     if isinstance(move, Begin):
-        return ("begin", "c0", move.action, move.arguments, True, False)
+        return ("begin", "c0", move.action, move.arguments, True, "")
     if isinstance(move, Deliver):
         return ("deliver", "c0")
-    return ("call", *move, False) if isinstance(move, tuple) else ("operate", move)
+    return ("call", *move, "") if isinstance(move, tuple) else ("operate", move)
 
 
 def sweep(case: SmallCase, depth: int, tally: Tally) -> Sweep:

@@ -36,21 +36,15 @@ def _replaced(*pieces: tuple[object, str, object]) -> AbstractContextManager[Any
 
 def _values_of_the_start() -> AbstractContextManager[Any]:
     """The leaves are judged for what the process was started with, whatever the act names."""
-    real = licence.license_call
+    real = licence._values_at_the_act
 
-    def licensed(programs: Any, here: Any, arguments: Mapping[str, JSON], judge: Any) -> Any:
+    def values(here: Any, step: Any, arguments: Mapping[str, JSON]) -> Any:
+        found = real(here, step, arguments)
         known = {**here.process.known, **here.frame.locals}
-        earlier = {
-            name: known.get(getattr(term, "name", name), arguments.get(name))
-            for name, term in here.step.arguments
-            if name in arguments
-        }
-        return real(programs, here, earlier, judge)
-
-    from adversary import admission
+        return found if isinstance(found, str) else {**found, **known}
 
     return _replaced(
-        (admission, "license_call", licensed), (guards, "fits_act", lambda *given: True)
+        (licence, "_values_at_the_act", values), (guards, "fits_act", lambda *given: True)
     )
 
 
@@ -103,11 +97,11 @@ def _older_yes() -> AbstractContextManager[Any]:
     """The first answer to a call stands, however often it is asked again."""
     real = observing._answered
 
-    def answered(answers: Any, observed: Any) -> Any:
+    def answered(answers: Any, observed: Any, *more: Any) -> Any:
         before = answers.get(observed.action, {}).get(observing.key_of(observed.arguments))
         if before is not None and before.ok:
             observed = observed._replace(ok=True, value=before.value)
-        return real(answers, observed)
+        return real(answers, observed, *more)
 
     return _replaced((observing, "_answered", answered))
 

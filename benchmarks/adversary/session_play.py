@@ -98,7 +98,7 @@ class SessionPlay:
         self.rng = rng
         self.tally = tally
         self.busy = 0.03
-        self.breaks = 0.0
+        self.breaks = 0.03
         """How often a tool does its work and then breaks off."""
         self.resumes = 0.0
         self.outside = outside

@@ -22,12 +22,11 @@ def is_robbed(
         if what == "operate":
             play.operate(given[0])
         elif what == "call":
-            action, arguments, busy = given
-            play.busy = 1.0 if busy else 0.0
-            play.call(action, arguments)
+            action, arguments, trouble = given
+            play.call_as(action, arguments, trouble=trouble)
         elif what == "begin":
-            call_id, action, arguments, at_once, busy = given
-            play.begin_as(call_id, action, arguments, at_once=at_once, busy=busy)
+            call_id, action, arguments, at_once, trouble = given
+            play.begin_as(call_id, action, arguments, at_once=at_once, trouble=trouble)
         elif given[0] in play.in_flight:
             play.deliver(given[0])
     return bool(tally.denied)
