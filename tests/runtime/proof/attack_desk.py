@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from counter_desk import HandClock
@@ -30,7 +30,8 @@ FAILED = ToolResult(False, {"error": "no"})
 
 
 class AttackDesk:
-    """``answers`` is the world: action and arguments to a value, or to a `ToolResult`."""
+    """``answers`` is the world: action and arguments to a value, to a `ToolResult`, or to
+    something that will be one."""
 
     def __init__(self, session: Session, tools: AnsweringTools) -> None:
         self.session = session
@@ -123,6 +124,8 @@ class AnsweringTools:
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         self.made.append((name, dict(arguments)))
         value = self.answers(name, arguments)
+        if isinstance(value, Awaitable):
+            value = await value
         return value if isinstance(value, ToolResult) else ToolResult(True, value)
 
 
