@@ -256,6 +256,8 @@ def overlap(attack: Attack) -> None:
     if not others:
         return
     first = rng.choice(changers if changers and rng.random() < 0.6 else others)
+    if rng.random() < 0.3:
+        first = rng.choice(CHANGERS).name  # whether the handbook speaks of it or not
     waiting = set(play.in_flight)
     play.begin(first, attack.about_it(first), at_once=rng.random() < 0.6)
     if rng.random() < 0.6:

@@ -6,7 +6,7 @@ import random
 
 from adversary.catalogue import FACTS, Fact
 from adversary.handbooks import PARAMETERS, Book, Plan, build, words
-from adversary.recipes import Constant
+from adversary.recipes import Constant, is_linked
 from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of
 from adversary.tools import CHANGERS, GOALS, TOOLS, TOPICS
 from adversary.values import JSON
@@ -45,6 +45,8 @@ def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
 
 
 def _weight(fact: Fact) -> int:
+    if any(len(recipe) > 1 and not is_linked(recipe) for recipe in fact.recipes):
+        return 8
     return 1 + max((2 * len(recipe) for recipe in fact.recipes), default=0)
 
 

@@ -109,10 +109,13 @@ def next_call(
     return None
 
 
+def is_linked(recipe: Recipe) -> bool:
+    return any(isinstance(term, Path) for reading in recipe for term in reading.terms)
+
+
 def in_some_order(recipe: Recipe, rng: random.Random) -> Recipe:
     """The calls of a recipe may come in any order, unless one needs another's answer."""
-    linked = any(isinstance(term, Path) for reading in recipe for term in reading.terms)
-    if len(recipe) < 2 or linked or rng.random() < 0.5:
+    if len(recipe) < 2 or is_linked(recipe) or rng.random() < 0.5:
         return recipe
     return tuple(reversed(recipe))
 

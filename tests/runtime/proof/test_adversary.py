@@ -17,7 +17,7 @@ from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.shrink import is_robbed, shrunk
 from adversary.small_handbooks import small_cases
 
-SEED = 7
+SEED = 8
 
 
 def _told(denied: list[Violation]) -> list[str]:
