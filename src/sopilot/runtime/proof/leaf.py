@@ -307,13 +307,19 @@ def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type."""
+    """Unless it names another value of the same type; a tool may read one of another type as
+    it likes."""
     return not any(
         name in arguments
-        and type(arguments[name]) is type(given)
+        and _is_number(arguments[name]) == _is_number(given)
+        and (_is_number(given) or type(arguments[name]) is type(given))
         and not same(given, arguments[name])
         for name, given in call.arguments.items()
     )
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _told(call: WantedCall) -> str:
