@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Act, Kind
-from sopilot.runtime.proof.freshness import stale_since
+from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.proof.grade import Grade
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
@@ -159,6 +159,8 @@ class Prover:
             return Absent(f"{_told(call)} has not been called")
         if not self._answers(newest):
             return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+        if may_disturb(self.programs, action, action):
+            return Absent(f"`{action}` changes what it reads, so it proves nothing")
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
             return Absent(f"{_told(call)} must be called again: {changed}")
