@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sopilot.adapters.model_stream import DONE, StreamedReply
 
 from sopilot.adapters.model_local import _reply
-from sopilot.adapters.model_stream import DONE, StreamedReply
 from sopilot.adapters.model_wire import read_reply
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ToolCall, Usage

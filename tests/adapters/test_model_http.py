@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 from chat_server import Plan, calling, saying, serving
+from sopilot.adapters.model_stream import StreamedReply
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_http import HttpModel
-from sopilot.adapters.model_stream import StreamedReply
 from sopilot.desks.bundled import load_desk
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import (

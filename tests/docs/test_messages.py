@@ -11,10 +11,16 @@ from sopilot.runtime.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
-COMMANDS = "check compiled_warnings given_values new test format sources scene show written_world"
+COMMANDS = "check new test format run_options show"
 AUTHORING = (
     "language/handbook",
     "desks/scenarios",
+    "desks/tasks/task.py",
+    "adapters/text_files.py",
+    "doors/sources/checking.py",
+    "doors/sources/compiled_warnings.py",
+    "doors/sources/given_values.py",
+    "doors/sources/source.py",
     "language/compiler",
     *(f"doors/cli/{name}.py" for name in COMMANDS.split()),
 )

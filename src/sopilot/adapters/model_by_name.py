@@ -24,7 +24,6 @@ def make_model(
     judge: Judge | None = None,
     misbehaviour: Misbehaviour | None = None,
     environment: Mapping[str, str] = os.environ,
-    stream: bool = False,
 ) -> Model:
     """The model of that name; nothing is imported or fetched that it does not need.
 
@@ -48,7 +47,7 @@ def make_model(
         if not name:
             raise UserMistake(f"set {URL_VARIABLE} to http(s)://host/v1#model")
     if name.startswith(("http://", "https://")):
-        return _endpoint(name, environment, stream=stream)
+        return _endpoint(name, environment)
     provider, slash, model = name.partition("/")
     if slash and provider and model:
         from sopilot.adapters.model_hosted import HostedModel
@@ -57,11 +56,19 @@ def make_model(
     raise UserMistake([Diagnostic("unknown-model", f"there is no model `{name}`", help=MODEL_HELP)])
 
 
-def _endpoint(name: str, environment: Mapping[str, str], *, stream: bool) -> Model:
+async def close_model(model: Model) -> None:
+    """Lets go of connections, where a model holds any."""
+    from sopilot.adapters.model_http import HttpModel
+
+    if isinstance(model, HttpModel):
+        await model.close()
+
+
+def _endpoint(name: str, environment: Mapping[str, str]) -> Model:
     from sopilot.adapters.model_http import HttpModel
 
     url, _, model = name.partition("#")
     if not model:
         raise UserMistake(f"name the model behind `#`: {name}#model")
     key = environment.get(KEY_VARIABLE) or environment.get("OPENAI_API_KEY")
-    return HttpModel(url, model, key=key, stream=stream)
+    return HttpModel(url, model, key=key)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx2
 
-from sopilot.adapters.model_stream import StreamedReply
 from sopilot.adapters.model_wire import LONGEST_SHOWN, read_reply, wire_request
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
@@ -30,7 +28,6 @@ class HttpModel:
         model: str,
         *,
         key: str | None = None,
-        stream: bool = False,
         extra: Mapping[str, Any] | None = None,
         late_role: str = "system",
         connections: int = 1_000,
@@ -38,7 +35,6 @@ class HttpModel:
         self._url = url.rstrip("/") + "/chat/completions"
         self._model = model
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._stream = stream
         self._extra = dict(extra or {})
         self._late_role = late_role
         self._limits = httpx2.Limits(max_connections=connections)
@@ -50,8 +46,6 @@ class HttpModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         body = wire_request(request, self._model, late_role=self._late_role) | self._extra
-        if self._stream:
-            body |= {"stream": True, "stream_options": {"include_usage": True}}
         try:
             return await self._send(body, request.timeout_seconds)
         except httpx2.TimeoutException as error:
@@ -66,20 +60,11 @@ class HttpModel:
     async def _send(self, body: Mapping[str, Any], timeout: float) -> ModelReply:
         if self._client is None:
             self._client = httpx2.AsyncClient(limits=self._limits, headers=self._headers)
-        async with AsyncExitStack() as stack:
-            response = await stack.enter_async_context(
-                self._client.stream("POST", self._url, json=dict(body), timeout=timeout)
-            )
-            if response.status_code >= 400:
-                raise _refused(response, await response.aread())
-            if self._stream:
-                streamed = StreamedReply()
-                async for line in response.aiter_lines():
-                    streamed.feed(line)
-                return streamed.finish()
-            text = await response.aread()
+        response = await self._client.post(self._url, json=dict(body), timeout=timeout)
+        if response.status_code >= 400:
+            raise _refused(response, response.content)
         try:
-            answer = json.loads(text)
+            answer = json.loads(response.content)
         except (ValueError, RecursionError) as error:
             raise ProviderError("the answer is not JSON") from error
         return read_reply(answer)

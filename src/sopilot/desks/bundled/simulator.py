@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import Action
+from sopilot.runtime.agent import action_schema
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 State = dict[str, JSON]
@@ -90,7 +91,7 @@ class Simulator:
         self._calls = [_from_json(call) for call in snapshot["calls"]]
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return tuple(_schema(action) for action in self._actions.values())
+        return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         return self.perform(name, arguments, key=key)
@@ -115,7 +116,11 @@ class Simulator:
         if problem:
             return refuse(problem)
         working = copy.deepcopy(self._state)
-        result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+        try:
+            result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+        except KeyError as missing:
+            # Models call tools in states that no procedure leads to.
+            return refuse(f"there is no record of {missing}")
         if result.ok:
             self._state = working
         return copy.deepcopy(result)
@@ -136,24 +141,6 @@ def _problem(action: Action, arguments: Mapping[str, JSON]) -> str:
     if missing:
         return f"`{action.name}` also needs: {', '.join(f'`{name}`' for name in missing)}"
     return ""
-
-
-def _schema(action: Action) -> ToolSchema:
-    properties: dict[str, JSON] = {}
-    for item in action.inputs:
-        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
-        if item.says:
-            properties[item.name]["description"] = item.says
-    return ToolSchema(
-        name=action.name,
-        description=action.says,
-        parameters={
-            "type": "object",
-            "properties": properties,
-            "required": [item.name for item in action.inputs if item.required],
-            "additionalProperties": False,
-        },
-    )
 
 
 def _to_json(call: Call) -> JSON:

@@ -7,9 +7,15 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.audit_inputs import Audited, ForeignInput, TraceInput, read_input
 from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources.audit_inputs import (
+    Audited,
+    ForeignInput,
+    TraceInput,
+    file_input,
+    session_input,
+)
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -66,6 +72,17 @@ def command(
     if page is not None and not as_json:
         say(f"\nwritten: {page}")
     sys.exit(0 if all(report.clean for report in reports) else 1)
+
+
+def read_input(
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None
+) -> TraceInput | ForeignInput:
+    """A file if there is one of that name, else a session."""
+    if Path(what).exists():
+        return file_input(what, handbook=handbook, goal=goal)
+    return with_store(
+        store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
+    )
 
 
 def _as_json(reports: list[Report]) -> dict[str, object]:

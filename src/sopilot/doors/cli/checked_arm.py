@@ -5,16 +5,12 @@ Page only after the check: a model that nobody has checked sees the whole progra
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from sopilot.desks.bundled import bundled_names
+from sopilot.adapters.store_by_name import data_folder
 from sopilot.doors.cli.person_model import PERSON
-from sopilot.doors.cli.sources import load_source
-from sopilot.doors.cli.stores import data_folder
+from sopilot.doors.sources import FolderSource, Source
 from sopilot.lab.discipline.folder import last_verdict
-from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 
 PAGED = "pg"
@@ -28,7 +24,7 @@ ARM_HELP = (
 _NEED_NO_CHECK = ("reference", PERSON)
 
 
-def checked_arm(model: str, source: str) -> str:
+def checked_arm(model: str, source: Source) -> str:
     """The arm to use. What it follows from is told on stderr."""
     arm, why = _chosen(model, needs_machine=_needs_machine(source))
     if why:
@@ -36,18 +32,15 @@ def checked_arm(model: str, source: str) -> str:
     return arm
 
 
-def _needs_machine(source: str) -> bool:
+def _needs_machine(source: Source) -> bool:
     """A workflow folder, whose program has no other wording, and a handbook of one's own with
     an action that is held until it may be done: without a machine nothing holds it. The
     bundled desks are simulations."""
-    if Path(source).is_dir():
+    if isinstance(source, FolderSource):
         return True
-    if source in bundled_names():
+    if source.bundled:
         return False
-    try:
-        actions = load_source(source).actions.values()
-    except UserMistake:
-        return False  # told with its place when the run begins
+    actions = source.handbook.actions.values()
     return any(action.irreversible or action.approval for action in actions)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from sopilot.doors.cli.output import json_option, print_json, progress, say, table
-from sopilot.doors.cli.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
+from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.program import program_to_yaml
 from sopilot.language.render import render_function

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import read_text
 from sopilot.doors.cli.output import say
-from sopilot.doors.cli.sources import read_text
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import format_handbook
 

@@ -11,18 +11,18 @@ import click
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP, make_model
-from sopilot.desks.scenarios import load_scenarios
+from sopilot.adapters.store_by_name import data_folder
+from sopilot.desks.bundled import bundled_names
+from sopilot.desks.tasks import Task, desk_tasks, scenario_task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
 from sopilot.doors.cli.output import json_option, print_json
-from sopilot.doors.cli.sources import load_source, read_text
-from sopilot.doors.cli.stores import data_folder
+from sopilot.doors.sources import DeskSource, open_source
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
     QUESTIONS,
     RULE_VERSION,
     Allowance,
-    Case,
     Check,
     CheckFolder,
     Cursor,
@@ -31,17 +31,15 @@ from sopilot.lab.discipline import (
     Spending,
     Step,
     check_path,
+    checkable,
     decide,
-    desk_cases,
     planned,
     rehearse,
-    scenario_cases,
     spread,
     verdict_document,
 )
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.spending import CALLS, MINUTES
-from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.program import Program
 from sopilot.language.program.codec import program_hash
@@ -175,37 +173,34 @@ def command(
         tell_verdict(document)
 
 
-def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Case]:
-    from sopilot.desks.bundled import bundled_names, load_desk
-
-    names = bundled_names() if source is None else (source,)
-    found: list[Case] = []
-    for name in names:
-        handbook = load_source(name)
-        programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
-        if name in bundled_names() and scenarios is None:
-            found += desk_cases(load_desk(name), programs, whole_handbook=whole)
+def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Task]:
+    found: list[Task] = []
+    for name in bundled_names() if source is None else (source,):
+        opened = open_source(name)
+        if isinstance(opened, DeskSource) and scenarios is None:
+            # The natural audit (R2) counts the calls after the goal; they must not count twice.
+            found += desk_tasks(opened.desk, opened.briefing(), late_calls_fail=False)
             continue
-        path = Path(scenarios) if scenarios else Path(name).with_suffix(".scenarios.yaml")
+        path = Path(scenarios) if scenarios else opened.scenario_file
         if not path.exists():
             cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
             message = "there is no such scenario file"
             raise UserMistake([Diagnostic("no-scenarios", message, Place(str(path)), cure)])
-        suite = load_scenarios(read_text(path), handbook, str(path))
-        found += scenario_cases(suite, handbook, programs, whole_handbook=whole)
-    return found
+        briefing = opened.briefing()
+        found += [scenario_task(one, briefing) for one in opened.scenarios(path)]
+    return checkable(found, whole_handbook=whole)
 
 
-def _hashes(plan: Sequence[Case]) -> dict[str, JSON]:
+def _hashes(plan: Sequence[Task]) -> dict[str, JSON]:
     return {
-        f"{case.domain}/{goal}": program_hash(program)
+        f"{case.source}/{goal}": program_hash(program)
         for case in plan
         for goal, program in case.briefing.programs.items()
     }
 
 
 def _questions(
-    plan: Sequence[Case], rehearsal: Rehearsal, count: int
+    plan: Sequence[Task], rehearsal: Rehearsal, count: int
 ) -> list[tuple[Cursor, Program]]:
     programs = {case.key: case.briefing.programs for case in plan}
     usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
@@ -219,7 +214,7 @@ class _ModelFor:
         self._name = name
         self._model: Model | None = None
 
-    def __call__(self, case: Case, arm: str) -> Model:
+    def __call__(self, case: Task, arm: str) -> Model:
         if self._name == "reference":
             return Reference(case.reader)
         if self._model is None:

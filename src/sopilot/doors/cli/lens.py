@@ -10,11 +10,12 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.audit_inputs import TraceInput, read_input
+from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.scene import Description, description_from_json
-from sopilot.doors.cli.sources import compile_source
+from sopilot.doors.cli.run_options import RunOptions, options_from_json
 from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources import compile_source
+from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.lab.lens import (
     Moment,
     MomentStudy,
@@ -96,17 +97,17 @@ def command(
         say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
 
 
-def _described(session_id: str, store_spec: str | None) -> Description:
-    async def use(store: Store) -> Description:
+def _described(session_id: str, store_spec: str | None) -> RunOptions:
+    async def use(store: Store) -> RunOptions:
         record = await store.record(session_id)
-        return description_from_json(record.metadata.get("extra", {}))
+        return options_from_json(record.metadata.get("extra", {}))
 
     return with_store(store_spec, use)
 
 
 def _chosen(
     recorded: TraceInput,
-    described: Description | None,
+    described: RunOptions | None,
     handbook: str | None,
     arm_name: str | None,
     goal: str | None,

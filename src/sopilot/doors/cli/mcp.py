@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sopilot.desks.bundled import bundled_names
-from sopilot.doors.cli.sources import TOOL_LISTS, load_source, read_text
-from sopilot.doors.cli.stores import STORE, data_folder, open_store
+from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.adapters.text_files import read_text
+from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
-from sopilot.lab.bench.reference import is_sopbench
+from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
@@ -113,7 +113,8 @@ def command(
     """Serve SOURCE over MCP.
 
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
-    sopbench:bank/get_loan#3), which any agent can then be measured on. With --upstream the
+    my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
+    on. With --upstream the
     server is a gateway: it offers the tools of these servers under their own names, records
     every call, binds the evidence and holds what must not run yet.
     """
@@ -221,14 +222,14 @@ def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: 
 
 
 def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
-    from sopilot.doors.mcp.building import desk_service, handbook_service, task_service
+    from sopilot.doors.mcp.building import source_service, task_service
 
-    if is_sopbench(source) or (source.partition("/")[0] in bundled_names() and "/" in source):
+    if is_task(source):
         return task_service(source, arm, tools=tools, language=language)
-    if source in bundled_names():
-        return desk_service(source, arm, language=language)
-    _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
-    return handbook_service(load_source(source), arm, language=language)
+    opened = open_source(source)
+    if not opened.bundled:
+        _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
+    return source_service(opened, arm, language=language)
 
 
 def _http_settings(

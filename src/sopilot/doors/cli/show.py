@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import is_program_file, load_program
 from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.cli.sources import (
+from sopilot.doors.sources import (
     SOURCE_HELP,
     TOOL_LISTS,
     Unit,
     compile_source,
-    is_program_file,
-    load_program,
 )
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Procedure

@@ -10,21 +10,22 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.text_files import read_text
 from sopilot.desks.scenarios import (
     Coverage,
     ProgramCoverage,
     Scenario,
-    ScenarioResult,
     coverage_of,
     read_scenarios,
-    run_scenario,
 )
+from sopilot.desks.tasks import Conditions, Result, run_task, scenario_task
 from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.cli.sources import SCENARIOS, load_source, read_text
-from sopilot.language.compiler import compile_handbook
+from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
-from sopilot.runtime.agent import Briefing, Progress
+from sopilot.runtime.agent import ARMS, Briefing, Progress, Reference
 from sopilot.runtime.session import ProgramSet, export_trace, write_trace
+
+Tested = tuple[Scenario, Result]
 
 
 @click.command()
@@ -60,22 +61,22 @@ def command(
     the handbook's verdicts, and by the scenario's `verdicts` where there is none.
     Exit 0 when every scenario passed, 1 when one failed, 2 on misuse.
     """
-    loaded = load_source(handbook)
-    path = Path(scenario_file) if scenario_file else Path(handbook).with_suffix(SCENARIOS)
-    suite, findings = read_scenarios(_scenario_text(path), loaded, str(path))
+    source = open_source(handbook)
+    path = Path(scenario_file) if scenario_file else source.scenario_file
+    suite, findings = read_scenarios(_scenario_text(path), source.handbook, str(path))
     if suite is None:
         raise UserMistake(findings)
     for finding in findings:
         click.echo(str(finding), err=True)
     wanted = (*only, watch) if watch is not None else only
     chosen = _chosen(suite.scenarios, wanted, str(path))
-    briefing = Briefing(loaded, {g: c.program for g, c in compile_handbook(loaded).items()})
+    briefing = source.briefing()
     results = asyncio.run(_run(briefing, chosen, watching=watch is not None, traces=traces))
     coverage = _coverage(briefing, results)
-    failed = [result for result in results if not result.passed]
+    failed = [result for _, result in results if not result.passed]
     gaps = sum(len(one.gaps) for one in coverage) if not wanted else 0
     if as_json:
-        print_json(_summary(loaded.name, results, [] if wanted else coverage))
+        print_json(_summary(source.handbook.name, results, [] if wanted else coverage))
     else:
         _tell(results, [] if wanted else coverage)
     if failed or (complete and gaps):
@@ -119,21 +120,18 @@ def _chosen(scenarios: Sequence[Scenario], names: Sequence[str], source: str) ->
 
 async def _run(
     briefing: Briefing, scenarios: Sequence[Scenario], *, watching: bool, traces: Path | None
-) -> list[ScenarioResult]:
+) -> list[Tested]:
     store = MemoryStore()
     programs = ProgramSet.of(briefing.programs)
     results = []
     for scenario in scenarios:
-        result = await run_scenario(
-            scenario,
-            briefing,
-            store=store,
-            programs=programs,
-            watch=_Watcher() if watching else lambda progress: None,
-        )
-        results.append(result)
+        task = scenario_task(scenario, briefing)
+        watch = _Watcher() if watching else lambda progress: None
+        conditions = Conditions(ARMS["pg"], Reference(task.reader), watch=watch)
+        result = await run_task(task, task.open(), conditions, store=store, programs=programs)
+        results.append((scenario, result))
         if traces is not None:
-            text = write_trace(await export_trace(store, result.session.session_id))
+            text = write_trace(await export_trace(store, result.session_id))
             _save(traces / f"{_file_name(scenario.name)}.jsonl", text)
     return results
 
@@ -151,14 +149,13 @@ def _save(path: Path, text: str) -> None:
         raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error
 
 
-def _coverage(briefing: Briefing, results: Sequence[ScenarioResult]) -> list[ProgramCoverage]:
+def _coverage(briefing: Briefing, results: Sequence[Tested]) -> list[ProgramCoverage]:
     touched = {goal: Coverage() for goal in briefing.programs}
-    for result in results:
-        processes = {
-            event.process: event.payload["goal"] for event in result.events if event.kind == "start"
-        }
+    for _, result in results:
+        events = [sealed.event for sealed in result.events]
+        processes = {one.process: one.payload["goal"] for one in events if one.kind == "start"}
         for process, goal in processes.items():
-            mine = [event for event in result.events if event.process == process]
+            mine = [event for event in events if event.process == process]
             touched[goal].add(briefing.programs[goal], mine)
     return [
         coverage_of(goal, program, touched[goal]) for goal, program in briefing.programs.items()
@@ -166,24 +163,38 @@ def _coverage(briefing: Briefing, results: Sequence[ScenarioResult]) -> list[Pro
 
 
 def _summary(
-    handbook: str, results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]
+    handbook: str, results: Sequence[Tested], coverage: Sequence[ProgramCoverage]
 ) -> dict[str, object]:
-    passed = sum(result.passed for result in results)
+    passed = sum(result.passed is True for _, result in results)
     return {
         "handbook": handbook,
         "n": len(results),
         "passed": passed,
         "failed": len(results) - passed,
-        "scenarios": [result.as_json() for result in results],
+        "scenarios": [_row(scenario, result) for scenario, result in results],
         "coverage": {one.goal: one.as_json() for one in coverage},
     }
 
 
-def _tell(results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]) -> None:
-    for result in results:
+def _row(scenario: Scenario, result: Result) -> dict[str, object]:
+    verdict = result.verdict or {}
+    return {
+        "name": scenario.name,
+        "goal": scenario.goal,
+        "passed": result.passed is True,
+        "ending": str(result.ending),
+        "causes": verdict.get("causes", []),
+        "calls": verdict.get("calls", []),
+        "reasons": verdict.get("reasons", []),
+        "session": result.session_id,
+    }
+
+
+def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
+    for scenario, result in results:
         word = "passed" if result.passed else click.style("FAILED", fg="red")
-        say(f"{word}  {result.scenario.name}")
-        for reason in result.reasons:
+        say(f"{word}  {scenario.name}")
+        for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
     for one in coverage:
         if one.steps_reached == 0:
@@ -195,7 +206,7 @@ def _tell(results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]
         )
         for gap in one.gaps:
             say(f"  {gap}")
-    passed = sum(result.passed for result in results)
+    passed = sum(result.passed is True for _, result in results)
     noun = "scenario" if len(results) == 1 else "scenarios"
     say(f"\n{len(results)} {noun}: {passed} passed, {len(results) - passed} failed")
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.lab.discipline.case import Case
+from sopilot.desks.tasks import Task
 from sopilot.lab.discipline.paging_decision import Verdict, decide
 from sopilot.lab.discipline.plan import planned
 from sopilot.lab.discipline.record import RunRecord
@@ -46,7 +46,7 @@ class Subject:
             misbehaviour.only_when_long >= LONG and paged
         )
 
-    def model(self, case: Case, arm: str, seed: int) -> Model:
+    def model(self, case: Task, arm: str, seed: int) -> Model:
         # Every arm has its own luck: texts that mean the same are read anew.
         own = len(SIMULATED_ARMS) * seed + SIMULATED_ARMS.index(arm)
         misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
@@ -59,7 +59,7 @@ class Subject:
 class Translating:
     """Reads prose as the executor reads the program: each text stands for the other."""
 
-    def __init__(self, reference: Reference, case: Case, arm: str) -> None:
+    def __init__(self, reference: Reference, case: Task, arm: str) -> None:
         self._reference = reference
         self._shown = ARMS[arm].first_message(case.briefing)
         self._meant = ARMS[FLAT].first_message(case.briefing)
@@ -136,14 +136,14 @@ SUBJECTS: Sequence[Subject] = (
 class Laboratory:
     """Runs subjects on cases. Runs that no seed can change are made once."""
 
-    def __init__(self, cases: Sequence[Case], rehearsal: Rehearsal, store_for: StoreFor) -> None:
+    def __init__(self, cases: Sequence[Task], rehearsal: Rehearsal, store_for: StoreFor) -> None:
         self._cases = cases
         self._rehearsal = rehearsal
         self._store_for = store_for
         self._programs = ProgramSets()
         self._behaved: dict[tuple[str, str], RunRecord] = {}
 
-    async def run(self, subject: Subject, case: Case, arm: str, seed: int) -> RunRecord:
+    async def run(self, subject: Subject, case: Task, arm: str, seed: int) -> RunRecord:
         key = (case.key, arm)
         if subject.behaves(arm) and key in self._behaved:
             return self._behaved[key]

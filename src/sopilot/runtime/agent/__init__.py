@@ -17,6 +17,7 @@ from sopilot.runtime.agent.arms import (
 )
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.runtime.agent.closing_audit import audit_session
 from sopilot.runtime.agent.loop import run_session
 from sopilot.runtime.agent.opening import open_run, resume_run, run_programs
 from sopilot.runtime.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
@@ -79,6 +80,7 @@ __all__ = [
     "Watch",
     "action_schema",
     "arm_named",
+    "audit_session",
     "complete_with_retries",
     "fused_arm",
     "open_run",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sopilot.doors.cli.sources import compile_source, read_text
-from sopilot.doors.cli.stores import with_store
+from sopilot.adapters.text_files import read_text
+from sopilot.doors.sources.source import compile_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
@@ -153,13 +153,9 @@ class ForeignInput:
         ]
 
 
-def read_input(
-    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None
-) -> TraceInput | ForeignInput:
-    path = Path(what)
-    if not path.exists():
-        return _session(what, handbook, goal, store_spec)
-    text = read_text(path)
+def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInput | ForeignInput:
+    """A trace file, or a transcript of any agent."""
+    text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
         return TraceInput(read_trace(text), handbook, True, goal)
     try:
@@ -173,18 +169,14 @@ def read_input(
     return _transcripts(what, content, handbook, goal)
 
 
-def _session(
-    session_id: str, handbook: str | None, goal: str | None, store_spec: str | None
+async def session_input(
+    store: Store, session_id: str, *, handbook: str | None, goal: str | None
 ) -> TraceInput:
-    async def use(store: Store) -> TraceInput:
-        record = await store.record(session_id)
-        trace = await export_trace(store, session_id, payloads=True)
-        made = record.metadata.get("extra") or {}
-        return TraceInput(
-            trace, handbook or made.get("source"), not record.owner, goal or made.get("goal")
-        )
-
-    return with_store(store_spec, use)
+    record = await store.record(session_id)
+    trace = await export_trace(store, session_id, payloads=True)
+    made = record.metadata.get("extra") or {}
+    source, asked = handbook or made.get("source"), goal or made.get("goal")
+    return TraceInput(trace, source, not record.owner, asked)
 
 
 def _transcripts(

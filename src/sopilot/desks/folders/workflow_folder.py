@@ -19,7 +19,7 @@ from types import ModuleType
 
 import yaml
 
-from sopilot.doors.cli.sources import load_program, read_text
+from sopilot.adapters.text_files import load_program, read_text
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.language.program import Act, Kind, Program

@@ -12,7 +12,7 @@ from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 
-class DeskWorld:
+class KeptWorld:
     """Every change is on disk before the caller hears of it."""
 
     def __init__(self, simulator: Simulator, path: Path) -> None:

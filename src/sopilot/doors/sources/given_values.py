@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from sopilot.doors.cli.sources import read_text
+from sopilot.adapters.text_files import read_text
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.agent import DEEP_BUDGETS, Budgets
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopilot.doors.cli.workflow_folder import FolderTask, WorkflowFolder
+from sopilot.desks.folders.workflow_folder import FolderTask, WorkflowFolder
 from sopilot.runtime.agent import RecallsOutcomes, Vote
 from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.protocols import JSON, ToolResult, Tools, ToolSchema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.doors.cli.explain import show_leaf
+from sopilot.doors.sources.explaining import show_leaf
 from sopilot.language.compiler import Compiled, Unopened
 from sopilot.language.diagnostics import Diagnostic, Place, Severity
 from sopilot.language.handbook.locating import locate_requirement

@@ -1,0 +1,41 @@
+"""Text files that people name, read with a word about what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.program import Program, program_from_yaml
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message, cure = "there is no such file", "check the name and the folder"
+    except IsADirectoryError:
+        message, cure = "this is a folder", "name a file in it"
+    except UnicodeDecodeError:
+        message, cure = "the file is not UTF-8 text", "save it as UTF-8"
+    except OSError as error:
+        message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
+    raise UserMistake([Diagnostic("unreadable-file", message, Place(str(path)), cure)])
+
+
+def is_program_text(text: str) -> bool:
+    """Program artifacts name their format first; handbooks do not."""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            return stripped.startswith("sopilot_program:")
+    return False
+
+
+def is_program_file(source: str) -> bool:
+    path = Path(source)
+    return os.path.isfile(path) and is_program_text(read_text(path))
+
+
+def load_program(path: Path) -> Program:
+    return program_from_yaml(read_text(path), str(path))

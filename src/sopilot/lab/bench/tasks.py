@@ -1,0 +1,60 @@
+"""SOPBench's tasks as tasks like any other, scored by upstream's own evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sopilot.desks.tasks import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.lab.bench.contestants import domain_budgets
+from sopilot.lab.bench.programs import ProgramShelf
+from sopilot.lab.bench.sopbench_process import Simulator, ToolList, shared_upstream
+from sopilot.lab.bench.source import load_tasks
+from sopilot.lab.bench.upstream_judge import UpstreamJudge
+from sopilot.lab.bench.world import open_world
+from sopilot.language.diagnostics import InternalBug, UserMistake
+from sopilot.runtime.agent import Briefing, Seen
+from sopilot.runtime.session.protocols import JSON
+
+
+def sopbench_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
+    """The one task that ``sopbench:bank/get_loan#3`` names, with this tool list."""
+    upstream = shared_upstream()
+    found = load_tasks(reference, upstream=upstream)
+    if len(found) != 1:
+        raise UserMistake(f"`{reference}` names {len(found)} tasks; add `#0`, `#1`, … for one")
+    (own,) = found
+    offered: ToolList = "full-state" if tools == "full-state" else "official"
+    program = ProgramShelf(offered, upstream).program(own).program
+    opened: list[Simulator] = []
+
+    def surround(keep: Path | None) -> Surroundings:
+        simulator, domain_tools = open_world(own, offered, upstream)
+        opened.append(simulator)
+
+        def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+            return simulator.evaluate(messages=messages)
+
+        async def close() -> None:
+            simulator.close()
+
+        return Surroundings(ReplayedTools(domain_tools), score, close)
+
+    def read(predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
+        """As upstream's state stands in the world that was opened last."""
+        if not opened:
+            raise InternalBug("a task is read before its world is opened")
+        return UpstreamJudge(own, program, opened[-1], upstream)(predicate, arguments, evidence)
+
+    return Task(
+        source=str(own.reference).partition("/")[0],
+        name=str(own.reference).partition("/")[2],
+        goal=own.goal,
+        briefing=Briefing(own.handbook, {own.goal: program}, language),
+        surround=surround,
+        request=own.user_prompt,
+        reader=read,
+        knows=own.user_known,
+        budgets=domain_budgets(own.domain),
+        names_goal=False,
+    )
