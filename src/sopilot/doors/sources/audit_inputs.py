@@ -166,7 +166,7 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
             "this is neither a trace nor JSON",
             "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
         ) from None
-    return _transcripts(what, content, handbook, goal)
+    return transcript_input(what, content, handbook, goal)
 
 
 async def session_input(
@@ -179,7 +179,7 @@ async def session_input(
     return TraceInput(trace, source, not record.owner, asked)
 
 
-def _transcripts(
+def transcript_input(
     what: str, content: object, handbook: str | None, goal: str | None
 ) -> ForeignInput:
     if isinstance(content, Mapping):
