@@ -15,8 +15,8 @@ from quotation_runs import EXAMPLE
 from sopilot.desks.folders import load_folder
 from sopilot.doors.cli.folder_runs import TaskRun, coverage_of_runs, run_all
 from sopilot.doors.cli.main import sopilot
-from sopilot.doors.cli.run_options import RunOptions
 from sopilot.doors.sources import FolderSource
+from sopilot.doors.sources.run_options import RunOptions
 
 Runs = tuple[dict[str, TaskRun], Path]
 

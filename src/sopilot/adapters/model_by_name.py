@@ -58,10 +58,9 @@ def make_model(
 
 async def close_model(model: Model) -> None:
     """Lets go of connections, where a model holds any."""
-    from sopilot.adapters.model_http import HttpModel
-
-    if isinstance(model, HttpModel):
-        await model.close()
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
 
 
 def _endpoint(name: str, environment: Mapping[str, str]) -> Model:

@@ -10,8 +10,8 @@ import sys
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot.doors.cli.compile import summarise
 from sopilot.doors.sources import Unit, compile_source
+from sopilot.doors.sources.compile_figures import summarise
 from sopilot.language.handbook import leaves
 from sopilot.language.program import callees, program_from_yaml, program_to_yaml, verify_program
 from sopilot.language.render import correspondence

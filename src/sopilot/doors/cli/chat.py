@@ -5,15 +5,15 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.checked_arm import ARM_HELP, checked_arm
 from sopilot.doors.cli.folder_runs import run_folder
 from sopilot.doors.cli.output import say
 from sopilot.doors.cli.run import tell_world
-from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.run_options import RunOptions
+from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
+from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import read_results
+from sopilot.doors.sources.run_options import RunOptions
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 
@@ -52,7 +52,7 @@ def command(
         goal=goal,
         task=task,
         model=model,
-        arm=arm or checked_arm(model, opened),
+        arm=arm or default_arm(model, opened),
         language=language,
         person=True,
         results=read_results(results) if results else None,

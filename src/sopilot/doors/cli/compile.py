@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ import click
 
 from sopilot.doors.cli.output import json_option, print_json, progress, say, table
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
+from sopilot.doors.sources.compile_figures import summarise
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.program import program_to_yaml
-from sopilot.language.render import render_function
 
 PAPER = {
     "programs": "830",
@@ -67,49 +66,6 @@ def command(
     if written:
         say(f"\n{len(written)} programs in {output}")
     say("every program was accepted by the verifier")
-
-
-def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[str, Any]:
-    """The compile's figures. Every unit that got here passed the verifier."""
-    functions = [len(unit.program.functions) for unit in units]
-    lengths = [len(text) for text in artifacts]
-    missing = sorted(
-        {f"{unit.group}/{name}" for unit in units for name in unit.compiled.missing_recipes}
-    )
-    frames: dict[str, list[int]] = {}
-    for unit in units:
-        for function in unit.program.functions.values():
-            frames.setdefault(unit.group, []).append(len(render_function(function, unit.program)))
-    return {
-        "programs": len(units),
-        "goals": len({(unit.group, unit.procedure.name) for unit in units}),
-        "rules": len(
-            {
-                (unit.group, function.predicate)
-                for unit in units
-                for function in unit.program.functions.values()
-                if function.predicate is not None
-            }
-        ),
-        "functions": {"median": _median(functions), "max": max(functions, default=0)},
-        "chars": {
-            "median": _median(lengths),
-            "min": min(lengths, default=0),
-            "max": max(lengths, default=0),
-        },
-        "frame_chars": {
-            group: {"mean": round(statistics.fmean(sizes)), "max": max(sizes)}
-            for group, sizes in frames.items()
-        },
-        "missing_recipes": len(missing),
-        "missing": missing,
-        "accepted": len(units),
-        "seconds": round(seconds, 3),
-    }
-
-
-def _median(values: list[int]) -> float:
-    return float(statistics.median(values)) if values else 0.0
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:

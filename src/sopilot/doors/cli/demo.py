@@ -6,9 +6,9 @@ import click
 
 from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.run_options import RunOptions
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import open_source
+from sopilot.doors.sources.run_options import RunOptions
 
 DESK = "bank-desk"
 TASKS = ("dispute-electronics", "transfer-above-the-limit")

@@ -12,8 +12,8 @@ from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
 from sopilot.desks.tasks import Result
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.doors.cli.run_and_audit import perform
-from sopilot.doors.cli.run_options import RunOptions
 from sopilot.doors.sources import FolderSource
+from sopilot.doors.sources.run_options import RunOptions
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Ending
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -25,24 +24,21 @@ from sopilot.lab.discipline import (
     Allowance,
     Check,
     CheckFolder,
-    Cursor,
     Prices,
-    Rehearsal,
     Spending,
     Step,
     check_path,
     checkable,
+    chosen_questions,
     decide,
     planned,
+    program_hashes,
     rehearse,
-    spread,
     verdict_document,
 )
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.spending import CALLS, MINUTES
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
-from sopilot.language.program import Program
-from sopilot.language.program.codec import program_hash
 from sopilot.runtime.agent import ARMS, Reference
 from sopilot.runtime.session.protocols import JSON, Model
 
@@ -131,7 +127,7 @@ def command(
         "model": model,
         "arms": list(arms),
         "cases": [case.key for case in plan],
-        "programs": _hashes(plan),
+        "programs": program_hashes(plan),
         "scope": scope,
         "probe": probe,
         "rule_version": RULE_VERSION,
@@ -148,7 +144,7 @@ def command(
         spending=spending,
         journal=folder,
         store_for=MemoryStore,
-        questions=_questions(plan, rehearsal, 0 if model == "reference" else probe),
+        questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
         parallel=parallel,
         watch=_quiet if as_json else _watch,
     )
@@ -189,22 +185,6 @@ def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Ta
         briefing = opened.briefing()
         found += [scenario_task(one, briefing) for one in opened.scenarios(path)]
     return checkable(found, whole_handbook=whole)
-
-
-def _hashes(plan: Sequence[Task]) -> dict[str, JSON]:
-    return {
-        f"{case.source}/{goal}": program_hash(program)
-        for case in plan
-        for goal, program in case.briefing.programs.items()
-    }
-
-
-def _questions(
-    plan: Sequence[Task], rehearsal: Rehearsal, count: int
-) -> list[tuple[Cursor, Program]]:
-    programs = {case.key: case.briefing.programs for case in plan}
-    usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
-    return [(one, programs[one.case][one.goal]) for one in spread(usable, count)] if count else []
 
 
 class _ModelFor:

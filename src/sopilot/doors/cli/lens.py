@@ -12,10 +12,10 @@ import click
 
 from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.run_options import RunOptions, options_from_json
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources import compile_source
 from sopilot.doors.sources.audit_inputs import TraceInput
+from sopilot.doors.sources.run_options import RunOptions, options_from_json
 from sopilot.lab.lens import (
     Moment,
     MomentStudy,

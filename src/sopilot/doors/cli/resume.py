@@ -8,9 +8,9 @@ import click
 
 from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.run_options import RunOptions, options_from_json
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.given_values import chosen_budgets
+from sopilot.doors.sources.run_options import RunOptions, options_from_json
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Store
 

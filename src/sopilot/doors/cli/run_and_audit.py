@@ -12,9 +12,10 @@ from sopilot.desks.tasks import Conditions, Result, Task, resume_task, run_task
 from sopilot.doors.cli.human_user import HumanUser
 from sopilot.doors.cli.output import heading, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
-from sopilot.doors.cli.run_options import RunOptions, chosen_task, world_file
 from sopilot.doors.cli.stores import with_store
 from sopilot.doors.sources import Source, open_source
+from sopilot.doors.sources.checked_arm import checked_arm
+from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
 from sopilot.runtime.agent import Budgets, Ending, Progress, Reference, arm_named
 from sopilot.runtime.audit.text_report import render_text
@@ -30,6 +31,14 @@ _MARKS = {
     "held": ("  held", "yellow"),
     "note": ("  note", "yellow"),
 }
+
+
+def default_arm(model: str, source: Source) -> str:
+    """Of a run that names none. What it follows from is told on stderr."""
+    arm, why = checked_arm(model, source)
+    if why:
+        click.echo(why, err=True)
+    return arm
 
 
 _CHANGED = (

@@ -7,13 +7,16 @@ from pathlib import Path
 from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources.source import open_source
-from sopilot.lab.bench.reference import is_sopbench
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 
 TASK_HELP = (
     "TASK is a bundled task (bank-desk/TASK), a scenario of a handbook of yours "
     "(my-desk.yaml#SCENARIO) or a SOPBench task (sopbench:bank/get_loan#3)."
 )
+
+
+def is_sopbench(reference: str) -> bool:
+    return reference.startswith("sopbench:")
 
 
 def is_task(reference: str) -> bool:

@@ -59,6 +59,7 @@ class Source:
         self.handbook = handbook
         self.text = text
         self._units: dict[tuple[str | None, str | None], list[Unit]] = {}
+        self._scenarios: dict[Path, Sequence[Scenario]] = {}
         self._briefings: dict[tuple[str | None, str], Briefing] = {}
 
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
@@ -107,6 +108,8 @@ class Source:
 
     def scenarios(self, path: Path | None = None) -> Sequence[Scenario]:
         path = path or self.scenario_file
+        if path in self._scenarios:
+            return self._scenarios[path]
         if not path.exists():
             raise UserMistake(
                 [
@@ -121,7 +124,9 @@ class Source:
                     )
                 ]
             )
-        return load_scenarios(read_text(path), self.handbook, str(path)).scenarios
+        suite = load_scenarios(read_text(path), self.handbook, str(path))
+        self._scenarios[path] = suite.scenarios
+        return suite.scenarios
 
     @property
     def scenario_file(self) -> Path:

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sopilot.desks.tasks import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.lab.bench import sopbench_process
 from sopilot.lab.bench.contestants import domain_budgets
 from sopilot.lab.bench.programs import ProgramShelf
-from sopilot.lab.bench.sopbench_process import Simulator, ToolList, shared_upstream
+from sopilot.lab.bench.sopbench_process import Simulator, ToolList
 from sopilot.lab.bench.source import load_tasks
 from sopilot.lab.bench.upstream_judge import UpstreamJudge
 from sopilot.lab.bench.world import open_world
@@ -19,7 +20,7 @@ from sopilot.runtime.session.protocols import JSON
 
 def sopbench_task(reference: str, *, tools: str = "official", language: str = "en") -> Task:
     """The one task that ``sopbench:bank/get_loan#3`` names, with this tool list."""
-    upstream = shared_upstream()
+    upstream = sopbench_process.shared_upstream()
     found = load_tasks(reference, upstream=upstream)
     if len(found) != 1:
         raise UserMistake(f"`{reference}` names {len(found)} tasks; add `#0`, `#1`, … for one")

@@ -19,6 +19,7 @@ from sopilot.lab.discipline.probe_grading import (
     probe_score,
     scores_by_depth,
 )
+from sopilot.lab.discipline.questions import chosen_questions, program_hashes
 from sopilot.lab.discipline.record import RunRecord
 from sopilot.lab.discipline.rehearsal import Estimate, Rehearsal, rehearse
 from sopilot.lab.discipline.report import verdict_document
@@ -47,6 +48,7 @@ __all__ = [
     "Verdict",
     "check_path",
     "checkable",
+    "chosen_questions",
     "cursors_of",
     "decide",
     "grade",
@@ -54,6 +56,7 @@ __all__ = [
     "planned",
     "probe_request",
     "probe_score",
+    "program_hashes",
     "rehearse",
     "scores_by_depth",
     "spread",

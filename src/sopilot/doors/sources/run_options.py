@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.tasks import Task
-from sopilot.doors.sources import FolderSource, Source
+from sopilot.doors.sources.source import FolderSource, Source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON
 

@@ -5,12 +5,8 @@ Page only after the check: a model that nobody has checked sees the whole progra
 
 from __future__ import annotations
 
-import click
-
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.doors.cli.person_model import PERSON
-from sopilot.doors.sources import FolderSource, Source
-from sopilot.lab.discipline.folder import last_verdict
+from sopilot.doors.sources.source import FolderSource, Source
 from sopilot.runtime.agent import ARMS
 
 PAGED = "pg"
@@ -21,15 +17,12 @@ ARM_HELP = (
     "person and replays, `flat` for any other model. Where the machine must hold irreversible "
     "actions, `full-cursor` instead of `flat`."
 )
-_NEED_NO_CHECK = ("reference", PERSON)
+_NEED_NO_CHECK = ("reference", "person")
 
 
-def checked_arm(model: str, source: Source) -> str:
-    """The arm to use. What it follows from is told on stderr."""
-    arm, why = _chosen(model, needs_machine=_needs_machine(source))
-    if why:
-        click.echo(why, err=True)
-    return arm
+def checked_arm(model: str, source: Source) -> tuple[str, str]:
+    """The arm to use, and what it follows from; nothing where that goes without saying."""
+    return _chosen(model, needs_machine=_needs_machine(source))
 
 
 def _needs_machine(source: Source) -> bool:
@@ -45,7 +38,11 @@ def _needs_machine(source: Source) -> bool:
 
 
 def _chosen(model: str, *, needs_machine: bool) -> tuple[str, str]:
-    found = last_verdict(data_folder(), model)
+    found = None
+    if (data_folder() / "checks").is_dir():
+        from sopilot.lab.discipline.folder import last_verdict
+
+        found = last_verdict(data_folder(), model)
     arm = found.get("arm") if found is not None else None
     if found is not None and isinstance(arm, str) and arm in ARMS:
         page = found.get("page") is True
