@@ -11,7 +11,7 @@ from sopilot.runtime.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
-COMMANDS = "check new test format show"
+COMMANDS = "check new test format"
 AUTHORING = (
     "language/handbook",
     "desks/scenarios",
@@ -22,6 +22,8 @@ AUTHORING = (
     "doors/sources/compiled_warnings.py",
     "doors/sources/given_values.py",
     "doors/sources/run_options.py",
+    "doors/sources/showing.py",
+    "doors/sources/check_cases.py",
     "doors/sources/source.py",
     "language/compiler",
     *(f"doors/cli/{name}.py" for name in COMMANDS.split()),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.desks.scenarios import Coverage, ProgramCoverage, Scenario, coverage_of
 from sopilot.desks.tasks.result import Result
 from sopilot.desks.tasks.running import Conditions, run_task
@@ -58,7 +59,7 @@ async def run_scenarios(
         results.append((scenario, result))
         if traces is not None:
             text = write_trace(await export_trace(store, result.session_id))
-            _save(traces / f"{_file_name(scenario.name)}.jsonl", text)
+            write_whole(traces / f"{_file_name(scenario.name)}.jsonl", text)
     return results
 
 
@@ -105,12 +106,3 @@ def _row(scenario: Scenario, result: Result) -> dict[str, object]:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "scenario"
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the trace cannot be written: {error.strerror}"
-        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error

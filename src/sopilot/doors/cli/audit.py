@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
@@ -16,10 +17,9 @@ from sopilot.doors.sources.audit_inputs import (
     file_input,
     session_input,
 )
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
-from sopilot.runtime.audit.timeline import Row
 from sopilot.runtime.pages import render_audit
 
 
@@ -61,7 +61,7 @@ def command(
         return
     audited = given.audit()
     if page is not None:
-        _write_page(page, what, audited)
+        _write_page(page, audited)
     reports = [one.report for one in audited]
     if as_json:
         print_json(_as_json(reports))
@@ -112,20 +112,8 @@ def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
     sys.exit(1 if problems else 0)
 
 
-def _write_page(page: Path, what: str, audited: list[Audited]) -> None:
+def _write_page(page: Path, audited: list[Audited]) -> None:
     worst = next((one for one in audited if not one.report.clean), audited[0])
     if len(audited) > 1:
         say("the page shows the first report with findings")
-    rows: list[Row] = worst.rows
-    try:
-        page.write_text(render_audit(worst.report, rows, title=worst.title), encoding="utf-8")
-    except OSError as problem:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unwritable-file",
-                    f"cannot be written: {problem.strerror}",
-                    Place(str(page)),
-                )
-            ]
-        ) from None
+    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title))

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, progress, say, table
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
 from sopilot.doors.sources.compile_figures import summarise
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.program import program_to_yaml
 
 PAPER = {
@@ -88,25 +88,10 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _write(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for unit, text in zip(units, artifacts, strict=True):
-            path = folder / f"{_file_name(unit)}.yaml"
-            path.write_text(text, encoding="utf-8")
-            written.append(path.name)
-    except OSError as error:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "cannot-write",
-                    f"programs cannot be written there: {error.strerror}",
-                    Place(str(folder)),
-                    "name a folder you may write to",
-                )
-            ]
-        ) from error
-    return written
+    names = [f"{_file_name(unit)}.yaml" for unit in units]
+    for name, text in zip(names, artifacts, strict=True):
+        write_whole(folder / name, text)
+    return names
 
 
 def _file_name(unit: Unit) -> str:

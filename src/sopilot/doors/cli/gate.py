@@ -11,11 +11,10 @@ import click
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP, make_model
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.desks.bundled import bundled_names
-from sopilot.desks.tasks import Task, desk_tasks, scenario_task
+from sopilot.desks.tasks import Task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
 from sopilot.doors.cli.output import json_option, print_json
-from sopilot.doors.sources import DeskSource, open_source
+from sopilot.doors.sources.check_cases import check_cases
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
@@ -28,7 +27,6 @@ from sopilot.lab.discipline import (
     Spending,
     Step,
     check_path,
-    checkable,
     chosen_questions,
     decide,
     planned,
@@ -38,7 +36,7 @@ from sopilot.lab.discipline import (
 )
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.spending import CALLS, MINUTES
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS, Reference
 from sopilot.runtime.session.protocols import JSON, Model
 
@@ -111,7 +109,7 @@ def command(
         and arm in (only_arms or ARMS_CHECKED)
         and (model != "reference" or arm in READ_BY_REFERENCE)
     ]
-    plan = planned(_cases(source, scenarios, whole=scope == "handbook"), cases)
+    plan = planned(check_cases(source, scenarios, whole=scope == "handbook"), cases)
     if not plan:
         raise UserMistake("there is no case that ends in an execution or a refusal")
     begun = time.monotonic()
@@ -167,24 +165,6 @@ def command(
         print_json(document)
     else:
         tell_verdict(document)
-
-
-def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Task]:
-    found: list[Task] = []
-    for name in bundled_names() if source is None else (source,):
-        opened = open_source(name)
-        if isinstance(opened, DeskSource) and scenarios is None:
-            # The natural audit (R2) counts the calls after the goal; they must not count twice.
-            found += desk_tasks(opened.desk, opened.briefing(), late_calls_fail=False)
-            continue
-        path = Path(scenarios) if scenarios else opened.scenario_file
-        if not path.exists():
-            cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
-            message = "there is no such scenario file"
-            raise UserMistake([Diagnostic("no-scenarios", message, Place(str(path)), cure)])
-        briefing = opened.briefing()
-        found += [scenario_task(one, briefing) for one in opened.scenarios(path)]
-    return checkable(found, whole_handbook=whole)
 
 
 class _ModelFor:

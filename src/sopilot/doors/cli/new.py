@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.desks.scenarios.starter import starter
 from sopilot.doors.cli.output import say
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
@@ -45,16 +46,8 @@ def command(name: str, folder: Path, force: bool) -> None:
                 for path in there
             ]
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the file cannot be written: {error.strerror}"
-        raise UserMistake(
-            [Diagnostic("cannot-write", message, Place(str(folder)), "name another folder")]
-        ) from error
-    for path in texts:
+    for path, text in texts.items():
+        write_whole(path, text, "name another folder")
         say(f"wrote {path}")
     written = next(iter(texts))
     say(f"next: edit {written}, then `sopilot check {written}`, `sopilot test {written}`")

@@ -10,9 +10,8 @@ from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.run_and_audit import perform, show
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.given_values import chosen_budgets
-from sopilot.doors.sources.run_options import RunOptions, options_from_json
+from sopilot.doors.sources.run_options import kept_options
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import Store
 
 
 @click.command(
@@ -56,11 +55,7 @@ def command(
         raise UserMistake("--as-started or --accept-changed, not both")
     budgets = chosen_budgets(budget, deep=deep)
 
-    async def kept(store: Store) -> RunOptions:
-        record = await store.record(session_id)
-        return options_from_json(record.metadata.get("extra", {}))
-
-    options = with_store(store_spec, kept)
+    options = with_store(store_spec, lambda store: kept_options(store, session_id))
     options = replace(options, budgets={**options.budgets, **budgets})
     done = perform(
         options,

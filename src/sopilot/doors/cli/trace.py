@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import (
@@ -63,10 +64,7 @@ def export(
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as problem:
-        raise _unreadable(output, f"cannot be written: {problem.strerror}") from None
+    write_whole(output, text)
     click.echo(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
 
 
@@ -126,7 +124,7 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
     if output is None:
         click.echo(text)
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        write_whole(output, text + "\n")
 
 
 @command.command()

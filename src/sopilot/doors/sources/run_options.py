@@ -11,6 +11,7 @@ from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources.source import FolderSource, Source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 
 
@@ -48,6 +49,11 @@ def options_from_json(value: Mapping[str, JSON]) -> RunOptions:
     if "source" not in known:
         raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
     return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
+
+
+async def kept_options(store: Store, session_id: str) -> RunOptions:
+    record = await store.record(session_id)
+    return options_from_json(record.metadata.get("extra", {}))
 
 
 def chosen_task(options: RunOptions, source: Source) -> Task:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench.reach import Reach
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.reference import task_references
@@ -12,9 +13,8 @@ from sopilot.lab.bench.report.document import Document, build_document
 from sopilot.lab.bench.report.html_page import to_html
 from sopilot.lab.bench.report.markdown import to_csv, to_markdown
 from sopilot.lab.bench.report.runs import RunSet
-from sopilot.lab.bench.run_folder import write_whole
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import UserMistake
 
 
 def whole_document(runs: RunSet, tell: Callable[[str], None]) -> Document:
@@ -50,18 +50,5 @@ def report_files(document: Document) -> dict[str, str]:
 
 
 def write_report(output: Path, files: dict[str, str]) -> None:
-    try:
-        for name, text in files.items():
-            (output / name).parent.mkdir(parents=True, exist_ok=True)
-            write_whole(output / name, text)
-    except OSError as error:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "cannot-write",
-                    f"the report cannot be written there: {error.strerror}",
-                    Place(str(output)),
-                    "name a folder you may write to",
-                )
-            ]
-        ) from error
+    for name, text in files.items():
+        write_whole(output / name, text, "name a folder you may write to")
