@@ -13,10 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from population import SIMULATED_ARMS, SUBJECTS, Laboratory
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.tasks import Task, desk_tasks
-from sopilot.lab.discipline.population import SIMULATED_ARMS, SUBJECTS, Laboratory
 from sopilot.lab.discipline.rehearsal import rehearse
 from sopilot.lab.discipline.rule import FLAT, PAGED, RULE_VERSION
 from sopilot.language.compiler import compile_handbook

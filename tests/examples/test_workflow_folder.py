@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from sopilot.desks.folders import is_workflow_folder, load_folder
-from sopilot.doors.cli.folder_runs import run_folder
 from sopilot.doors.cli.main import sopilot
+from sopilot.doors.sources.run_options import run_folder
 from sopilot.language.diagnostics import UserMistake
 
 PROGRAM = """\

@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
+from population import SIMULATED_ARMS
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.tasks import Task, desk_tasks
 from sopilot.lab.discipline import Rehearsal, planned, rehearse
-from sopilot.lab.discipline.population import SIMULATED_ARMS
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import Briefing
 

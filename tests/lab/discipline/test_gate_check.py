@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
@@ -27,7 +28,6 @@ from sopilot.lab.discipline import (
     last_verdict,
 )
 from sopilot.lab.discipline.checking import Journal
-from sopilot.lab.discipline.population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest

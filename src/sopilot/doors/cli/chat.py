@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.folder_runs import run_folder
 from sopilot.doors.cli.output import say
 from sopilot.doors.cli.run import tell_world
 from sopilot.doors.cli.run_and_audit import default_arm, perform, show
@@ -13,7 +12,7 @@ from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import read_results
-from sopilot.doors.sources.run_options import RunOptions
+from sopilot.doors.sources.run_options import RunOptions, run_folder
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 

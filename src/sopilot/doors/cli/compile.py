@@ -4,26 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, progress, say, table
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
-from sopilot.doors.sources.compile_figures import summarise
+from sopilot.doors.sources.compile_figures import PAPER, figure_rows, summarise
 from sopilot.language.program import program_to_yaml
-
-PAPER = {
-    "programs": "830",
-    "goals": "70",
-    "rules": "165",
-    "functions (median / max)": "7 / 21",
-    "characters (median)": "7,970",
-    "characters (min–max)": "1,500–26,604",
-    "mean Bank frame": "about 570",
-    "missing recipes": "0",
-}
 
 
 @click.command(help=f"Compile SOURCE into verified programs.\n\n{SOURCE_HELP}")
@@ -58,7 +46,7 @@ def command(
     if len(units) == 1 and output is None:
         say(artifacts[0].rstrip())
         return
-    rows = _rows(summary)
+    rows = figure_rows(summary)
     if source == "sopbench:all":
         say(table([(k, v, PAPER.get(k, "")) for k, v in rows], ["", "this compile", "the paper"]))
     else:
@@ -66,25 +54,6 @@ def command(
     if written:
         say(f"\n{len(written)} programs in {output}")
     say("every program was accepted by the verifier")
-
-
-def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    functions, chars = summary["functions"], summary["chars"]
-    rows = [
-        ("programs", f"{summary['programs']:,}"),
-        ("goals", f"{summary['goals']:,}"),
-        ("rules", f"{summary['rules']:,}"),
-        ("functions (median / max)", f"{functions['median']:g} / {functions['max']}"),
-        ("characters (median)", f"{chars['median']:,.0f}"),
-        ("characters (min–max)", f"{chars['min']:,}–{chars['max']:,}"),
-        ("missing recipes", f"{summary['missing_recipes']}"),
-        ("seconds", f"{summary['seconds']:.3f}"),
-    ]
-    rows += [
-        (f"mean {group.replace('_', ' ').title()} frame", f"{sizes['mean']:,}")
-        for group, sizes in summary["frame_chars"].items()
-    ]
-    return rows
 
 
 def _write(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:

@@ -5,33 +5,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from sopilot.desks.folders import FolderTask, WorkflowFolder, is_workflow_folder
+from sopilot.desks.folders import FolderTask, WorkflowFolder
 from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
 from sopilot.desks.tasks import Result
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.sources import FolderSource
 from sopilot.doors.sources.run_options import RunOptions
-from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Ending
 
 ALL_TASKS = "all"
-
-
-def run_folder(source: str, task: str | None, out: str | None) -> str | None:
-    """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
-    that need none."""
-    if not is_workflow_folder(source):
-        if out is not None:
-            raise UserMistake("--out is for workflow folders, whose tools write files")
-        return None
-    named = f"{Path(source).resolve().name}-{task or 'first'}-{secrets.token_hex(3)}"
-    path = Path(out) if out is not None else Path(named)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserMistake(f"{path} is not empty: name another folder with --out")
-    return str(path.resolve())
 
 
 @dataclass(frozen=True, slots=True)

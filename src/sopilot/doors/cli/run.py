@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
+from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
 from sopilot.doors.cli.output import json_option, say
 from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, Source, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import chosen_budgets, pairs, read_results
-from sopilot.doors.sources.run_options import RunOptions
+from sopilot.doors.sources.run_options import RunOptions, run_folder
 from sopilot.runtime.agent import ARMS
 
 

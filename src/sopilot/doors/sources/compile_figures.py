@@ -8,6 +8,18 @@ from typing import Any
 from sopilot.doors.sources.source import Unit
 from sopilot.language.render import render_function
 
+PAPER = {
+    "programs": "830",
+    "goals": "70",
+    "rules": "165",
+    "functions (median / max)": "7 / 21",
+    "characters (median)": "7,970",
+    "characters (min–max)": "1,500–26,604",
+    "mean Bank frame": "about 570",
+    "missing recipes": "0",
+}
+"""What the study reports of the same compile."""
+
 
 def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[str, Any]:
     """The compile's figures. Every unit that got here passed the verifier."""
@@ -50,3 +62,22 @@ def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[s
 
 def _median(values: list[int]) -> float:
     return float(statistics.median(values)) if values else 0.0
+
+
+def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
+    functions, chars = summary["functions"], summary["chars"]
+    rows = [
+        ("programs", f"{summary['programs']:,}"),
+        ("goals", f"{summary['goals']:,}"),
+        ("rules", f"{summary['rules']:,}"),
+        ("functions (median / max)", f"{functions['median']:g} / {functions['max']}"),
+        ("characters (median)", f"{chars['median']:,.0f}"),
+        ("characters (min–max)", f"{chars['min']:,}–{chars['max']:,}"),
+        ("missing recipes", f"{summary['missing_recipes']}"),
+        ("seconds", f"{summary['seconds']:.3f}"),
+    ]
+    rows += [
+        (f"mean {group.replace('_', ' ').title()} frame", f"{sizes['mean']:,}")
+        for group, sizes in summary["frame_chars"].items()
+    ]
+    return rows

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from sopilot.adapters.store_by_name import data_folder
+from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources.source import FolderSource, Source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
@@ -93,3 +95,17 @@ def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Sour
     return source.with_results(
         results, goal=options.goal, person=options.person, language=options.language
     )
+
+
+def run_folder(source: str, task: str | None, out: str | None) -> str | None:
+    """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
+    that need none."""
+    if not is_workflow_folder(source):
+        if out is not None:
+            raise UserMistake("--out is for workflow folders, whose tools write files")
+        return None
+    named = f"{Path(source).resolve().name}-{task or 'first'}-{secrets.token_hex(3)}"
+    path = Path(out) if out is not None else Path(named)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserMistake(f"{path} is not empty: name another folder with --out")
+    return str(path.resolve())

@@ -1,8 +1,8 @@
 """The discipline check: which representation suits a model, and whether to page it.
 
 Owns the cases of a check, the directed probe, the natural audit, the frozen
-verdict rule, the check's folder and page, and a population of simulated models
-to try the rule on. May import every room above it; models and stores come in
+verdict rule, the check's folder and page. Simulated models to try the rule on stand
+in benchmarks/population.py. May import every room above it; models and stores come in
 from outside.
 """
 
