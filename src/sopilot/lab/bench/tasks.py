@@ -9,11 +9,12 @@ from sopilot.desks.tasks import FinishedRun, ReplayedTools, Surroundings, Task
 from sopilot.lab.bench import sopbench_process
 from sopilot.lab.bench.contestants import domain_budgets
 from sopilot.lab.bench.programs import ProgramShelf
-from sopilot.lab.bench.sopbench_process import Simulator, ToolList
-from sopilot.lab.bench.source import load_tasks
+from sopilot.lab.bench.sopbench_process import ToolList, Upstream
+from sopilot.lab.bench.source import SopbenchTask, load_tasks
 from sopilot.lab.bench.upstream_judge import UpstreamJudge
 from sopilot.lab.bench.world import open_world
 from sopilot.language.diagnostics import InternalBug, UserMistake
+from sopilot.language.program import Program
 from sopilot.runtime.agent import Briefing, Seen
 from sopilot.runtime.session.protocols import JSON
 
@@ -24,14 +25,19 @@ def sopbench_task(reference: str, *, tools: str = "official", language: str = "e
     found = load_tasks(reference, upstream=upstream)
     if len(found) != 1:
         raise UserMistake(f"`{reference}` names {len(found)} tasks; add `#0`, `#1`, … for one")
-    (own,) = found
     offered: ToolList = "full-state" if tools == "full-state" else "official"
-    program = ProgramShelf(offered, upstream).program(own).program
-    opened: list[Simulator] = []
+    program = ProgramShelf(offered, upstream).program(found[0]).program
+    return as_task(found[0], program, offered, upstream, language)
+
+
+def as_task(
+    own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
+) -> Task:
+    opened: list[UpstreamJudge] = []
 
     def surround(keep: Path | None) -> Surroundings:
         simulator, domain_tools = open_world(own, offered, upstream)
-        opened.append(simulator)
+        opened.append(UpstreamJudge(own, program, simulator, upstream))
 
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
             return simulator.evaluate(messages=messages)
@@ -45,7 +51,7 @@ def sopbench_task(reference: str, *, tools: str = "official", language: str = "e
         """As upstream's state stands in the world that was opened last."""
         if not opened:
             raise InternalBug("a task is read before its world is opened")
-        return UpstreamJudge(own, program, opened[-1], upstream)(predicate, arguments, evidence)
+        return opened[-1](predicate, arguments, evidence)
 
     return Task(
         source=str(own.reference).partition("/")[0],
