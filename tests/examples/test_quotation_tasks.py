@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
 from sopilot.desks.folders import load_folder
-from sopilot.doors.cli.folder_runs import TaskRun, coverage_of_runs, run_all
+from sopilot.desks.tasks.folder_tasks import folder_coverage
+from sopilot.doors.cli.folder_runs import TaskRun, run_all
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources import FolderSource
 from sopilot.doors.sources.run_options import RunOptions
@@ -54,14 +55,14 @@ def test_every_task_ends_as_it_should_and_the_audit_finds_nothing(runs: Runs) ->
 
 
 def test_the_tasks_reach_every_step_and_branch(runs: Runs) -> None:
-    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), list(runs[0].values()))
+    coverage = folder_coverage(load_folder(str(EXAMPLE)), [run.result for run in runs[0].values()])
     assert (coverage.steps_reached, coverage.steps) == (87, 87)
     assert coverage.branches_reached == coverage.branches
     assert coverage.gaps == ()
 
 
 def test_one_task_alone_does_not_reach_everything(runs: Runs) -> None:
-    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), [runs[0]["1"]])
+    coverage = folder_coverage(load_folder(str(EXAMPLE)), [runs[0]["1"].result])
     assert coverage.steps_reached < 60
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sopilot.desks.folders import (
@@ -12,6 +12,8 @@ from sopilot.desks.folders import (
     WorkflowFolder,
     opening,
 )
+from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
+from sopilot.desks.tasks.result import Result
 from sopilot.desks.tasks.task import Surroundings, Task
 from sopilot.desks.tasks.world import FinishedRun
 from sopilot.runtime.agent import Briefing, Ending, VerdictJudge
@@ -44,3 +46,11 @@ def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: 
         simulated=False,
         names_goal=False,
     )
+
+
+def folder_coverage(folder: WorkflowFolder, results: Sequence[Result]) -> ProgramCoverage:
+    """What the runs reached of the folder's program."""
+    touched = Coverage()
+    for result in results:
+        touched.add(folder.program, [sealed.event for sealed in result.events])
+    return coverage_of(folder.goal, folder.program, touched)

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
+from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.stores import STORE, Answer, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import HeldCall, Session, Store, attach_session
 
-JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
@@ -22,7 +22,7 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(STORE(JSON_FLAG(command)))))))
+    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
 
 
 @click.group()
@@ -37,7 +37,7 @@ def command() -> None:
 @command.command("list")
 @SESSION
 @STORE
-@JSON_FLAG
+@json_option
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
@@ -91,22 +91,15 @@ def amend(arguments: str, **given: Any) -> None:
 @BY
 @click.option("--happened/--did-not-happen", required=True, help="How the call really ended.")
 @STORE
-@JSON_FLAG
-def settle(
-    session_id: str,
-    call_id: str,
-    by: str,
-    happened: bool,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+@json_option
+def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given: Any) -> None:
     """Say how CALL ended, of which the outcome is unknown."""
 
     async def use(session: Session) -> tuple[str, ...]:
-        await session.settle_outcome(call_id, ok=happened, by=by)
+        await session.settle_outcome(call_id, ok=happened, by=given["by"])
         return session.unknown_outcomes
 
-    left = _on_session(store_spec, session_id, use)
+    left = _on_session(given["store_spec"], session_id, use)
     if as_json:
         report = {"session": session_id, "call_id": call_id, "happened": happened}
         click.echo(json.dumps({**report, "unknown": list(left)}))

@@ -6,9 +6,10 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from sopilot.desks.folders import FolderTask, WorkflowFolder
-from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
+from sopilot.desks.folders import FolderTask
+from sopilot.desks.scenarios import ProgramCoverage
 from sopilot.desks.tasks import Result
+from sopilot.desks.tasks.folder_tasks import folder_coverage
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.sources import FolderSource
@@ -44,17 +45,10 @@ def run_all(options: RunOptions, source: FolderSource, store_spec: str | None) -
     return runs
 
 
-def coverage_of_runs(folder: WorkflowFolder, runs: Sequence[TaskRun]) -> ProgramCoverage:
-    touched = Coverage()
-    for run in runs:
-        touched.add(folder.program, [sealed.event for sealed in run.result.events])
-    return coverage_of(folder.goal, folder.program, touched)
-
-
 def show_all(source: FolderSource, runs: Sequence[TaskRun], *, as_json: bool) -> int:
     """Prints the table; the exit code says whether every task came out as it should."""
     folder = source.folder
-    coverage = coverage_of_runs(folder, runs)
+    coverage = folder_coverage(folder, [run.result for run in runs])
     if as_json:
         print_json(
             {

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
-from sopilot.doors.cli.output import say, table
+from sopilot.doors.cli.output import json_option, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store
 
@@ -17,7 +17,7 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 @click.command()
 @STORE
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     """Sessions, newest first, with their status and where they stand."""
 

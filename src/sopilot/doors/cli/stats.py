@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from sopilot.doors.cli.figures import show
+from sopilot.doors.cli.output import json_option
 from sopilot.lab import stats
 from sopilot.lab.bench.outcome_files import rows_of
 from sopilot.lab.stats import Discordance, Outcome, figures
@@ -16,7 +17,6 @@ from sopilot.lab.stats.bootstrap import DRAWS as RESAMPLES
 from sopilot.lab.stats.figures import Arms
 from sopilot.lab.stats.sign_flip import DRAWS
 
-JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 CONFIDENCE = click.option("--confidence", type=float, default=0.95, show_default=True)
 SEEDED = click.option("--seed", type=int, default=stats.SEED, show_default=True)
 RESAMPLED = click.option(
@@ -53,7 +53,7 @@ def command() -> None:
 @command.command()
 @click.argument("wins", type=COUNT)
 @click.argument("losses", type=COUNT)
-@JSON_FLAG
+@json_option
 def mcnemar(wins: int, losses: int, as_json: bool) -> None:
     """Exact two-sided McNemar test on WINS and LOSSES."""
     show({"wins": wins, "losses": losses, "p": stats.mcnemar(wins, losses)}, as_json)
@@ -61,7 +61,7 @@ def mcnemar(wins: int, losses: int, as_json: bool) -> None:
 
 @command.command()
 @click.argument("parts", nargs=-1, required=True, metavar="W:L...")
-@JSON_FLAG
+@json_option
 def sign(parts: Sequence[str], as_json: bool) -> None:
     """Exact sign test on pooled W:L counts that share no task."""
     counts = [_discordance(part) for part in parts]
@@ -73,7 +73,7 @@ def sign(parts: Sequence[str], as_json: bool) -> None:
 @click.argument("passed", type=COUNT)
 @click.argument("trials", type=COUNT)
 @CONFIDENCE
-@JSON_FLAG
+@json_option
 def clopper_pearson(passed: int, trials: int, confidence: float, as_json: bool) -> None:
     """Exact interval for PASSED of TRIALS, and Wilson's beside it."""
     show(figures.proportion(passed, trials, confidence), as_json)
@@ -82,7 +82,7 @@ def clopper_pearson(passed: int, trials: int, confidence: float, as_json: bool) 
 @command.command()
 @click.argument("p_values", nargs=-1, required=True, type=float, metavar="P...")
 @click.option("--q", type=float, default=0.05, show_default=True, help="False discovery rate.")
-@JSON_FLAG
+@json_option
 def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
     """Benjamini–Hochberg over several p-values."""
     show(figures.discoveries(p_values, q), as_json)
@@ -95,7 +95,7 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 @click.option("--monte-carlo", is_flag=True, help="Sample the sign flips instead of counting all.")
 @click.option("--draws", type=click.IntRange(min=1), default=DRAWS, show_default=True)
 @SEEDED
-@JSON_FLAG
+@json_option
 def clustered(
     files: Sequence[Path], monte_carlo: bool, as_json: bool, arms: Arms, run: int | None, **how: Any
 ) -> None:
@@ -110,7 +110,7 @@ def clustered(
 @FILES
 @ARMS
 @RUN
-@JSON_FLAG
+@json_option
 def joint(files: Sequence[Path], arms: Arms, run: int | None, as_json: bool) -> None:
     """Task-joint sign-flip test: models that share tasks flip together."""
     show(figures.joint(_outcomes(files), arms, run), as_json)
@@ -123,7 +123,7 @@ def joint(files: Sequence[Path], arms: Arms, run: int | None, as_json: bool) -> 
 @CONFIDENCE
 @RESAMPLED
 @SEEDED
-@JSON_FLAG
+@json_option
 def pairs(file_a: Path, file_b: Path, run: int | None, as_json: bool, **how: Any) -> None:
     """FILE_A against FILE_B on their common tasks; a win is a pass of FILE_A alone."""
     sides = [(str(file), _outcomes([file])) for file in (file_a, file_b)]
@@ -132,7 +132,7 @@ def pairs(file_a: Path, file_b: Path, run: int | None, as_json: bool, **how: Any
 
 @command.command()
 @FILES
-@JSON_FLAG
+@json_option
 def accuracy(files: Sequence[Path], as_json: bool) -> None:
     """Pass rates by kind and their balanced mean, for each model and arm."""
     show(figures.accuracies(_outcomes(files)), as_json)
@@ -141,7 +141,7 @@ def accuracy(files: Sequence[Path], as_json: bool) -> None:
 @command.command("pass-k")
 @FILES
 @click.option("-k", type=click.IntRange(min=1), default=1, show_default=True)
-@JSON_FLAG
+@json_option
 def pass_k(files: Sequence[Path], k: int, as_json: bool) -> None:
     """pass@k, pass^k and the spread between runs, for each model and arm."""
     show(figures.repeated(_outcomes(files), k), as_json)
@@ -153,7 +153,7 @@ def pass_k(files: Sequence[Path], k: int, as_json: bool) -> None:
 @click.option("--discordance", type=float, required=True, help="Share of discordant pairs.")
 @click.option("--alpha", type=float, default=0.05, show_default=True)
 @click.option("--power", type=float, default=0.8, show_default=True)
-@JSON_FLAG
+@json_option
 def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) -> None:
     """What a paired design can see: minimum detectable effect, or tasks needed."""
     if tasks is None and effect is None:
@@ -167,7 +167,7 @@ def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) ->
 @CONFIDENCE
 @RESAMPLED
 @SEEDED
-@JSON_FLAG
+@json_option
 def r2(files: Sequence[Path], arms: Arms, as_json: bool, **how: Any) -> None:
     """Mean calls after the goal succeeded, for each model: first arm minus second."""
     show(figures.after_goal(_outcomes(files), arms, **how), as_json)

@@ -43,7 +43,7 @@ from sopilot.runtime.agent import (
 from sopilot.runtime.agent.progress import nobody_watches
 from sopilot.runtime.audit import Report
 from sopilot.runtime.session import HeldCall, HeldState, Session, Store, attach_session
-from sopilot.runtime.session.protocols import JSON, Model, User
+from sopilot.runtime.session.protocols import JSON, Model, Tools, User
 
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
@@ -116,63 +116,65 @@ class Desk:
         ``user`` does. ``operator`` decides about calls that need an approval, ``approvers``
         are roles that approve at once; without either the session ends ``waiting``.
         """
-        asked = {"request": request, "knows": dict(knows or {}), "goal": goal, "arm": arm}
-        return self._opened(
-            asked, as_tools(tools, self.handbook.actions), model, user,
-            operator or (RoleApprovers(approvers) if approvers else None), budgets, watch, resume,
-        )  # fmt: skip
+        offered = as_tools(tools, self.handbook.actions)
+        decides = operator or (RoleApprovers(approvers) if approvers else None)
+        asked: Mapping[str, JSON] = {
+            "request": request,
+            "knows": dict(knows or {}),
+            "goal": goal,
+            "arm": arm,
+        }
 
-    @asynccontextmanager
-    async def _opened(
-        self,
-        asked: Mapping[str, JSON],
-        tools: Any,
-        model: Model | str,
-        user: User | Reply | None,
-        operator: Operator | None,
-        budgets: Budgets | None,
-        watch: Watch,
-        resume: str | None,
-    ) -> AsyncIterator[DeskSession]:
-        if resume is not None:
-            kept = (await self.store.record(resume)).metadata.get("extra", {}).get(SERVED)
-            if not isinstance(kept, Mapping):
-                raise UserMistake(f"session `{resume}` was not served by a desk")
-            asked = kept
-        reader = VerdictJudge(self.handbook)
-        task = Task(
+        @asynccontextmanager
+        async def opened() -> AsyncIterator[DeskSession]:
+            about = asked if resume is None else await self._asked(resume)
+            task = self._task(about, offered, decides)
+            own = make_model(model, judge=task.reader) if isinstance(model, str) else model
+            conditions = Conditions(
+                arm_named(about["arm"]),
+                own,
+                model_name=model if isinstance(model, str) else model.name,
+                user=_Asked(about["request"], user) if callable(user) else user,
+                budgets=budgets,
+                watch=watch,
+            )
+            world = task.open()
+            try:
+                if resume is None:
+                    kept = {SERVED: about}
+                    session = await open_task(task, world, conditions, store=self.store, extra=kept)
+                else:
+                    present = run_programs(self.briefing, conditions.arm)
+                    session = await resume_run(self.store, resume, tools=offered, programs=present)
+                async with session:
+                    yield DeskSession(
+                        session, lambda: finish_task(task, world, conditions, session)
+                    )
+            finally:
+                if isinstance(model, str):
+                    await close_model(own)
+
+        return opened()
+
+    async def _asked(self, session_id: str) -> Mapping[str, JSON]:
+        kept = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
+        if not isinstance(kept, Mapping):
+            raise UserMistake(f"session `{session_id}` was not served by a desk")
+        return kept
+
+    def _task(self, asked: Mapping[str, JSON], tools: Tools, operator: Operator | None) -> Task:
+        return Task(
             source=self.handbook.name,
             name="",
             goal=asked["goal"] or "",
             briefing=self.briefing,
             surround=lambda keep: Surroundings(tools),
             request=asked["request"],
-            reader=reader,
+            reader=VerdictJudge(self.handbook),
             knows=asked["knows"],
             operator=operator,
             simulated=False,
         )
-        own = make_model(model, judge=reader) if isinstance(model, str) else model
-        named = model if isinstance(model, str) else model.name
-        served = _Asked(asked["request"], user) if callable(user) else user
-        conditions = Conditions(
-            arm_named(asked["arm"]), own,
-            model_name=named, user=served, budgets=budgets, watch=watch,
-        )  # fmt: skip
-        world = task.open()
-        try:
-            if resume is None:
-                session = await open_task(
-                    task, world, conditions, store=self.store, extra={SERVED: dict(asked)}
-                )
-            else:
-                present = run_programs(self.briefing, conditions.arm)
-                session = await resume_run(self.store, resume, tools=tools, programs=present)
-            async with session:
-                yield DeskSession(session, lambda: finish_task(task, world, conditions, session))
-        finally:
-            if isinstance(model, str):
-                await close_model(own)
 
     async def serve(
         self,
