@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from one_run import DESK_TASK, OWN, measure
 
+from one_run import DESK_TASK, OWN, measure
 from sopilot.desks.scenarios.starter import starter
 
 

@@ -14,6 +14,8 @@ from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources import named_task, open_source
 from sopilot.language.diagnostics import UserMistake
 
+FOLDER = Path(__file__).parents[3] / "examples" / "quotation"
+
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -75,6 +77,7 @@ def test_what_names_no_task(path: str) -> None:
         (f"{path}#nothing", "there is no scenario `nothing`"),
         ("bank-desk/nothing", "has no task `nothing`"),
         ("nowhere.yaml#x", "neither a file nor a bundled handbook"),
+        (f"{FOLDER}#1", "run, not played"),
     ):
         with pytest.raises(UserMistake, match=told):
             named_task(reference)

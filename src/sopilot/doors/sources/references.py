@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task
-from sopilot.doors.sources.source import open_source
+from sopilot.doors.sources.source import FolderSource, open_source
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 
 TASK_HELP = (
@@ -53,4 +53,7 @@ def named_task(reference: str, *, tools: str = "official", language: str = "en")
                     )
                 ]
             )
-    return open_source(source).task(name, language=language)
+    opened = open_source(source)
+    if isinstance(opened, FolderSource):
+        raise UserMistake("the tools of a workflow folder are real: its tasks are run, not played")
+    return opened.task(name, language=language)

@@ -206,6 +206,18 @@ class FolderSource(Source):
     ) -> Task:
         return folder_task(self.folder, self.folder.task(name), self.out, language)
 
+    def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "folder-not-handbook",
+                    "this is a workflow folder; here a handbook is needed",
+                    Place(self.name),
+                    "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
+                )
+            ]
+        )
+
 
 def open_source(name: str, *, text: str | None = None, out: str | None = None) -> Source:
     """``text`` is read instead of the file, where that may have changed; ``out`` is where the
