@@ -20,7 +20,7 @@ class Plan:
     raw: str | None = None
     drop: bool = False
     delay: float = 0.0
-    cut_stream: bool = False
+    cut: bool = False
 
 
 def saying(text: str) -> Plan:
@@ -67,60 +67,32 @@ class ChatServer:
                 if plan.drop:
                     writer.transport.abort()
                     return
-                writer.write(self._answer(plan, stream=bool(body.get("stream"))))
+                writer.write(self._answer(plan))
                 await writer.drain()
-                if plan.cut_stream:
+                if plan.cut:
                     return
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             writer.close()
 
-    def _answer(self, plan: Plan, *, stream: bool) -> bytes:
-        kind = "application/json"
+    def _answer(self, plan: Plan) -> bytes:
         if plan.raw is not None:
             text = plan.raw
         elif plan.status != 200:
             text = json.dumps({"error": {"message": f"status {plan.status}"}})
-        elif stream:
-            kind = "text/event-stream"
-            text = "".join(_pieces(plan))
         else:
             text = json.dumps({"choices": [{"index": 0, "message": plan.message}], "usage": USAGE})
         payload = text.encode()
-        head = [f"HTTP/1.1 {plan.status} X", f"content-type: {kind}"]
+        head = [f"HTTP/1.1 {plan.status} X", "content-type: application/json"]
         head += [f"{name}: {value}" for name, value in plan.headers.items()]
-        if plan.cut_stream:
+        if plan.cut:
             payload = payload[: len(payload) // 2]
             head.append("transfer-encoding: chunked")
             payload = f"{len(payload):x}\r\n".encode() + payload + b"\r\n"
         else:
             head.append(f"content-length: {len(payload)}")
         return "\r\n".join(head).encode() + b"\r\n\r\n" + payload
-
-
-def _pieces(plan: Plan) -> list[str]:
-    deltas: list[dict[str, Any]] = [{"role": "assistant"}]
-    content = plan.message.get("content") or ""
-    deltas += [{"content": content[i : i + 3]} for i in range(0, len(content), 3)]
-    for index, call in enumerate(plan.message.get("tool_calls", ())):
-        function = call["function"]
-        deltas.append(
-            {
-                "tool_calls": [
-                    {"index": index, "id": call["id"], "function": {"name": function["name"]}}
-                ]
-            }
-        )
-        arguments = function["arguments"]
-        deltas += [
-            {"tool_calls": [{"index": index, "function": {"arguments": arguments[i : i + 5]}}]}
-            for i in range(0, len(arguments), 5)
-        ]
-    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
-    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
-    chunks.append({"choices": [], "usage": USAGE})
-    return [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sopilot.adapters.model_stream import DONE, StreamedReply
 
 from sopilot.adapters.model_local import _reply
 from sopilot.adapters.model_wire import read_reply
@@ -23,27 +22,10 @@ def plain(message: Any, **beside: Any) -> ModelReply:
     return read_reply({"choices": [{"message": message}], **beside})
 
 
-def streamed(message: Any, **beside: Any) -> ModelReply:
-    chunk = {"choices": [{"delta": message, "finish_reason": "stop"}], **beside}
-    return read_stream([chunk])
-
-
-def read_stream(chunks: list[Any]) -> ModelReply:
-    stream = StreamedReply()
-    for chunk in chunks:
-        stream.feed(f"data: {json.dumps(chunk)}")
-    stream.feed(f"data: {DONE}")
-    return stream.finish()
-
-
 def calling(function: Any, **beside: Any) -> dict[str, Any]:
     return {"tool_calls": [{"id": "a", "function": function, **beside}]}
 
 
-both = pytest.mark.parametrize("read", [plain, streamed])
-
-
-@both
 @pytest.mark.parametrize(
     "message",
     [
@@ -65,35 +47,27 @@ both = pytest.mark.parametrize("read", [plain, streamed])
     ],
     ids=json.dumps,
 )
-def test_wrong_shapes_are_the_providers_failure(read: Reader, message: Any) -> None:
+def test_wrong_shapes_are_the_providers_failure(message: Any) -> None:
     with pytest.raises(ProviderError, match="of the answer is not") as caught:
-        read(message)
+        plain(message)
     assert caught.value.retryable
 
 
 @pytest.mark.parametrize("choices", [{"a": 1}, "x", 5, ["x"], [[]], {}], ids=json.dumps)
-@pytest.mark.parametrize("read", [read_reply, lambda body: read_stream([body])])
-def test_choices_of_the_wrong_shape(read: Reader, choices: Any) -> None:
+def test_choices_of_the_wrong_shape(choices: Any) -> None:
     with pytest.raises(ProviderError):
-        read({"choices": choices})
+        read_reply({"choices": choices})
 
 
-def test_an_index_that_is_no_number() -> None:
-    with pytest.raises(ProviderError, match="`index`"):
-        streamed(calling({"name": "look"}, index="first"))
-
-
-@pytest.mark.parametrize("read", [read_reply, lambda body: read_stream([body])])
-def test_the_provider_is_quoted(read: Reader) -> None:
+def test_the_provider_is_quoted() -> None:
     for error in ({"message": "over\ud800loaded"}, "over\ud800loaded"):
         with pytest.raises(ProviderError, match="the provider says: over\ufffdloaded"):
-            read({"error": error})
+            read_reply({"error": error})
     with pytest.raises(ProviderError) as caught:
-        read({"error": {"code": "x" * 10_000}})
+        read_reply({"error": {"code": "x" * 10_000}})
     assert len(str(caught.value)) < 400
 
 
-@both
 @pytest.mark.parametrize(
     "usage",
     [
@@ -106,24 +80,17 @@ def test_the_provider_is_quoted(read: Reader) -> None:
         {"prompt_tokens": 10**400, "completion_tokens": True},
     ],
 )
-def test_an_answer_is_not_lost_for_its_bill(read: Callable[..., ModelReply], usage: Any) -> None:
-    assert read({"content": "hello"}, usage=usage) == ModelReply("hello", (), Usage())
+def test_an_answer_is_not_lost_for_its_bill(usage: Any) -> None:
+    assert plain({"content": "hello"}, usage=usage) == ModelReply("hello", (), Usage())
 
 
-@both
-def test_lone_surrogates_are_replaced(read: Reader) -> None:
+def test_lone_surrogates_are_replaced() -> None:
     function = {"name": "lo\udc00ok", "arguments": '{"at": "\ud83d"}'}
     message = {"content": "a \ud800 b", "tool_calls": [{"id": "\ud800", "function": function}]}
     call = ToolCall("\ufffd", "lo\ufffdok", '{"at": "\ufffd"}')
-    assert read(message) == ModelReply("a \ufffd b", (call,), Usage())
+    assert plain(message) == ModelReply("a \ufffd b", (call,), Usage())
 
 
-def test_a_character_cut_in_two_is_joined() -> None:
-    pieces = [{"choices": [{"delta": {"content": half}}]} for half in ("\ud83d", "\ude00!")]
-    assert read_stream(pieces).content == "\N{GRINNING FACE}!"
-
-
-@both
 @pytest.mark.parametrize(
     ("sent", "read_as"),
     [
@@ -134,15 +101,14 @@ def test_a_character_cut_in_two_is_joined() -> None:
         ('{"at": ', '{"at": '),
     ],
 )
-def test_arguments_become_json_text(read: Reader, sent: Any, read_as: str) -> None:
-    (call,) = read(calling({"name": "look", "arguments": sent})).tool_calls
+def test_arguments_become_json_text(sent: Any, read_as: str) -> None:
+    (call,) = plain(calling({"name": "look", "arguments": sent})).tool_calls
     assert call == ToolCall("a", "look", read_as)
 
 
-@both
-def test_a_text_in_parts(read: Reader) -> None:
+def test_a_text_in_parts() -> None:
     parts = [{"type": "text", "text": "Hello"}, {"type": "other"}, {"type": "text", "text": "?"}]
-    assert read({"content": parts}).content == "Hello?"
+    assert plain({"content": parts}).content == "Hello?"
 
 
 def test_the_local_model_may_write_half_a_character() -> None:
@@ -198,27 +164,25 @@ def test_no_plain_answer_escapes(body: Any) -> None:
     must_be_a_reply(lambda: read_reply(json.loads(json.dumps(body))))
 
 
-@settings(deadline=None, max_examples=300)
-@given(st.lists(BODY, max_size=3))
-def test_no_streamed_answer_escapes(chunks: list[Any]) -> None:
-    must_be_a_reply(lambda: read_stream(chunks))
-
-
 @pytest.mark.parametrize("depth", [100, 480, 900, 100_000])
 @pytest.mark.parametrize("inside", ["content", "tool_calls", "arguments", "error"])
 def test_deep_answers(depth: int, inside: str) -> None:
     hole = {
-        "content": '{"choices": [{"delta": {"content": %s}}]}',
-        "tool_calls": '{"choices": [{"delta": {"tool_calls": %s}}]}',
-        "arguments": '{"choices": [{"delta": {"tool_calls": [{"function": {"arguments": %s}}]}}]}',
+        "content": '{"choices": [{"message": {"content": %s}}]}',
+        "tool_calls": '{"choices": [{"message": {"tool_calls": %s}}]}',
+        "arguments": (
+            '{"choices": [{"message": {"tool_calls": [{"function": {"arguments": %s}}]}}]}'
+        ),
         "error": '{"error": %s}',
     }[inside]
     for opened, closed in (("[", "]"), ('[{"text": ', "}]")):
         body = hole % (opened * depth + "5" + closed * depth)
-        stream = StreamedReply(complete=True)
 
-        def read(body: str = body, stream: StreamedReply = stream) -> ModelReply:
-            stream.feed(f"data: {body}")
-            return stream.finish()
+        def read(body: str = body) -> ModelReply:
+            try:
+                answer = json.loads(body)
+            except RecursionError as error:
+                raise ProviderError("the answer is not JSON") from error
+            return read_reply(answer)
 
         must_be_a_reply(read)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import pytest
 from chat_server import Plan, calling, saying, serving
-from sopilot.adapters.model_stream import StreamedReply
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_http import HttpModel
@@ -50,12 +49,10 @@ HELLO = ModelRequest(
 QUICK = Retries(attempts=3, first_seconds=0.01)
 
 
-def ask(
-    plans: Sequence[Plan], *, stream: bool = False, retries: Retries = QUICK
-) -> tuple[ModelReply, int]:
+def ask(plans: Sequence[Plan], *, retries: Retries = QUICK) -> tuple[ModelReply, int]:
     async def run() -> tuple[ModelReply, int]:
         async with serving(*plans) as server:
-            model = HttpModel(server.url, "m", key="secret", stream=stream)
+            model = HttpModel(server.url, "m", key="secret")
             try:
                 return await complete_with_retries(model, HELLO, retries)
             finally:
@@ -64,21 +61,14 @@ def ask(
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_plain_reply(stream: bool) -> None:
-    reply, attempts = ask([saying("Good morning, 世界.")], stream=stream)
+def test_a_plain_reply() -> None:
+    reply, attempts = ask([saying("Good morning, 世界.")])
     assert (reply.content, reply.tool_calls, attempts) == ("Good morning, 世界.", (), 1)
     assert reply.usage == Usage(120, 64, 9)
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_parallel_tool_calls(stream: bool) -> None:
-    reply, _ = ask(
-        [
-            calling(("look", '{"at": "this"}'), ("look", '{"at": ')),
-        ],
-        stream=stream,
-    )
+def test_parallel_tool_calls() -> None:
+    reply, _ = ask([calling(("look", '{"at": "this"}'), ("look", '{"at": '))])
     assert reply.tool_calls == (
         ToolCall("call_0", "look", '{"at": "this"}'),
         ToolCall("call_1", "look", '{"at": '),
@@ -120,22 +110,15 @@ FAILURES = {
 }
 
 
-STREAMED = [name for name, plan in FAILURES.items() if plan.raw is None]
-"""A stream has no body that could be wrong as a whole."""
-
-
-@pytest.mark.parametrize(
-    ("failure", "stream"),
-    [*((name, False) for name in FAILURES), *((name, True) for name in STREAMED)],
-)
-def test_passing_failures_are_retried(failure: str, stream: bool) -> None:
-    reply, attempts = ask([FAILURES[failure], saying("after all")], stream=stream)
+@pytest.mark.parametrize("failure", FAILURES)
+def test_passing_failures_are_retried(failure: str) -> None:
+    reply, attempts = ask([FAILURES[failure], saying("after all")])
     assert (reply.content, attempts) == ("after all", 2)
 
 
-def test_a_stream_that_breaks_off_is_retried() -> None:
-    cut = Plan({"role": "assistant", "content": "a long answer " * 20}, cut_stream=True)
-    reply, attempts = ask([cut, saying("whole")], stream=True)
+def test_an_answer_that_breaks_off_is_retried() -> None:
+    cut = Plan({"role": "assistant", "content": "a long answer " * 20}, cut=True)
+    reply, attempts = ask([cut, saying("whole")])
     assert (reply.content, attempts) == ("whole", 2)
 
 
@@ -174,13 +157,7 @@ def test_nobody_listens() -> None:
         asyncio.run(run())
 
 
-@pytest.mark.parametrize("line", ["data: {", "data: 3", 'data: {"error": "x"}'])
-def test_broken_pieces(line: str) -> None:
-    with pytest.raises(ProviderError):
-        StreamedReply().feed(line)
-
-
-def session_with(plans: Sequence[Plan], *, stream: bool = False) -> SessionResult:
+def session_with(plans: Sequence[Plan]) -> SessionResult:
     """A whole session over the wire."""
 
     async def run() -> SessionResult:
@@ -196,7 +173,7 @@ def session_with(plans: Sequence[Plan], *, stream: bool = False) -> SessionResul
             MemoryStore(), briefing, ARMS["official"], tools=desk.make_tools(task)
         )
         async with serving(*plans) as server:
-            model = HttpModel(server.url, "m", stream=stream)
+            model = HttpModel(server.url, "m")
             result = await run_session(
                 session,
                 briefing,
@@ -211,8 +188,7 @@ def session_with(plans: Sequence[Plan], *, stream: bool = False) -> SessionResul
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_session_over_the_wire(stream: bool) -> None:
+def test_a_session_over_the_wire() -> None:
     login = json.dumps({"username": "anna", "password": "heron-42"})
     pay = json.dumps({"username": "anna", "payment_id": "P-1001"})
     plans = [
@@ -223,7 +199,7 @@ def test_a_session_over_the_wire(stream: bool) -> None:
         calling(("dispute_payment", pay)),
         calling(("end_session", '{"outcome": "executed"}')),
     ]
-    result = session_with(plans, stream=stream)
+    result = session_with(plans)
     assert result.ending is Ending.EXECUTED
     assert [one.attempts for one in result.requests] == [1, 2, 2, 1]
     assert result.usage == Usage(4 * 120, 4 * 64, 4 * 9)

@@ -62,7 +62,7 @@ class HttpModel:
             self._client = httpx2.AsyncClient(limits=self._limits, headers=self._headers)
         response = await self._client.post(self._url, json=dict(body), timeout=timeout)
         if response.status_code >= 400:
-            raise _refused(response, response.content)
+            raise _refused(response)
         try:
             answer = json.loads(response.content)
         except (ValueError, RecursionError) as error:
@@ -75,8 +75,8 @@ class HttpModel:
             await client.aclose()
 
 
-def _refused(response: httpx2.Response, body: bytes) -> ProviderError:
-    shown = " ".join(body.decode("utf-8", "replace").split())[:LONGEST_SHOWN]
+def _refused(response: httpx2.Response) -> ProviderError:
+    shown = " ".join(response.content.decode("utf-8", "replace").split())[:LONGEST_SHOWN]
     status = response.status_code
     return ProviderError(
         f"HTTP {status}: {shown}",

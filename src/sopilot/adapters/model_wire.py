@@ -75,7 +75,7 @@ def wire_request(request: ModelRequest, model: str, *, late_role: str = "system"
 
 
 def read_reply(body: object) -> ModelReply:
-    """A plain (not streamed) completion. What is not one is the provider's failure."""
+    """A completion. What is not one is the provider's failure."""
     if not isinstance(body, Mapping):
         raise ProviderError("the answer is not an object")
     choices = items(body.get("choices"), "choices")
@@ -119,7 +119,7 @@ def provider_says(body: Mapping[str, object]) -> ProviderError | None:
     return ProviderError(f"the provider says: {well_formed(shown)[:LONGEST_SHOWN]}")
 
 
-# --- parts that plain and streamed answers share ----------------------------------------
+# --- parts of an answer -----------------------------------------------------------------
 
 
 def well_formed(value: str) -> str:
