@@ -18,6 +18,13 @@ URL_VARIABLE: Final = "SOPILOT_MODEL_URL"
 KEY_VARIABLE: Final = "SOPILOT_MODEL_KEY"
 
 
+async def close_model(model: Model) -> None:
+    """Lets go of connections, where a model holds any."""
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
+
+
 def make_model(
     name: str,
     *,
@@ -54,13 +61,6 @@ def make_model(
 
         return HostedModel(provider, model)
     raise UserMistake([Diagnostic("unknown-model", f"there is no model `{name}`", help=MODEL_HELP)])
-
-
-async def close_model(model: Model) -> None:
-    """Lets go of connections, where a model holds any."""
-    close = getattr(model, "close", None)
-    if close is not None:
-        await close()
 
 
 def _endpoint(name: str, environment: Mapping[str, str]) -> Model:
