@@ -22,6 +22,7 @@ EVIDENCE = ROOT / "evidence"
 CAMPAIGNS: dict[str, list[str]] = {
     "proposition-1": ["proposition_1.py", "--json", "{file}"],
     "compile-speed": ["compile_speed.py", "--json", "{file}"],
+    "safety": ["safety.py", "--json", "{file}"],
     "labelled-traces": ["labelled_traces.py", "100000"],
     "audit-agreement": ["audit_agreement.py", "bank", "dmv", "library"],
     "crash-storm": ["crash_storm.py", "--json", "{file}"],
@@ -32,6 +33,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
     "local-model": ["local_model.py", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
+    "step-cost": ["step_cost.py"],
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
@@ -45,8 +47,10 @@ def run(name: str) -> bool:
     shown = " ".join(["python", f"benchmarks/{CAMPAIGNS[name][0]}", *CAMPAIGNS[name][1:]])
     print(f"== {name}: {shown}", flush=True)
     started, begun_at = time.monotonic(), commit()
+    written = file.stat().st_mtime_ns if file.exists() else None
     done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / arguments[0]), *arguments[1:]])
-    if file.exists():
+    # A campaign may leave the file of a larger run as it is: then its commit stays, too.
+    if file.exists() and file.stat().st_mtime_ns != written:
         figures = json.loads(file.read_text(encoding="utf-8"))
         figures = {
             "command": f"python benchmarks/evidence.py {name}",

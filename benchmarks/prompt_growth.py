@@ -141,7 +141,7 @@ def slot_at_depth(depth: int) -> int:
     started = machine.step(machine.initial(), Start("main", {"username": "anna"}), at=0.0)
     settled = machine.settle(started.configuration, arm.automation, at=0.0)
     briefing = Briefing(load_desk("bank-desk").handbook, {"main": program})
-    view = View(briefing, machine, settled.configuration, (), (), arm.automation)
+    view = View(briefing, machine, settled.configuration, (), arm.automation)
     here = view.here
     assert here is not None
     assert len(here.process.frames) == depth + 1

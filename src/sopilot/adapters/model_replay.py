@@ -53,7 +53,7 @@ def load_replay(path: str) -> ReplayModel:
     if not isinstance(document, Mapping) or document.get("sopilot_replies") != FORMAT:
         raise UserMistake(f"`{path}` is not a recording of replies")
     return ReplayModel(
-        [_from_json(reply) for reply in document.get("replies", ())], name=f"replay:{path}"
+        [reply_from_json(reply) for reply in document.get("replies", ())], name=f"replay:{path}"
     )
 
 
@@ -65,9 +65,17 @@ def _to_json(message: Message) -> JSON:
     return {"content": message.content, "tool_calls": calls}
 
 
-def _from_json(value: JSON) -> ModelReply:
-    calls = tuple(
-        ToolCall(str(call["id"]), str(call["name"]), str(call["arguments"]))
-        for call in value.get("tool_calls", ())
-    )
-    return ModelReply(str(value.get("content", "")), calls)
+def reply_from_json(value: JSON) -> ModelReply:
+    """``{content, tool_calls: [{id, name, arguments}]}``; arguments as the text a model writes,
+    or as the object that it stands for."""
+    try:
+        calls = tuple(_call(call) for call in value.get("tool_calls", ()))
+        return ModelReply(str(value.get("content", "")), calls)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UserMistake("a reply is {content, tool_calls: [{id, name, arguments}]}") from error
+
+
+def _call(call: Mapping[str, JSON]) -> ToolCall:
+    given = call.get("arguments", "{}")
+    arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    return ToolCall(str(call.get("id", "")), str(call["name"]), arguments)

@@ -82,27 +82,29 @@ Talk = Callable[[HookedDesk, str], Awaitable[str]]
 BlockingTalk = Callable[[HookedDesk, str], str]
 
 
-async def _opened(case: tuple[str, str, str]) -> HookedDesk:
+async def opened(
+    case: tuple[str, str, str], arm: str = "pg", *, premature: bool = True
+) -> HookedDesk:
     desk = load_desk(case[0])
     task = desk.task(case[1])
     hook = await ProcedureHook.open(
         MemoryStore(),
         open_source(desk.name).briefing(),
-        arm_named("pg"),
+        arm_named(arm),
         is_ok=no_error,
         operator=RoleApprovers(task.approvers),
     )
     user = ScriptedUser(
         task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
-    return HookedDesk(desk, task, desk.make_tools(task), hook, user)
+    return HookedDesk(desk, task, desk.make_tools(task), hook, user, premature)
 
 
 def run_task(case: tuple[str, str, str], make_talk: Callable[[HookedDesk], Talk]) -> HookedDesk:
     """The whole task, then what must hold of it whatever the framework."""
 
     async def run() -> HookedDesk:
-        hooked = await _opened(case)
+        hooked = await opened(case)
         talk = make_talk(hooked)
         message: str | None = hooked.user.opening()
         while message is not None and not hooked.over:
@@ -123,7 +125,7 @@ def run_task_blocking(
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        hooked = loop.run_until_complete(_opened(case))
+        hooked = loop.run_until_complete(opened(case))
         talk = make_talk(hooked)
         message: str | None = hooked.user.opening()
         while message is not None and not hooked.over:

@@ -21,7 +21,6 @@ from sopilot.runtime.agent import (
     open_run,
     run_session,
 )
-from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
 Recorded = tuple[list[Moment], list[ModelRequest]]
@@ -62,8 +61,7 @@ def record(arm_name: str) -> Recorded:
         user = ScriptedUser(task.request, task.knows, goal=task.goal, late=task.late)
         await run_session(session, briefing, arm=arm, model=model, user=user)
         events = [sealed.event for sealed in session.events]
-        schemas = Toolbox(tools.schemas(), machine=arm.machine).schemas
-        return moments_of(session.machine, events, briefing, arm, schemas, task.goal)
+        return moments_of(session.machine, events, briefing, arm, tools.schemas(), task.goal)
 
     return asyncio.run(run()), model.asked
 

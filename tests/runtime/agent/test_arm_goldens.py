@@ -21,7 +21,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.language.render import frame_bound
 from sopilot.runtime.agent import ARMS, Arm, Reference
 from sopilot.runtime.agent.arms.retrieval import best, bm25
-from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest
+from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest, ToolCall
 
 GOLDEN = Path(__file__).parent / "golden"
 DESK, TASK = "bank-desk", "dispute-electronics"
@@ -109,21 +109,28 @@ def test_chunk_stays_within_its_budget() -> None:
 
 
 def test_checklist_ticks_after_the_call() -> None:
-    from sopilot.runtime.agent import Done, View
+    from sopilot.runtime.agent import View
     from sopilot.runtime.agent.arms.checklist import checklist_slot
     from sopilot.runtime.vm import Machine
 
     briefing = briefing_of(DESK)
     machine = Machine(briefing.programs)
 
-    def ticks(*done: Done) -> int:
-        return checklist_slot(View(briefing, machine, machine.initial(), (), done)).count("[x]")
+    def found(username: str, answer: str = "#3 ok: {}") -> list[Message]:
+        """Always under the same id: models use ids again."""
+        call = ToolCall("c0", "find_account", f'{{"username": "{username}"}}')
+        told = Message("tool", answer, tool_call_id="c0", name="find_account")
+        return [Message("assistant", tool_calls=(call,)), told]
 
-    one = Done("find_account", {"username": "anna"}, True)
+    def ticks(*dialog: Message) -> int:
+        return checklist_slot(View(briefing, machine, machine.initial(), dialog)).count("[x]")
+
+    anna = found("anna")
     assert ticks() == 0
-    assert ticks(Done("find_account", {"username": "anna"}, False)) == 0
-    assert 0 < ticks(one) < ticks(one, Done("find_account", {"username": "ben"}, True))
-    assert ticks(one) == ticks(one, one)
+    assert ticks(*found("anna", "#3 failed: {}")) == 0
+    assert ticks(*found("anna", "Not called: #3 ok: no")) == 0
+    assert 0 < ticks(*anna) < ticks(*anna, *found("ben"))
+    assert ticks(*anna) == ticks(*anna, *anna)
 
 
 def test_an_arm_can_fold_and_automate() -> None:

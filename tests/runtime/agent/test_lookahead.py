@@ -114,7 +114,7 @@ def view_of(program: Program, *, started: bool) -> View:
             begun.configuration, FUSED.automation, at=0.0, judge=judge
         ).configuration
     briefing = Briefing(briefing_of("bank-desk").handbook, {"main": program})
-    return View(briefing, machine, configuration, (), (), FUSED.automation, judge)
+    return View(briefing, machine, configuration, (), FUSED.automation, judge)
 
 
 @pytest.mark.parametrize("started", [True, False])

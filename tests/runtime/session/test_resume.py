@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from active_frame import active_frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.language.render import frame_bound
-from sopilot.runtime.agent.dialog import rebuild
+from sopilot.runtime.agent.dialog import Retelling, refreshed
 from sopilot.runtime.session import (
     Batch,
     Lease,
@@ -39,11 +40,11 @@ from sopilot.runtime.session import (
     Store,
     StoreUnavailable,
     TraceBroken,
-    context_slot,
     open_session,
     resume_session,
 )
 from sopilot.runtime.session.loading import load
+from sopilot.runtime.session.protocols import Message
 from sopilot.runtime.trace import verify_chain
 from sopilot.runtime.vm import Automation, Start
 
@@ -99,12 +100,19 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
             )
             assert again.configuration == session.configuration
             assert again.ledger == session.ledger
-            slot = context_slot(session.machine, session.configuration)
-            assert context_slot(again.machine, again.configuration) == slot
+            slot = active_frame(session.machine, session.configuration)
+            assert active_frame(again.machine, again.configuration) == slot
             assert len(slot) <= bound
             session = again
 
     asyncio.run(case())
+
+
+async def told(session: Session) -> tuple[list[Message], list[Message]]:
+    retelling = Retelling(session.machine)
+    for event in await session.whole_events():
+        retelling.take(event)
+    return retelling.messages, refreshed(retelling.messages)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -124,12 +132,12 @@ def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
             await wander(session, source, 1)
             found = await load(other, session.id)
             machine = found.programs.machine(found.settings.limits)
-            slot = context_slot(session.machine, session.configuration)
-            assert context_slot(machine, found.configuration) == slot
+            slot = active_frame(session.machine, session.configuration)
+            assert active_frame(machine, found.configuration) == slot
             seen = Session(
                 other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
             )
-            assert rebuild(seen) == rebuild(session)
+            assert await told(seen) == await told(session)
             slots.add(slot)
         assert len(slots) > 10
         await ours.close()

@@ -11,21 +11,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.agent import Budgets, Operator, SessionResult
+from sopilot.runtime.agent import UNLIMITED, Budgets, Operator, SessionResult
 from sopilot.runtime.agent.calls import KEPT_BY_TOOLS
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema, User
 from sopilot.runtime.vm import Actor, Event
-
-UNLIMITED = Budgets(
-    agent_turns=2**31,
-    refresh_actions=2**31,
-    wall_seconds=float("inf"),
-    domain_calls=2**31,
-    user_turns=2**31,
-)
-"""Somebody else's agent has budgets of its own."""
 
 
 @dataclass(frozen=True, slots=True)

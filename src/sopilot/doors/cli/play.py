@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from typing import TypeVar
 
 import click
 
+from sopilot.adapters.model_replay import reply_from_json
 from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.mcp.player import Turn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
 from sopilot.doors.mcp.tasks import TOOL_LISTS
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store
+from sopilot.runtime.session.protocols import ModelReply, ToolCall
+
+Answer = TypeVar("Answer")
 
 
 @click.group()
@@ -46,7 +54,7 @@ def start(
     async def use(store: Store) -> dict[str, object]:
         play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
         try:
-            return _screen(play)
+            return await _screen(play)
         finally:
             await play.close()
 
@@ -60,15 +68,7 @@ def start(
 @json_option
 def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """What a model would be sent now."""
-
-    async def use(store: Store) -> dict[str, object]:
-        play = await resume_play(store, session_id)
-        try:
-            return _screen(play)
-        finally:
-            await play.close()
-
-    _print_screen(with_store(store_spec, use), as_json)
+    _print_screen(_with_play(store_spec, session_id, _screen), as_json)
 
 
 @command.command()
@@ -87,15 +87,8 @@ def call(
     as_json: bool,
 ) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
-
-    async def use(store: Store) -> Turn:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.player.call(tool, arguments, say=beside)
-        finally:
-            await play.close()
-
-    _print_turn(with_store(store_spec, use), as_json)
+    whole = ModelReply(beside, (ToolCall("", tool, arguments),))
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
 
 
 @command.command("say")
@@ -105,15 +98,21 @@ def call(
 @json_option
 def say_(session_id: str, text: str, store_spec: str | None, as_json: bool) -> None:
     """Say TEXT to the user; prints the answer."""
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.say(text)), as_json)
 
-    async def use(store: Store) -> Turn:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.player.say(text)
-        finally:
-            await play.close()
 
-    _print_turn(with_store(store_spec, use), as_json)
+@command.command()
+@click.argument("session_id", metavar="ID")
+@click.argument("message", metavar="JSON")
+@STORE
+@json_option
+def reply(session_id: str, message: str, store_spec: str | None, as_json: bool) -> None:
+    """Send a whole message of the model: {content, tool_calls: [{name, arguments}]}."""
+    try:
+        whole = reply_from_json(json.loads(message))
+    except ValueError as error:
+        raise UserMistake(f"the message is not JSON ({error})") from error
+    _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
 
 
 @command.command()
@@ -125,15 +124,7 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
 
     Exit code 1 for a task that was not passed.
     """
-
-    async def use(store: Store) -> PlayScore:
-        play = await resume_play(store, session_id)
-        try:
-            return await play.finish()
-        finally:
-            await play.close()
-
-    score = with_store(store_spec, use)
+    score: PlayScore = _with_play(store_spec, session_id, Play.finish)
     if as_json:
         print_json(score.as_json())
     else:
@@ -147,17 +138,31 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def _screen(play: Play) -> dict[str, object]:
-    screen = play.player.screen()
+def _with_play(
+    store_spec: str | None, session_id: str, use: Callable[[Play], Awaitable[Answer]]
+) -> Answer:
+    async def resumed(store: Store) -> Answer:
+        play = await resume_play(store, session_id)
+        try:
+            return await use(play)
+        finally:
+            await play.close()
+
+    return with_store(store_spec, resumed)
+
+
+async def _screen(play: Play) -> dict[str, object]:
+    player = play.player
+    request = player.driver.request()
     return {
         "session": play.id,
-        "task": play.player.world.task,
-        "arm": play.player.arm.name,
-        "system": screen.system,
-        "messages": [asdict(message) for message in screen.messages],
-        "slot": screen.slot,
-        "tools": [asdict(tool) for tool in screen.tools],
-        "ending": play.player.ending,
+        "task": player.world.task,
+        "arm": player.driver.arm.name,
+        "system": request.first.content,
+        "messages": [asdict(message) for message in request.dialog],
+        "slot": request.slot,
+        "tools": [asdict(tool) for tool in request.tools],
+        "ending": player.ending,
     }
 
 

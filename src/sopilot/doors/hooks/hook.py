@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,20 +12,10 @@ from typing import Any, TypeVar
 from sopilot.doors.hooks.json_values import as_json
 from sopilot.doors.hooks.loop_thread import LoopThread
 from sopilot.language.diagnostics import RunEnded, UserMistake
-from sopilot.runtime.agent import Arm, Briefing, Operator, View, open_run
-from sopilot.runtime.agent.dialog import calls_done, rebuild
-from sopilot.runtime.agent.toolbox import STEP_TOOL
-from sopilot.runtime.session import (
-    CallAnswer,
-    CallStatus,
-    HeldCall,
-    HeldState,
-    Session,
-    Settings,
-    Store,
-)
-from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
-from sopilot.runtime.vm import TOOL_NAME, answer_text, parse_step
+from sopilot.runtime.agent import UNLIMITED, Arm, Briefing, Driver, Operator, open_run
+from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, Store
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
+from sopilot.runtime.vm import TOOL_NAME
 
 Execute = Callable[[], Awaitable[object]]
 JudgeResult = Callable[[str, JSON], bool]
@@ -71,12 +62,10 @@ class ProcedureHook:
             # Frameworks make the calls of one message all at once.
             raise UserMistake(f"the arm `{arm.name}` needs calls in their order; choose `pg`")
         self.session = session
-        self._briefing = briefing
-        self._arm = arm
-        self._operator = operator
         self._tools = AgentsOwnTools(is_ok)
         self._thread: LoopThread | None = None
         session.tools = self._tools
+        self.driver = Driver(session, briefing, arm, budgets=UNLIMITED, operator=operator)
 
     @classmethod
     async def open(
@@ -104,34 +93,23 @@ class ProcedureHook:
     @property
     def instructions(self) -> str:
         """The same bytes before every model call."""
-        return self._arm.first_message(self._briefing)
+        return self.driver.first.content
 
     def slot(self) -> str:
         """Where the program stands: the last thing before every model call, never kept."""
-        session = self.session
-        view = View(
-            self._briefing,
-            session.machine,
-            session.configuration,
-            rebuild(session),
-            calls_done(session),
-        )
-        return self._arm.slot(view)
+        return self.driver.request().slot
 
     @property
     def step_tool(self) -> ToolSchema:
-        return STEP_TOOL
+        return self.driver.toolbox.schemas[0]
 
     # --- what a model does ----------------------------------------------------------
 
     async def step(self, arguments: Mapping[str, JSON] | str) -> str:
         """The bookkeeping tool; the text is its answer to the model."""
-        operation = parse_step(arguments)
-        if isinstance(operation, str):
-            details = {"tool": TOOL_NAME, "problem": operation}
-            await self.session.note("malformed_step", details)
-            return f"Not done: {operation}."
-        return answer_text(await self.session.operate(operation))
+        if not isinstance(arguments, str):
+            arguments = json.dumps(dict(arguments), ensure_ascii=False)
+        return await self.driver.calls.handle(ToolCall("", TOOL_NAME, arguments))
 
     async def tool_call(
         self, name: str, arguments: Mapping[str, JSON], call_id: str, execute: Execute
@@ -150,9 +128,7 @@ class ProcedureHook:
         token = _EXECUTE.set(execute)
         try:
             async with self.session.keep_alive():
-                answer = await self.session.call_tool(name, arguments, call_id)
-                if answer.held is not None and self._operator is not None:
-                    answer = await self._decided(answer.held, self._operator)
+                answer = await self.driver.calls.domain(call_id, name, arguments)
         finally:
             _EXECUTE.reset(token)
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
@@ -162,20 +138,6 @@ class ProcedureHook:
         if self._thread is None:
             self._thread = LoopThread()
         return self._thread.run(work)
-
-    async def _decided(self, held: HeldCall, operator: Operator) -> CallAnswer:
-        for vote in await operator.decide(held) if held.state is HeldState.WAITING else ():
-            held = await self.session.decide(
-                vote.decision,
-                held.call_id,
-                by=vote.by,
-                role=vote.role,
-                arguments=vote.arguments,
-                reason=vote.reason,
-            )
-            if held.state is not HeldState.WAITING:
-                break
-        return await self.session.run_held(held.call_id)
 
     async def close(self) -> None:
         if self._thread is not None:

@@ -7,7 +7,7 @@ that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp.h
 """
 
 from sopilot.doors.mcp.hub import Hub, Seat, Service
-from sopilot.doors.mcp.player import Player, Screen, Turn
+from sopilot.doors.mcp.player import Player, Turn
 from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
 from sopilot.doors.mcp.tasks import open_task
 from sopilot.doors.mcp.world import World
@@ -16,7 +16,6 @@ __all__ = [
     "Hub",
     "PlayScore",
     "Player",
-    "Screen",
     "Seat",
     "Service",
     "Turn",

@@ -26,7 +26,7 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.trace import restore
+from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.vm import Event
 
 OWNER = "served_to"
@@ -58,13 +58,14 @@ class Service:
 class Seat:
     """One live session."""
 
-    def __init__(self, player: Player, world: World, store: Store, owner: str) -> None:
+    def __init__(self, player: Player, store: Store, owner: str) -> None:
         self.player = player
         self.owner = owner
-        self._world = world
         self._store = store
         self.shown = ""
         """The slot that clients know of."""
+        self.offered: list[str] = []
+        """The tools that they know of."""
         self._users = 0
         self._used_at = 0.0
         self._released = False
@@ -75,10 +76,6 @@ class Seat:
     @property
     def session(self) -> Session:
         return self.player.session
-
-    @property
-    def world(self) -> World:
-        return self._world
 
     @property
     def idle(self) -> bool:
@@ -116,7 +113,7 @@ class Seat:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
-        await self._world.close()
+        await self.player.world.close()
 
     def _release_soon(self) -> None:
         if self._users == 0:
@@ -145,7 +142,8 @@ class Seat:
         self._released = False
         if self.session.head != head:
             events = await whole_trace(self._store, self.session.id)
-            await self._world.catch_up(self.session.id, events)
+            await self.player.world.catch_up(self.session.id, events)
+            await self.player.driver.catch_up()
 
 
 class Hub:
@@ -243,8 +241,8 @@ class Hub:
 
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
-        await player.begin()
-        seat = Seat(player, world, self.store, owner)
+        await player.driver.begin()
+        seat = Seat(player, self.store, owner)
         async with seat.using():
             pass  # counts as used from now on
         await self._make_room()
@@ -276,5 +274,4 @@ class Hub:
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:
     """The stored events with their payloads."""
-    payloads = await store.payloads(session_id)
-    return [restore(sealed.event, payloads) for sealed in await store.events(session_id)]
+    return whole_events(await store.events(session_id), await store.payloads(session_id))

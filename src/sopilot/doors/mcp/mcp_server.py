@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ from sopilot.doors.mcp.pins import Drift
 from sopilot.doors.mcp.playing import score_play, session_report
 from sopilot.doors.mcp.procedure_prompts import get_prompt, list_prompts
 from sopilot.language.diagnostics import SopilotError
+from sopilot.runtime.agent import Offer
 from sopilot.runtime.session.protocols import ToolSchema
 
 FRAME_URI = "sopilot://frame"
@@ -95,21 +96,22 @@ class ProcedureServer:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         seat = await self._seat(ctx)
+        shown = seat.player.driver.request().tools
+        seat.offered = [tool.name for tool in shown]
         if self._catalogue is None:
-            return types.ListToolsResult(tools=[_tool(one) for one in self._own_tools(seat)])
+            extra = (SAY_TOOL, FINISH_TOOL) if self._hub.service.played else ()
+            return types.ListToolsResult(tools=[_tool(one) for one in (*shown, *extra)])
         tools = seat.player.session.tools
         if isinstance(tools, GatewayTools):
             for problem in await tools.refresh():
                 self._tell(problem)
-        step = seat.player.tools[:1]
-        offered = [offer.tool for offer in self._catalogue.offers()]
-        return types.ListToolsResult(tools=[*map(_tool, step), *offered])
-
-    def _own_tools(self, seat: Seat) -> Sequence[ToolSchema]:
-        tools = list(seat.player.tools)
-        if self._hub.service.played:
-            tools += [SAY_TOOL, FINISH_TOOL]
-        return tools
+        every = seat.player.driver.arm.offer is Offer.ALL
+        offered = [
+            offer.tool
+            for offer in self._catalogue.offers()
+            if every or offer.tool.name in seat.offered
+        ]
+        return types.ListToolsResult(tools=[_tool(shown[0]), *offered])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -161,7 +163,7 @@ class ProcedureServer:
         if drift is not None:
             await session.note("held_tool", {"tool": name, "why": str(drift)})
             text = f"Not called: {drift}; an operator was told."
-            return answered(text, player.slot(), ok=False, session_id=session.id)
+            return answered(text, player.driver.request().slot, ok=False, session_id=session.id)
         if self._hub.service.played and name == SAY_TOOL.name:
             turn = await player.say(str(arguments.get("text", "")))
             # The user's words stand as one line of JSON, as a tool's do.
@@ -212,7 +214,7 @@ class ProcedureServer:
         try:
             async with seat.using() as player:
                 if uri == FRAME_URI:
-                    text, kind = player.slot(), "text/plain"
+                    text, kind = player.driver.request().slot, "text/plain"
                 else:
                     report = await session_report(player, self._hub.store, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
@@ -251,10 +253,12 @@ class ProcedureServer:
     async def _changed(self, seat: Seat) -> None:
         """The card changes with everything that is done, the frame with what fits."""
         uris = [CARD_URI]
-        slot = seat.player.slot()
-        if slot != seat.shown:
-            seat.shown = slot
+        request = seat.player.driver.request()
+        if request.slot != seat.shown:
+            seat.shown = request.slot
             uris.insert(0, FRAME_URI)
+        if seat.offered and seat.offered != [tool.name for tool in request.tools]:
+            await self._audience.tools_changed()
         await self._audience.changed(seat.session.id, uris)
 
     # --- prompts --------------------------------------------------------------------

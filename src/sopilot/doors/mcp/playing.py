@@ -78,9 +78,9 @@ async def score_play(player: Player, store: Store) -> PlayScore:
     return PlayScore(
         player.session.id,
         world.task,
-        player.arm.name,
+        player.driver.arm.name,
         ending,
-        world.score(player.message_count),
+        world.score(1 + len(player.driver.dialog)),
         report.findings,
         [event.payload["action"] for event in events if event.kind == "domain_call"],
     )
@@ -89,24 +89,24 @@ async def score_play(player: Player, store: Store) -> PlayScore:
 async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
     """The audit's, of what the machine did where there is one, else of the calls alone."""
     session = player.session
-    if player.arm.machine:
+    if player.driver.arm.machine:
         programs = session.programs.programs
         return audit_trace(
             programs, session.events, session_id=session.id, judge=judge, ended=ended
         )
     goal = player.world.goal
     if not goal:
-        message = f"under `{player.arm.name}` only a task has a score card"
+        message = f"under `{player.driver.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
     sealed = await store.events(session.id)
     return audit_untracked(
-        player.briefing.handbook,
+        player.driver.briefing.handbook,
         await whole_trace(store, session.id),
         goal=goal,
         chain=sealed,
         session_id=session.id,
         judge=judge,
-        offered={tool.name for tool in player.tools},
+        offered=set(player.driver.toolbox.names),
     )
 
 
@@ -134,7 +134,7 @@ async def start_play(
             unguarded=True,
         )
         player = Player(session, task.briefing, chosen, task.world)
-        await player.begin()
+        await player.driver.begin()
     except SopilotError:
         await task.world.close()
         raise
@@ -159,7 +159,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
         await task.world.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_run(store, session_id, tools=task.world.tools)
         player = Player(session, task.briefing, arm, task.world)
-        await player.begin()
+        await player.driver.begin()
     except SopilotError:
         await task.world.close()
         raise

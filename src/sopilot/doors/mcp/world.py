@@ -1,5 +1,5 @@
 """The world of a served session."""
 
-from sopilot.desks.tasks.world import UNLIMITED, NoTools, ReplayedTools, World, WorldDiverged
+from sopilot.desks.tasks.world import NoTools, ReplayedTools, World, WorldDiverged
 
-__all__ = ["UNLIMITED", "NoTools", "ReplayedTools", "World", "WorldDiverged"]
+__all__ = ["NoTools", "ReplayedTools", "World", "WorldDiverged"]

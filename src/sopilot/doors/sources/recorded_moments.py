@@ -8,7 +8,6 @@ from sopilot.doors.sources.source import compile_source
 from sopilot.lab.lens import Moment, moments_of, spread
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
-from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.vm import Machine
@@ -45,7 +44,7 @@ def chosen_moments(
         events,
         briefing,
         arm,
-        Toolbox(offered, machine=arm.machine).schemas,
+        offered,
         goal or (described.goal if described is not None else None),
     )
     if not found:

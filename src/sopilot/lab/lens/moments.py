@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from sopilot.adapters.model_local import plain_messages
 from sopilot.lab.lens.context import Context, Piece, Region, Turn
 from sopilot.lab.lens.gold import gold_move, made_move
-from sopilot.lab.lens.retelling import retell
-from sopilot.runtime.agent import Arm, Briefing, Done, View
+from sopilot.language.handbook.cel import judge as judge_verdict
+from sopilot.runtime.agent import Arm, Briefing, Request, View
 from sopilot.runtime.agent.arms.machine_state import frame_slot
-from sopilot.runtime.agent.dialog import MODEL_REQUEST
+from sopilot.runtime.agent.dialog import MODEL_REQUEST, Retelling
+from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session.protocols import Message, ToolSchema
-from sopilot.runtime.trace import replay
-from sopilot.runtime.vm import Event, Machine
+from sopilot.runtime.vm import Event, Judge, Machine
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """``own`` is the request on the recorded trajectory; ``clean`` has the same instructions
+    """``own`` is the ``request`` on the recorded trajectory; ``clean`` has the same instructions
     and frame, and of the dialog only what the user said. ``move`` is the right next one."""
 
     number: int
     place: str
+    request: Request
     own: Context
     clean: Context
     move: str | None
@@ -36,31 +38,37 @@ def moments_of(
     arm: Arm,
     tools: Sequence[ToolSchema],
     goal: str | None = None,
+    *,
+    judge: Judge = judge_verdict,
 ) -> list[Moment]:
-    """Every request that the trace notes. ``goal`` is what the user wants, where no process
-    of the trace says so."""
+    """Every request that the trace notes. ``tools`` are the domain's; ``goal`` is what the user
+    wants, where no process of the trace says so; ``judge`` is the session's."""
     asked = [index for index, event in enumerate(events) if _is_request(event)]
     started = [event.payload["goal"] for event in events if event.kind == "start"]
     goal = goal or (started[0] if started else None)
+    first = Message("system", arm.first_message(briefing))
+    schemas = Toolbox(arm, briefing, tools).schemas
+    told = Retelling(machine, terse=arm.terse)
     found = []
-    for number, index in enumerate(asked):
-        before = events[:index]
-        until = asked[number + 1] if number + 1 < len(asked) else len(events)
-        did = events[index:until]
-        configuration = replay(machine, before)
-        dialog = retell(machine, before)
-        view = View(briefing, machine, configuration, dialog, _done(before))
-        shown = list(arm.fold(dialog)) if arm.fold else dialog
-        frame = configuration.frame
+    taken = 0
+    for number, (index, until) in enumerate(pairwise([*asked, len(events)])):
+        for event in events[taken:index]:
+            told.take(event)
+        taken, did = index, events[index:until]
+        configuration, dialog = told.configuration, told.messages
+        view = View(briefing, machine, configuration, dialog, arm.automation, judge)
+        request = arm.request(view, first, schemas)
+        clean = replace(request, dialog=_user_alone(dialog))
+        resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
+        move = gold_move(machine, configuration, did, goal) if arm.machine else made_move(did)
         found.append(
             Moment(
                 number=number,
-                place=frame.place if frame is not None else "",
-                own=_context(view, arm, shown, tools),
-                clean=_context(view, arm, _user_alone(dialog), tools),
-                move=gold_move(machine, configuration, did, goal)
-                if arm.machine
-                else made_move(did),
+                place=configuration.frame.place if configuration.frame is not None else "",
+                request=request,
+                own=_context(request, resident, frame),
+                clean=_context(clean, resident, frame),
+                move=move,
             )
         )
     return found
@@ -84,13 +92,9 @@ def _user_alone(dialog: Sequence[Message]) -> list[Message]:
     return [Message("user", "\n".join(said))] if said else []
 
 
-def _context(
-    view: View, arm: Arm, dialog: Sequence[Message], tools: Sequence[ToolSchema]
-) -> Context:
-    briefing = view.briefing
-    first = arm.first_message(briefing)
-    listed, *said = plain_messages([Message("system", first), *dialog], tools)
-    resident = arm.resident(briefing).rstrip()
+def _context(request: Request, resident: str, frame: str) -> Context:
+    first = request.first.content
+    listed, *said = plain_messages([request.first, *request.dialog], request.tools)
     opening = first[: len(first) - len(resident)] if resident else first
     pieces = [
         Piece(Region.INSTRUCTIONS, opening),
@@ -99,9 +103,8 @@ def _context(
     ]
     turns = [Turn("system", tuple(piece for piece in pieces if piece.text))]
     turns += [Turn(one["role"], (Piece(Region.DIALOG, one["content"]),)) for one in said]
-    slot = arm.slot(view)
-    if slot:
-        turns.append(Turn("system", _slot(slot, frame_slot(view))))
+    if request.slot:
+        turns.append(Turn("system", _slot(request.slot, frame)))
     return Context(tuple(turns))
 
 
@@ -110,15 +113,3 @@ def _slot(slot: str, frame: str) -> tuple[Piece, ...]:
     if slot.startswith(frame) and len(slot) > len(frame):
         return Piece(Region.FRAME, frame), Piece(Region.PROGRAM, slot[len(frame) :])
     return (Piece(Region.FRAME, slot),)
-
-
-def _done(events: Sequence[Event]) -> list[Done]:
-    arguments = {}
-    found = []
-    for event in events:
-        if event.kind == "domain_call":
-            arguments[event.payload["call_id"]] = event.payload["arguments"]
-        elif event.kind == "domain_result":
-            given = arguments.get(event.payload["call_id"], {})
-            found.append(Done(event.payload["action"], given, event.payload["ok"]))
-    return found

@@ -1,8 +1,8 @@
 """The agent: what drives a session.
 
-Owns the loop with its budgets, the arms (what a model sees of an SOP), the users
-and the reference executor. May import every room above it; models that need a
-library or a network are adapters.
+Owns the driver that every door shares, the loop with its budgets, the arms (what
+a model sees of an SOP), the users and the reference executor. May import every
+room above it; models that need a library or a network are adapters.
 """
 
 from sopilot.runtime.agent.arms import (
@@ -11,13 +11,15 @@ from sopilot.runtime.agent.arms import (
     Done,
     FusedSwitches,
     Offer,
+    Request,
     View,
     arm_named,
     fused_arm,
 )
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.agent.budgets import DEEP_BUDGETS, Budgets
+from sopilot.runtime.agent.budgets import DEEP_BUDGETS, UNLIMITED, Budgets
 from sopilot.runtime.agent.closing_audit import audit_session
+from sopilot.runtime.agent.driver import Driver
 from sopilot.runtime.agent.loop import run_session
 from sopilot.runtime.agent.opening import open_run, resume_run, run_programs
 from sopilot.runtime.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
@@ -48,11 +50,13 @@ __all__ = [
     "DEEP_BUDGETS",
     "END_SESSION",
     "SWITCHES",
+    "UNLIMITED",
     "Arm",
     "Briefing",
     "Budgets",
     "CannotJudge",
     "Done",
+    "Driver",
     "Ending",
     "FusedSwitches",
     "InfrastructureFailure",
@@ -66,6 +70,7 @@ __all__ = [
     "RecallsOutcomes",
     "Reference",
     "Refusal",
+    "Request",
     "RequestRecord",
     "Retries",
     "RoleApprovers",

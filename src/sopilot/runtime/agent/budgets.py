@@ -30,3 +30,11 @@ class Budgets:
 
 DEEP_BUDGETS = Budgets(wall_seconds=1_800.0, user_turns=5)
 """For domains whose procedures are long."""
+UNLIMITED = Budgets(
+    agent_turns=2**31,
+    refresh_actions=2**31,
+    wall_seconds=float("inf"),
+    domain_calls=2**31,
+    user_turns=2**31,
+)
+"""Somebody else's agent has budgets of its own."""

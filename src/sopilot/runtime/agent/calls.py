@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.render import quote_value
+from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
 from sopilot.runtime.agent.result import Ending
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import (
     END_SESSION,
-    DomainToolCall,
     EndCall,
     Malformed,
     StepCall,
@@ -27,6 +28,7 @@ USER_LEFT = "the user no longer wants this"
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
 _LONGEST_NOTED = 400
+_UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
 class Ended(RunEnded):
@@ -39,7 +41,12 @@ class Ended(RunEnded):
 
 
 class Waiting(RunEnded):
-    """People must decide or find out something before the run can go on."""
+    """People must decide or find out something before the run can go on. ``text`` is the
+    answer to the model, where a call is what they must decide about."""
+
+    def __init__(self, problem: str, text: str = "") -> None:
+        super().__init__(problem)
+        self.text = text
 
 
 class CallHandler:
@@ -75,9 +82,8 @@ class CallHandler:
             kept = await self._kept_by_tools(call, parsed)
             return await self._malformed(call, parsed, kept=kept)
         if isinstance(parsed, EndCall):
-            await self._session.note(
-                "end_session", {"outcome": parsed.outcome, "reason": parsed.reason}
-            )
+            details = {"outcome": parsed.outcome, "reason": parsed.reason}
+            await self._session.note(END_SESSION, details)
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
             stray = self._stray(parsed)
@@ -95,7 +101,11 @@ class CallHandler:
             text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
             self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
             return text
-        return (await self._domain(call, parsed)).text
+        answer = await self.domain(call.id, parsed.name, parsed.arguments)
+        undecided = answer.held is not None and answer.held.state in _UNDECIDED
+        if answer.status is CallStatus.UNKNOWN or undecided:
+            raise Waiting(answer.problem, answer.text)
+        return answer.text
 
     def _stray(self, step: StepCall) -> str:
         """Verdicts that come several in a message must not be bound to another rule."""
@@ -122,7 +132,7 @@ class CallHandler:
         return await tools.unmade(call, parsed.problem)
 
     async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
-        name = "malformed_step" if parsed.tool == TOOL_NAME else "malformed_call"
+        name = MALFORMED_STEP if parsed.tool == TOOL_NAME else MALFORMED_CALL
         details: dict[str, JSON] = {
             "tool": parsed.tool,
             "problem": parsed.problem,
@@ -136,22 +146,22 @@ class CallHandler:
 
     # --- domain calls ---------------------------------------------------------------
 
-    async def _domain(self, call: ToolCall, parsed: DomainToolCall) -> CallAnswer:
+    async def domain(self, call_id: str, name: str, arguments: Mapping[str, JSON]) -> CallAnswer:
+        """A tool of the domain, made or held; the operator is asked about what is held."""
         self._spending.spend_domain_call()
-        self._watch(Progress("call", _shown(parsed.name, parsed.arguments)))
-        answer = await self._session.call_tool(parsed.name, parsed.arguments, call.id)
+        self._watch(Progress("call", _shown(name, arguments)))
+        answer = await self._session.call_tool(name, arguments, call_id)
         if answer.status is CallStatus.HELD:
             # Nothing was called: a held call costs nothing.
             self._spending.domain_calls -= 1
             self._watch(Progress("held", answer.problem))
             if answer.held is not None:
-                answer = await self._approved(answer, answer.held)
-        if answer.status is CallStatus.UNKNOWN:
-            raise Waiting(answer.problem)
-        self._watch(Progress("result", answer.text))
+                answer = await self._voted(answer, answer.held)
+        if answer.status is not CallStatus.UNKNOWN:
+            self._watch(Progress("result", answer.text))
         return answer
 
-    async def _approved(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
+    async def _voted(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
         if self._operator is not None and held.state is HeldState.WAITING:
             for vote in await self._operator.decide(held):
                 held = await self._session.decide(
@@ -170,7 +180,8 @@ class CallHandler:
         if held.state is HeldState.REJECTED:
             return await self._session.run_held(held.call_id)
         # As the votes left it, not as it was when the call was held.
-        raise Waiting(waiting_text(held) if held.state is HeldState.WAITING else answer.problem)
+        problem = waiting_text(held) if held.state is HeldState.WAITING else answer.problem
+        return replace(answer, problem=problem, held=held)
 
     # --- the end --------------------------------------------------------------------
 

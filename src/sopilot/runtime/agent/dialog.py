@@ -1,97 +1,266 @@
-"""The messages of a run, rebuilt from its trace.
+"""The messages of a run, told again from its trace. Pure.
 
-Used when an interrupted run goes on and when the context is refreshed: what was
-said, what the tools returned and which requests were begun and ended; the rest
-of the bookkeeping is replaced by the machine's state.
+A run that goes on in another process and a lens on a recording have nothing but the
+trace. The note of a request keeps the calls as the model wrote them; their answers
+follow from the events, so that what is told again is what the model had, to the byte.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.runtime.agent.arms.view import Done
-from sopilot.runtime.session import CallAnswer, CallStatus, Session
+from sopilot.runtime.agent.arms.folding import without_answers
+from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
+from sopilot.runtime.session.call_answer import waiting_text
+from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
 from sopilot.runtime.session.protocols import JSON, Message, ToolCall, ToolResult
-from sopilot.runtime.vm import TOOL_NAME, canonical, plain
+from sopilot.runtime.trace import replay
+from sopilot.runtime.vm import (
+    TOOL_NAME,
+    Configuration,
+    Event,
+    Machine,
+    Outcome,
+    answer_text,
+    canonical,
+    plain,
+)
+from sopilot.runtime.vm.events import REJECTED, Actor
+from sopilot.runtime.vm.operation_codec import decode_operation
+from sopilot.runtime.vm.operations import TOOL_OPERATIONS
 
 MODEL_REQUEST = "model_request"
-"""The note that stands for one request to the model."""
+"""The note that stands for one request to the model and its reply."""
+MALFORMED_CALL, MALFORMED_STEP = "malformed_call", "malformed_step"
+REFRESH = "refresh"
+RUN_RESUMED = "run_resumed"
+BUDGET = "budget"
+MOST_KEPT = 8_000
+"""Bytes of a reply's calls that its note keeps; longer ones are told in the machine's words."""
+EMPTY_REPLY = Message("system", "Your last message was empty. Speak to the user or call a tool.")
 
-_LIFECYCLE = {"start": ("goal", "arguments"), "complete": ("summary",), "fail": ("reason",)}
-
-
-def rebuild(session: Session) -> list[Message]:
-    values = {
-        result.seq: result.value
-        for process in session.configuration.processes.values()
-        for result in process.results
-    }
-    messages: list[Message] = []
-    calls: dict[str, tuple[str, JSON]] = {}
-    for sealed in session.events:
-        event = sealed.event
-        payload = event.payload
-        if event.kind == "user_said":
-            messages.append(Message("user", _text(payload["text"])))
-        elif event.kind == "assistant_said":
-            messages.append(Message("assistant", _text(payload["text"])))
-        elif event.kind == "domain_call":
-            calls[payload["call_id"]] = payload["action"], payload["arguments"]
-        elif event.kind == "domain_result":
-            call_id = payload["call_id"]
-            action, arguments = calls[call_id]
-            result = ToolResult(payload["ok"], values.get(event.seq, payload["value"]))
-            answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
-            _add_call(messages, ToolCall(call_id, action, _spelled(arguments)))
-            messages.append(Message("tool", answer.text, tool_call_id=call_id, name=action))
-        elif event.kind in _LIFECYCLE:
-            fields = {name: payload[name] for name in _LIFECYCLE[event.kind]}
-            call = ToolCall(
-                f"step_{event.seq}",
-                TOOL_NAME,
-                _spelled({"operation": event.kind, **fields}),
-            )
-            _add_call(messages, call)
-            done = f"Done: {event.kind}."
-            messages.append(Message("tool", done, tool_call_id=call.id, name=TOOL_NAME))
-    return messages
+_STEPS = frozenset(operation.kind for operation in TOOL_OPERATIONS)
+_LIFECYCLE = re.compile(r"Done: (?:start|complete|fail)\.")
 
 
-def awaits_user(session: Session) -> str | None:
-    """The message to the user that was not answered when the run was interrupted."""
-    said: str | None = None
-    for sealed in session.events:
-        event = sealed.event
-        if event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
-            said = "" if event.payload["details"].get("tool_calls") == 0 else None
-        elif event.kind == "assistant_said" and said is not None:
-            said = _text(event.payload["text"])
-        elif event.kind == "user_said":
-            said = None
-    return said or None
+def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
+    """The calls as a note keeps them. ``None`` where they are too long for it, or hold values
+    that must not enter the trace."""
+    written: list[JSON] = [[call.id, call.name, call.arguments] for call in calls]
+    limit = session.settings.inline_limit
+    most = MOST_KEPT if limit is None else min(MOST_KEPT, limit // 2)
+    fits = len(canonical(plain(written))) <= most
+    return written if fits and not session.settings.by_reference else None
 
 
-def calls_done(session: Session) -> Sequence[Done]:
-    """The domain calls of the run, with or without a process."""
-    arguments = {}
-    found = []
-    for sealed in session.events:
-        payload = sealed.event.payload
-        if sealed.event.kind == "domain_call":
-            arguments[payload["call_id"]] = payload["arguments"]
-        elif sealed.event.kind == "domain_result":
-            given = arguments.get(payload["call_id"], {})
-            found.append(Done(payload["action"], given, payload["ok"]))
-    return found
+class Retelling:
+    """Events in, messages out. ``changes`` are the machines that took over at an event;
+    ``terse`` is the arm's."""
+
+    def __init__(
+        self, machine: Machine, *, terse: bool = False, changes: Mapping[int, Machine] | None = None
+    ) -> None:
+        self.configuration: Configuration = machine.initial()
+        self.since_refresh = 0
+        """Calls that were answered since the context was refreshed."""
+        self._machine = machine
+        self._terse = terse
+        self._changes = changes or {}
+        self._ledger = CallLedger()
+        self._messages: list[Message] = []
+        self._in_reply = False
+        self._at: int | None = None  # where the message of the present reply stands
+        self._written: list[ToolCall] = []  # its calls that were not met yet
+        self._unmet = 0
+        self._step: tuple[Outcome, int, list[Event]] | None = None
+        self._answers: dict[str, int] = {}  # id in the trace → where the answer stands
+        self._holding = ""  # the held call about which votes may still come
+
+    @property
+    def messages(self) -> list[Message]:
+        self._answer_step()
+        return list(self._messages)
+
+    @property
+    def unanswered(self) -> str:
+        """What was said to the user last, if that was all of the reply."""
+        said = self._messages[self._at] if self._in_reply and self._at is not None else None
+        return said.content if said and not (said.tool_calls or self._unmet) else ""
+
+    def take(self, event: Event) -> None:
+        if event.actor != Actor.MACHINE:
+            self._answer_step()
+        elif self._step is not None:
+            self._step[2].append(event)
+        before = self.configuration
+        self._machine = self._changes.get(event.seq, self._machine)
+        self.configuration = replay(self._machine, [event], begin=before)
+        self._ledger.fold(event)
+        kind, payload = event.kind, event.payload
+        if kind == "user_said":
+            self._messages.append(Message("user", _text(payload["text"])))
+            self._in_reply, self._at = False, None
+        elif kind == "assistant_said":
+            self._messages.append(Message("assistant", _text(payload["text"])))
+            self._at = len(self._messages) - 1
+        elif kind == "domain_call" and event.actor != Actor.MACHINE:
+            self._domain_call(payload)
+        elif kind == "domain_result":
+            self._domain_result(event)
+        elif kind == "decision":
+            self._decided(str(payload["call_id"]))
+        elif kind == "note":
+            details = payload["details"]
+            self._note(event, details if isinstance(details, Mapping) else {})
+        elif event.actor == Actor.MODEL and (kind in _STEPS or kind == REJECTED):
+            self._stepped(before, event)
+
+    # --- calls and their answers ----------------------------------------------------
+
+    def _met(self, understood: ToolCall) -> int:
+        """The next call of the reply, as the model wrote it where that was kept. Where its
+        answer will stand."""
+        call = self._written.pop(0) if self._written else understood
+        self._unmet = max(0, self._unmet - 1)
+        if self._at is None:
+            self._messages.append(Message("assistant", tool_calls=(call,)))
+            self._at = len(self._messages) - 1
+        else:
+            message = self._messages[self._at]
+            self._messages[self._at] = replace(message, tool_calls=(*message.tool_calls, call))
+        if not self._in_reply:
+            self._at = None  # nobody noted which calls came in one message
+        self._messages.append(Message("tool", "", tool_call_id=call.id, name=call.name))
+        self.since_refresh += 1
+        return len(self._messages) - 1
+
+    def _answer(self, at: int | None, text: str) -> None:
+        """Nowhere, if the call was forgotten with an old context."""
+        if at is not None:
+            self._messages[at] = replace(self._messages[at], content=text)
+
+    def _stepped(self, before: Configuration, event: Event) -> None:
+        rejected = event.kind == REJECTED
+        fields: Mapping[str, JSON] = event.payload["operation"] if rejected else event.payload
+        kind = fields["operation"] if rejected else event.kind
+        if kind not in _STEPS:
+            return
+        operation = decode_operation(fields, kind)
+        outcome = self._machine.step(before, operation, at=event.at, actor=event.actor)
+        written = {name: fields[name] for name in operation.__dataclass_fields__ if name in fields}
+        shown = {name: value for name, value in written.items() if value not in (None, "", [], {})}
+        call = ToolCall(f"step_{event.seq}", TOOL_NAME, _spelled({"operation": kind, **shown}))
+        self._step = outcome, self._met(call), [event]
+
+    def _answer_step(self) -> None:
+        """When it is known what the machine did by itself behind the step."""
+        if self._step is None:
+            return
+        outcome, at, events = self._step
+        self._step = None
+        short = self._terse and outcome.accepted
+        done = replace(outcome, configuration=self.configuration, events=tuple(events))
+        self._answer(at, f"Done: {events[0].kind}." if short else answer_text(done))
+
+    def _domain_call(self, payload: Mapping[str, JSON]) -> None:
+        call_id = payload["call_id"]
+        # A held call that was let go is the one that was held, or the same one made again.
+        again = call_id != self._holding and (not self._in_reply or self._unmet > 0)
+        if call_id not in self._answers or again:
+            call = ToolCall(call_id, payload["action"], _spelled(payload["arguments"]))
+            self._answers[call_id] = self._met(call)
+
+    def _domain_result(self, event: Event) -> None:
+        call_id = event.payload["call_id"]
+        result = ToolResult(event.payload["ok"], event.payload["value"])
+        answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
+        self._answer(self._answers.get(call_id), answer.text)
+
+    def _held(self, event: Event, details: Mapping[str, JSON]) -> None:
+        call_id, about = details["call_id"], details.get("held", details["call_id"])
+        standing = self._ledger.held.get(about)
+        problem = str(details.get("why", ""))
+        if standing is not None:
+            doubted = standing.why and standing.state is HeldState.WAITING
+            problem = standing.why if doubted else waiting_text(standing)
+        if about != self._holding:
+            call = ToolCall(call_id, details["action"], _spelled(details.get("arguments", {})))
+            self._answers[call_id] = self._met(call)
+        # The votes on the call that is held have come to their end, or may still come.
+        answered = call_id if about != self._holding else about
+        told = CallAnswer(call_id, CallStatus.HELD, problem=problem).text
+        self._answer(self._answers.get(answered), told)
+        self._holding = call_id if standing is not None and about == call_id else ""
+
+    def _decided(self, call_id: str) -> None:
+        held = self._ledger.held.get(call_id)
+        if call_id == self._holding and held is not None and held.state is HeldState.WAITING:
+            text = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held)).text
+            self._answer(self._answers.get(call_id), text)
+
+    def _resumed(self) -> None:
+        """A run that waited had not answered the call it waited for: it is asked for again."""
+        answer = self._answers.pop(self._holding, None)
+        if answer is not None:
+            waited = self._messages[answer]
+            self._messages = without_answers(self._messages, lambda one: one is waited)
+            self._at = None
+        self._holding = ""
+        self._written.clear()
+
+    # --- notes ----------------------------------------------------------------------
+
+    def _note(self, event: Event, details: Mapping[str, JSON]) -> None:
+        name = event.payload["name"]
+        if name == MODEL_REQUEST:
+            self._in_reply, self._at, self._holding = True, None, ""
+            self._written = [ToolCall(*map(str, one)) for one in details.get("calls") or ()]
+            self._unmet = int(details.get("tool_calls", 0))
+        elif name == HELD_CALL:
+            self._held(event, details)
+        elif name == OUTCOME_UNKNOWN:
+            problem = f"`{details['action']}` broke off, and may have been carried out"
+            answer = CallAnswer(details["call_id"], CallStatus.UNKNOWN, problem=problem)
+            self._answer(self._answers.get(answer.call_id), answer.text)
+        elif name in (MALFORMED_CALL, MALFORMED_STEP):
+            if not details.get("tool"):
+                self._messages.append(EMPTY_REPLY)
+                return
+            written = str(details.get("arguments", ""))
+            at = self._met(ToolCall(f"note_{event.seq}", str(details["tool"]), written))
+            self._answer(at, f"Not done: {details['problem']}.")
+        elif name == END_SESSION:
+            call = ToolCall(f"note_{event.seq}", END_SESSION, _spelled(details))
+            del self._messages[self._met(call)]  # nobody answers it
+        elif name == BUDGET and self._written:
+            del self._messages[self._met(self._written[0])]  # asked for, not made
+        elif name == RUN_RESUMED:
+            self._resumed()
+        elif name == REFRESH:
+            self._messages = refreshed(self._messages)
+            self._at, self.since_refresh = None, 0
+            self._answers.clear()
 
 
-def _add_call(messages: list[Message], call: ToolCall) -> None:
-    last = messages[-1] if messages else None
-    if last is not None and last.role == "assistant" and not last.tool_calls:
-        messages[-1] = replace(last, tool_calls=(call,))
-    else:
-        messages.append(Message("assistant", tool_calls=(call,)))
+def refreshed(dialog: Sequence[Message]) -> list[Message]:
+    """What a refreshed context begins with: what was said, what the tools returned and which
+    requests were begun and ended. The machine's state stands for the rest of the bookkeeping."""
+    kept = [
+        replace(one, content=_brief(one)) if one.role == "tool" else one
+        for one in dialog
+        if one != EMPTY_REPLY
+    ]
+    return without_answers(kept, lambda answer: not answer.content)
+
+
+def _brief(answer: Message) -> str:
+    if answer.name != TOOL_NAME:
+        return answer.content if answer.content.startswith("#") else ""
+    begun_or_ended = _LIFECYCLE.match(answer.content)
+    return begun_or_ended[0] if begun_or_ended else ""
 
 
 def _text(value: JSON) -> str:

@@ -9,6 +9,7 @@ from sopilot.runtime.agent.budgets import Budgets
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
 from sopilot.runtime.agent.result import RequestRecord
 from sopilot.runtime.session import Session
+from sopilot.runtime.vm import Actor
 
 
 class BudgetSpent(RunEnded):
@@ -36,7 +37,7 @@ class Spending:
         said = 0
         for sealed in session.events:
             event = sealed.event
-            if event.kind == "domain_call":
+            if event.kind == "domain_call" and event.actor == Actor.MODEL:
                 spending.domain_calls += 1
             elif event.kind == "user_said":
                 said += 1

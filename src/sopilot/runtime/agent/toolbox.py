@@ -9,6 +9,9 @@ from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.runtime.agent.argument_check import argument_problem
+from sopilot.runtime.agent.arms import Arm
+from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.step_tool import short_step_tool
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
 from sopilot.runtime.vm import (
     TOOL_DESCRIPTION,
@@ -68,14 +71,12 @@ Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
 class Toolbox:
-    """``machine`` offers the bookkeeping tool, else there is ``end_session``."""
+    """An arm with a machine has the bookkeeping tool, else there is ``end_session``."""
 
-    def __init__(
-        self, domain: Sequence[ToolSchema], *, machine: bool, step: ToolSchema = STEP_TOOL
-    ) -> None:
-        self.machine = machine
-        extra = step if machine else END_TOOL
-        self.schemas: tuple[ToolSchema, ...] = (extra, *domain)
+    def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
+        self.machine = arm.machine
+        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
+        self.schemas: tuple[ToolSchema, ...] = (step if arm.machine else END_TOOL, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 
     @property

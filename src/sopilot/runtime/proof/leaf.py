@@ -150,9 +150,9 @@ class Prover:
         problem = self._mistyped(action, call.arguments)
         if problem is not None:
             return Absent(f"`{action}` cannot be asked: {problem}")
-        key = key_of(dict(call.arguments))
+        key = key_of(call.arguments)
         for pending in self.configuration.pending.values():
-            if pending.action == action and key_of(dict(pending.arguments)) == key:
+            if pending.action == action and key_of(pending.arguments) == key:
                 return Absent(f"{_told(call)} is not answered yet")
         newest = self.configuration.answers.get(action, {}).get(key)
         if newest is None:
@@ -307,13 +307,19 @@ def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type."""
+    """Unless it names another value of the same type; a tool may read one of another type as
+    it likes."""
     return not any(
         name in arguments
-        and type(arguments[name]) is type(given)
+        and _is_number(arguments[name]) == _is_number(given)
+        and (_is_number(given) or type(arguments[name]) is type(given))
         and not same(given, arguments[name])
         for name, given in call.arguments.items()
     )
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _told(call: WantedCall) -> str:

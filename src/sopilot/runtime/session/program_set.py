@@ -15,7 +15,8 @@ class ProgramSet:
     """Goal → program, with the hash and the text of each. Not changed after it is made."""
 
     def __init__(self, programs: Mapping[str, Program]) -> None:
-        self.programs = dict(programs)
+        # As a store gives them back: what lists the goals reads the same after a resumption.
+        self.programs = dict(sorted(programs.items()))
         self.hashes: dict[str, str] = {}
         self.texts: dict[str, str] = {}
         for goal, program in self.programs.items():

@@ -9,7 +9,7 @@ from sopilot.runtime.session.errors import TraceBroken
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head, SealedEvent, replay, restore, verify_chain
-from sopilot.runtime.vm import JSON, Configuration, Event, Limits, Machine, TraceError
+from sopilot.runtime.vm import JSON, Configuration, Event, Limits, TraceError
 
 OPENED = "opened"
 PROGRAM_CHANGED = "program_changed"
@@ -23,17 +23,6 @@ class Recovered:
     configuration: Configuration
     ledger: CallLedger
     programs: ProgramSet
-
-
-class _Continued(Machine):
-    """A machine that begins where another one stopped: replay starts at ``initial``."""
-
-    def __init__(self, machine: Machine, configuration: Configuration) -> None:
-        self.programs = machine.programs
-        self._configuration = configuration
-
-    def initial(self) -> Configuration:
-        return self._configuration
 
 
 def whole_events(events: Sequence[SealedEvent], payloads: Mapping[str, JSON]) -> list[Event]:
@@ -98,7 +87,7 @@ def _replay(
     offset: int,
 ) -> Configuration:
     try:
-        return replay(_Continued(programs.machine(limits), configuration), events)
+        return replay(programs.machine(limits), events, begin=configuration)
     except TraceError as problem:
         if problem.index is None or not offset:
             raise

@@ -21,15 +21,17 @@ def replay(
     events: Iterable[Event | SealedEvent],
     *,
     limits: Limits | None = None,
+    begin: Configuration | None = None,
 ) -> Configuration:
-    """The configuration after the last event, exactly as the run had it.
+    """The configuration after the last event, exactly as the run had it; ``begin`` is the one
+    before the first, where the events go on from somewhere.
 
     Every event is made again and compared: ``TraceError`` names the first that
     these programs would not have made. A trace may end anywhere; ``settle``
     does what the machine still owed.
     """
     machine = programs if isinstance(programs, Machine) else Machine(programs, limits=limits)
-    configuration = machine.initial()
+    configuration = begin if begin is not None else machine.initial()
     for index, entry in enumerate(events):
         event = entry.event if isinstance(entry, SealedEvent) else entry
         configuration, made = _again(machine, configuration, event, index)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, ArgumentsKey
 
 NONE: Mapping[Any, Any] = MappingProxyType({})
 """Shared by everything that has nothing yet."""
@@ -63,8 +63,8 @@ class Answered(NamedTuple):
     touched: int
 
 
-Answers = Mapping[str, Mapping[str, Answered]]
-"""Action → canonical arguments → its newest answer."""
+Answers = Mapping[str, Mapping[ArgumentsKey, Answered]]
+"""Action → arguments → its newest answer."""
 
 
 class Pending(NamedTuple):
@@ -164,13 +164,14 @@ class Frame(NamedTuple):
 
 GateKey = tuple[str, bytes]
 """A gate's function and the canonical spelling of its argument values."""
-RuleKey = tuple[str, str]
-"""A rule's function and one spelling of its argument values."""
+RuleKey = tuple[str, ArgumentsKey]
+"""A rule's function and its argument values."""
 
 
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
-    ``verdicts`` the executor's latest on each rule that no machine judges."""
+    ``verdicts`` the executor's latest on each rule that no machine judges, where something
+    is guarded."""
 
     id: str
     goal: str

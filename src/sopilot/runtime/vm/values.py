@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 JSON = Any
@@ -157,9 +157,30 @@ def same(left: JSON, right: JSON) -> bool:
     return bool(left == right)
 
 
-def key_of(value: JSON) -> str:
-    """One spelling for values that are the same."""
-    return spell(_normal(value))
+ArgumentsKey = tuple[Hashable, ...]
+
+
+def key_of(arguments: Mapping[str, JSON]) -> ArgumentsKey:
+    """Equal for arguments that are the same, whatever their order. Python's own equality has
+    one kind of number; it takes a boolean for one, so that is marked."""
+    parts: list[Hashable] = []
+    last = ""
+    in_order = True
+    for name, value in arguments.items():
+        in_order = in_order and last <= name
+        last = name
+        kind = type(value)
+        if kind is str or kind is int or kind is float or value is None:
+            parts.append((name, value))
+        elif kind is bool:
+            parts.append((name, value, bool))
+        else:
+            parts.append((name, spell(_normal(value)), dict))
+    return tuple(parts) if in_order else tuple(sorted(parts, key=_first))
+
+
+def _first(part: Hashable) -> str:
+    return str(part[0]) if isinstance(part, tuple) else ""
 
 
 def _normal(value: JSON) -> JSON:

@@ -15,7 +15,11 @@ from sopilot.runtime.vm.values import JSON
 
 def whole_values(configuration: Configuration, arguments: dict[str, JSON]) -> dict[str, JSON]:
     """The arguments with every abbreviation of a known value replaced by it."""
-    if not any(_named(value) for value in arguments.values()):
+    for value in arguments.values():
+        kind = type(value)
+        if (kind is str and value[:1] == "@") or ((kind is list or kind is dict) and _named(value)):
+            break
+    else:
         return arguments
     known: dict[str, JSON] = {}
     twice: set[str] = set()

@@ -1,6 +1,6 @@
 """Visibility policies: what of the SOP the model sees in each arm."""
 
-from sopilot.runtime.agent.arms.arm import Arm
+from sopilot.runtime.agent.arms.arm import Arm, Request
 from sopilot.runtime.agent.arms.arms_by_name import ARMS, arm_named
 from sopilot.runtime.agent.arms.fused import FusedSwitches, fused_arm
 from sopilot.runtime.agent.arms.offers import Offer
@@ -12,6 +12,7 @@ __all__ = [
     "Done",
     "FusedSwitches",
     "Offer",
+    "Request",
     "View",
     "arm_named",
     "fused_arm",

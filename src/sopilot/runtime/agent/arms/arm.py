@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 from sopilot.runtime.agent.arms.instructions import instructions
 from sopilot.runtime.agent.arms.machine_state import frame_slot
-from sopilot.runtime.agent.arms.offers import Offer
+from sopilot.runtime.agent.arms.offers import Offer, offered
 from sopilot.runtime.agent.arms.view import View
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.session.protocols import Message
+from sopilot.runtime.session.protocols import Message, ToolSchema
 from sopilot.runtime.vm import Automation
 
 Resident = Callable[[Briefing], str]
@@ -24,6 +24,22 @@ def nothing_resident(briefing: Briefing) -> str:
 
 def nothing_in_slot(view: View) -> str:
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked with. ``first`` never changes; ``dialog`` is what the arm sends of
+    all that was said and done; ``slot`` is the last message where there is one."""
+
+    first: Message
+    dialog: Sequence[Message]
+    slot: str
+    tools: Sequence[ToolSchema]
+
+    @property
+    def messages(self) -> list[Message]:
+        slot = [Message("system", self.slot)] if self.slot else []
+        return [self.first, *self.dialog, *slot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,11 @@ class Arm:
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
         return instructions(briefing, guidance=guidance, resident=self.resident(briefing))
+
+    def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
+        slot = self.slot(view)
+        dialog = self.fold(view.dialog) if self.fold else tuple(view.dialog)
+        return Request(first, dialog, slot, offered(view, schemas, self.offer, slot))
 
 
 def rendered(name: str) -> Resident:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -47,13 +47,16 @@ def fold_dialog(dialog: Sequence[Message]) -> Sequence[Message]:
 
 def without_frame_steps(dialog: Sequence[Message]) -> list[Message]:
     """The dialog without accepted bookkeeping inside a process."""
+    return without_answers(
+        dialog, lambda one: one.name == TOOL_NAME and _FRAME_STEP.match(one.content) is not None
+    )
+
+
+def without_answers(dialog: Sequence[Message], dropped: Callable[[Message], bool]) -> list[Message]:
+    """The dialog without these answers, and without the calls that they answer."""
     sent: list[Message] = []
     for first, *answers in exchanges(dialog):
-        done = {
-            answer.tool_call_id
-            for answer in answers
-            if answer.name == TOOL_NAME and _FRAME_STEP.match(answer.content)
-        }
+        done = {answer.tool_call_id for answer in answers if dropped(answer)}
         kept = tuple(call for call in first.tool_calls if call.id not in done)
         if kept or first.content or not done:
             sent.append(replace(first, tool_calls=kept) if done else first)

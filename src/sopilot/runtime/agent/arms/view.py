@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sopilot.runtime.agent.arms.folding import exchanges
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session.protocols import JSON, Message
 from sopilot.runtime.vm import Automation, Configuration, Judge, Machine, Position
+
+_RESULT = re.compile("#[0-9]+ (ok|failed): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +26,28 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``done`` lists the domain calls of the run for arms without a machine; with one, the
-    configuration has them. ``automation`` and ``judge`` are the session's own, for arms that
-    look ahead."""
+    """``automation`` and ``judge`` are the session's own, for arms that look ahead."""
 
     briefing: Briefing
     machine: Machine
     configuration: Configuration
     dialog: Sequence[Message]
-    done: Sequence[Done]
     automation: Automation = field(default_factory=Automation)
     judge: Judge | None = None
+
+    @property
+    def done(self) -> list[Done]:
+        """The domain calls that were answered, for arms without a machine; with one, the
+        configuration has them."""
+        found = []
+        for first, *answers in exchanges(self.dialog):
+            calls = {call.id: call for call in first.tool_calls}
+            for answer in answers:
+                result = _RESULT.match(answer.content)
+                if result is not None and answer.tool_call_id in calls:
+                    arguments = json.loads(calls[answer.tool_call_id].arguments or "{}")
+                    found.append(Done(answer.name or "", arguments, result[1] == "ok"))
+        return found
 
     @property
     def here(self) -> Position | None:

@@ -1,0 +1,113 @@
+"""Random campaigns at the pure core: many sessions over many handbooks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from adversary.conforming import Executor
+from adversary.core_play import CorePlay, Tally
+from adversary.handbooks import Book
+from adversary.moves import Attack
+from adversary.random_handbooks import random_book
+from adversary.session_play import SessionPlay
+from adversary.world import World
+from sopilot.runtime.vm import Automation
+
+SESSIONS_PER_BOOK = 5
+MOVES_PER_SESSION = 100
+_HONESTY = (0.4, 0.7, 0.9, 0.9, 0.97)
+_ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
+
+
+def core_session(
+    book: Book, rng: random.Random, tally: Tally, *, moves: int, remembers: bool = False
+) -> None:
+    play = CorePlay(book, _world(book, rng), rng, tally, _automation(rng), remembers=remembers)
+    _play(play, rng, tally, moves)
+
+
+def whole_session(
+    book: Book,
+    rng: random.Random,
+    tally: Tally,
+    *,
+    moves: int,
+    remembers: bool = False,
+    outside: float = 0.0,
+) -> None:
+    """The same through ``Session``; ``outside`` as in `SessionPlay`."""
+    play = SessionPlay(
+        book,
+        _world(book, rng),
+        rng,
+        tally,
+        _automation(rng),
+        outside=outside,
+        remembers=remembers,
+    )
+    play.resumes = rng.choice((0.0, 0.0, 0.02))
+    try:
+        _play(play, rng, tally, moves)
+    finally:
+        play.close()
+
+
+def _play(play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int) -> None:
+    if rng.random() < 0.5:
+        play.busy = play.breaks = 0.0
+    executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
+    attack = Attack(play, executor)
+    honesty = rng.choice(_HONESTY)
+    tally.sessions += 1
+    until = tally.moves + moves
+    roll = rng.random
+    while tally.moves < until:
+        if roll() < honesty:
+            attack.conform()
+        else:
+            attack.misbehave()
+
+
+def _world(book: Book, rng: random.Random) -> World:
+    world = World(rng)
+    world.private = book.plan.private
+    world.logout_clears_factor = not book.plan.factor_survives_logout
+    return world
+
+
+def _automation(rng: random.Random) -> Automation | None:
+    roll = rng.random()
+    if roll < 0.4:
+        return None
+    if roll < 0.7:
+        return _ALL_BY_ITSELF
+    return Automation(*(rng.random() < 0.5 for _ in range(7)))
+
+
+def campaign(
+    seed: int,
+    *,
+    moves: int,
+    through: str = "core",
+    stop: Callable[[Tally], bool] = lambda tally: False,
+    remembers: bool = False,
+) -> tuple[Tally, int]:
+    """What happened in about so many moves ``through`` the core, a session, or a session whose
+    world others change too (``outside``), and over how many handbooks."""
+    tally = Tally()
+    books = 0
+    while tally.moves < moves and not stop(tally):
+        rng = random.Random(f"{seed}/{through}/{books}")
+        book = random_book(rng, recheck=through == "outside")
+        books += 1
+        for _ in range(SESSIONS_PER_BOOK):
+            left = min(MOVES_PER_SESSION, moves - tally.moves)
+            if left <= 0 or stop(tally):
+                break
+            if through == "core":
+                core_session(book, rng, tally, moves=left, remembers=remembers)
+            else:
+                outside = 0.05 if through == "outside" else 0.0
+                whole_session(book, rng, tally, moves=left, remembers=remembers, outside=outside)
+    return tally, books

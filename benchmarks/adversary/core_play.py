@@ -1,0 +1,267 @@
+"""A session at the pure core: machine, guard and world, without store or event loop."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adversary import admission
+from adversary.handbooks import Book
+from adversary.requirements import Words, spoken
+from adversary.tools import TOOLS
+from adversary.values import JSON
+from adversary.world import World
+from sopilot.language.handbook.cel import judge
+from sopilot.runtime.vm import (
+    Automation,
+    Configuration,
+    DomainCall,
+    DomainResult,
+    Operation,
+    Return,
+    plain,
+)
+
+BUSY = (False, {"error": "busy"})
+"""Nothing was done."""
+BROKEN = (False, {"error": "broke off"})
+"""It was done, and the answer got lost."""
+
+
+Script = tuple[Any, ...]
+"""A move as it can be played again: what was done, and with what."""
+
+
+@dataclass
+class Tally:
+    """What happened, over any number of plays."""
+
+    moves: int = 0
+    sessions: int = 0
+    attempted: int = 0
+    held: int = 0
+    carried_out: int = 0
+    denied: list[Violation] = field(default_factory=list)
+    predicates: Counter[str] = field(default_factory=Counter)
+    """Predicate → how many calls were carried out whose requirement speaks of it."""
+
+    def add(self, other: Tally) -> None:
+        self.moves += other.moves
+        self.sessions += other.sessions
+        self.attempted += other.attempted
+        self.held += other.held
+        self.carried_out += other.carried_out
+        self.denied += other.denied
+        self.predicates += other.predicates
+
+    def carry_out(
+        self,
+        book: Book,
+        world: World,
+        configuration: Configuration,
+        call: tuple[str, Mapping[str, JSON]],
+        words: Mapping[str, Words] | None = None,
+        log: Sequence[Script] | None = None,
+        scene: tuple[World, Automation | None] | None = None,
+    ) -> None:
+        """Judge a guarded call that is about to be carried out, by the world alone."""
+        self.carried_out += 1
+        process = configuration.process
+        goal = process.goal if process is not None else None
+        action, arguments = call
+        if process is not None and goal is not None:
+            said = words.get(process.id, {}) if words is not None else None
+            self.predicates.update(book.predicates_of[goal])
+            serves = book.procedures[goal].action == action
+            if serves and book.world_allows(world, goal, arguments, said):
+                return
+        told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
+        self.denied.append(told)
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A guarded call that was carried out although the world denies its requirement."""
+
+    book: Book
+    goal: str | None
+    action: str
+    arguments: Mapping[str, JSON]
+    moves: tuple[Script, ...]
+    """How it came to it, as far as the play was asked to remember."""
+    scene: tuple[World, Automation | None] | None = None
+    """The world as it was at the beginning, and what the machine did by itself."""
+
+
+@dataclass(frozen=True)
+class InFlight:
+    """A call without an answer yet. ``answer`` is there when the world was asked at once."""
+
+    action: str
+    arguments: Mapping[str, JSON]
+    answer: tuple[bool, JSON] | None
+    trouble: str
+
+
+def remember_word(
+    book: Book,
+    before: Configuration,
+    operation: Return,
+    words: dict[str, dict[tuple[str, str], bool | None]],
+) -> None:
+    """Take down what a model returned on a predicate that it may judge."""
+    process, frame = before.process, before.frame
+    if not book.trusting or process is None or frame is None:
+        return
+    program = book.programs[process.goal]
+    fact = book.facts.get(program.functions[frame.function].predicate or "")
+    if fact is not None and fact.judged == "model":
+        values = [frame.locals.get(name) for name, _ in fact.parameters]
+        words.setdefault(process.id, {})[spoken(fact.name, values)] = operation.holds
+
+
+class CorePlay:
+    """``remembers``: keep the moves for a report, which costs time."""
+
+    def __init__(
+        self,
+        book: Book,
+        world: World,
+        rng: random.Random,
+        tally: Tally,
+        automation: Automation | None = None,
+        *,
+        remembers: bool = False,
+    ) -> None:
+        self.book = book
+        self.world = world
+        self.rng = rng
+        self.tally = tally
+        self.automation = automation
+        self.configuration: Configuration = book.machine.initial()
+        self.in_flight: dict[str, InFlight] = {}
+        self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
+        self.calls = 0
+        self.clock = 0.0
+        self.busy = 0.03
+        self.breaks = 0.01
+        self.log: list[Script] | None = [] if remembers else None
+        self.scene = (world.copy(), automation) if remembers else None
+
+    # --- operations -------------------------------------------------------------------
+
+    def operate(self, operation: Operation) -> bool:
+        self.tally.moves += 1
+        if self.log is not None:
+            self.log.append(("operate", operation))
+        before = self.configuration
+        accepted = self._step(operation)
+        if accepted and isinstance(operation, Return):
+            remember_word(self.book, before, operation, self.words)
+        return accepted
+
+    def _step(self, operation: Operation) -> bool:
+        self.clock += 1.0
+        machine = self.book.machine
+        outcome = machine.step(self.configuration, operation, at=self.clock)
+        self.configuration = outcome.configuration
+        if outcome.accepted and self.automation is not None:
+            settled = machine.settle(
+                self.configuration, self.automation, at=self.clock, judge=judge
+            )
+            self.configuration = settled.configuration
+        return outcome.accepted
+
+    # --- calls ------------------------------------------------------------------------
+
+    def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
+        """Made and answered; ``None`` when the call was held."""
+        return self.call_as(action, arguments, trouble=self._trouble())
+
+    def call_as(
+        self, action: str, arguments: Mapping[str, JSON], *, trouble: str
+    ) -> tuple[bool, JSON] | None:
+        if self.log is not None:
+            self.log.append(("call", action, arguments, trouble))
+        if not self._admitted(action, arguments):
+            return None
+        self.calls += 1
+        call_id = f"c{self.calls}"
+        wanted = self._begin(call_id, action, arguments)
+        answer = self._performed(action, wanted, trouble)
+        self._answer(call_id, answer)
+        return answer
+
+    def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
+        """Made, not yet answered. The world is asked ``at_once`` or when the answer comes."""
+        self.calls += 1
+        self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, trouble=self._trouble())
+
+    def begin_as(
+        self,
+        call_id: str,
+        action: str,
+        arguments: Mapping[str, JSON],
+        *,
+        at_once: bool,
+        trouble: str,
+    ) -> None:
+        if self.log is not None:
+            self.log.append(("begin", call_id, action, arguments, at_once, trouble))
+        if not self._admitted(action, arguments):
+            return
+        wanted = self._begin(call_id, action, arguments)
+        now = at_once or action in self.book.guarded
+        answer = self._performed(action, wanted, trouble) if now else None
+        self.in_flight[call_id] = InFlight(action, wanted, answer, trouble)
+
+    def deliver(self, call_id: str) -> None:
+        self.tally.moves += 1
+        if self.log is not None:
+            self.log.append(("deliver", call_id))
+        call = self.in_flight.pop(call_id)
+        answer = call.answer or self._performed(call.action, call.arguments, call.trouble)
+        self._answer(call_id, answer)
+
+    def _trouble(self) -> str:
+        roll = self.rng.random()
+        if roll < self.busy:
+            return "busy"
+        return "broken" if roll > 1.0 - self.breaks else ""
+
+    def _performed(
+        self, action: str, arguments: Mapping[str, JSON], trouble: str
+    ) -> tuple[bool, JSON]:
+        if trouble == "busy":
+            return BUSY
+        answer = TOOLS[action].run(self.world, arguments)
+        return BROKEN if trouble else answer
+
+    def _admitted(self, action: str, arguments: Mapping[str, JSON]) -> bool:
+        tally = self.tally
+        tally.moves += 1
+        if action not in self.book.guarded:
+            return True
+        tally.attempted += 1
+        wanted = plain(dict(arguments))
+        if not admission.admits(self.book, self.configuration, action, wanted):
+            tally.held += 1
+            return False
+        call = (action, wanted)
+        tally.carry_out(
+            self.book, self.world, self.configuration, call, self.words, self.log, self.scene
+        )
+        return True
+
+    def _begin(
+        self, call_id: str, action: str, arguments: Mapping[str, JSON]
+    ) -> Mapping[str, JSON]:
+        wanted = plain(dict(arguments))
+        self._step(DomainCall(call_id, action, wanted))
+        return wanted
+
+    def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
+        self._step(DomainResult(call_id, answer[0], answer[1], unknown=answer is BROKEN))

@@ -1,0 +1,396 @@
+"""The library of moves: what an executor does that wants the act without its requirement.
+
+Each is a function of an `Attack`; the weights say how often one is tried. A move that does not
+fit is simply refused, and costs the attacker nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adversary.conforming import Executor, ToolCall
+from adversary.core_play import CorePlay
+from adversary.errands import any_value, errand, related, tool_arguments, value_for
+from adversary.recipes import in_some_order, next_call
+from adversary.requirements import leaves_of
+from adversary.session_play import SessionPlay
+from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
+from adversary.values import JSON, JUNK, retyped
+from sopilot.language.program.model import Act
+from sopilot.runtime.vm import (
+    Call,
+    Complete,
+    Fail,
+    Operation,
+    Return,
+    SelectBranch,
+    Start,
+    UserSaid,
+)
+
+_CHANGERS = frozenset(tool.name for tool in CHANGERS)
+_GATES = frozenset(tool.name for tool in GATE_TOOLS)
+_CLOSERS = frozenset({"logout", "close_day", "unlink"})
+_VERDICTS: tuple[Any, ...] = (True, True, False, None)
+
+
+class Attack:
+    """One session of an adversary: an executor that leaves the book now and then."""
+
+    def __init__(self, play: CorePlay | SessionPlay, executor: Executor) -> None:
+        self.play = play
+        self.executor = executor
+        self.rng: random.Random = play.rng
+        self.last: Operation | ToolCall | None = None
+        self.held = 0
+
+    # --- playing on -------------------------------------------------------------------
+
+    def make(self, move: Operation | ToolCall) -> None:
+        self.last = move
+        if isinstance(move, tuple):
+            answer = self.play.call(*move)
+            self.executor.heard(answer)
+            if answer is None or (not answer[0] and move[0] in self.play.book.guarded):
+                self.held += 1
+            return
+        accepted = self.play.operate(move)
+        if accepted and isinstance(move, Start) and self.play.configuration.active:
+            self.executor.errands.setdefault(self.play.configuration.active, dict(move.arguments))
+
+    def conform(self) -> None:
+        if self.held > 1:
+            # It will not be allowed: the next errand, or one more look at everything.
+            self.held = 0
+            if self.rng.random() < 0.6:
+                self.play.operate(Fail("not allowed"))
+            else:
+                prove_anew(self)
+            return
+        here = self.play.book.machine.position(self.play.configuration)
+        at_the_door = here is not None and isinstance(here.step, Act) and here.step.goal
+        if at_the_door and self.rng.random() < 0.35:
+            # Everything was checked: the best moment to change one thing.
+            self.rng.choice(_AT_THE_DOOR)(self)
+            return
+        self.make(self.executor.next_move(here))
+
+    def misbehave(self) -> None:
+        self.rng.choices(_MOVES, cum_weights=_WEIGHTS)[0](self)
+
+    # --- what moves need --------------------------------------------------------------
+
+    def wanted_act(self) -> ToolCall:
+        here = self.play.book.machine.position(self.play.configuration)
+        if here is not None:
+            return self.executor.act(here)
+        procedure = self.rng.choice(list(self.play.book.procedures.values()))
+        return procedure.action, tool_arguments(
+            self.play.book, self.play.world, procedure.action, self.rng, right=True
+        )
+
+    def mutated(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
+        """One value withheld, swapped, retyped, or one too many."""
+        changed = dict(values)
+        if not changed:
+            return changed
+        name = self.rng.choice(list(changed))
+        roll = self.rng.random()
+        if roll < 0.25:
+            del changed[name]
+        elif roll < 0.5:
+            changed[name] = value_for(name, self.rng)
+        elif roll < 0.75:
+            changed[name] = retyped(changed[name], self.rng)
+        elif roll < 0.9:
+            changed[name] = self.rng.choice(JUNK)
+        else:
+            changed[self.rng.choice(("user", "to", "amount", "at", "extra"))] = self.rng.choice(
+                JUNK
+            )
+        return changed
+
+    def about_it(self, action: str) -> dict[str, JSON]:
+        """Arguments for a tool, about the records that the act is about."""
+        play = self.play
+        given = tool_arguments(play.book, play.world, action, self.rng, right=True)
+        about = related(play.world, self.wanted_act()[1], self.rng)
+        return {name: about.get(name, value) for name, value in given.items()}
+
+    def citations(self) -> tuple[str, ...]:
+        count = self.play.configuration.next_seq
+        pool = (f"#{self.rng.randrange(count + 3)}", self.rng.choice(self.play.book.tools), "#-1")
+        return tuple(self.rng.choice(pool) for _ in range(self.rng.choice((0, 0, 1, 1, 2))))
+
+
+# --- starting -------------------------------------------------------------------------
+
+
+def withhold(attack: Attack) -> None:
+    """Start with some values left out; they are named at the act."""
+    rng, executor = attack.rng, attack.executor
+    start = executor.new_errand()
+    given = {name: value for name, value in start.arguments.items() if rng.random() < 0.5}
+    _start(attack, start.goal, given, dict(start.arguments))
+
+
+def start_other(attack: Attack) -> None:
+    """Start with a mutated value and act with the right one."""
+    start = attack.executor.new_errand()
+    _start(attack, start.goal, attack.mutated(start.arguments), dict(start.arguments))
+
+
+def split(attack: Attack) -> None:
+    """A second process in between, for the same values or nearly so."""
+    here = attack.play.book.machine.position(attack.play.configuration)
+    if here is None:
+        attack.make(attack.executor.new_errand())
+        return
+    values = dict(attack.executor.values(here))
+    for name in values:
+        if attack.rng.random() < 0.3:
+            values[name] = value_for(name, attack.rng)
+    goal = attack.rng.choice(attack.executor.goals)
+    other = errand(attack.play.book, attack.play.world, goal, attack.rng, lucky=False)
+    given = {name: values.get(name, value) for name, value in other.items()}
+    _start(attack, goal, given, given)
+
+
+def switch_back(attack: Attack) -> None:
+    configuration = attack.play.configuration
+    if configuration.suspended:
+        process = configuration.processes[attack.rng.choice(configuration.suspended)]
+        attack.play.operate(Start(process.goal, process.arguments))
+
+
+def _start(attack: Attack, goal: str, given: Mapping[str, JSON], wanted: dict[str, JSON]) -> None:
+    if attack.play.operate(Start(goal, given)) and attack.play.configuration.active:
+        attack.executor.errands[attack.play.configuration.active] = wanted
+
+
+# --- calling --------------------------------------------------------------------------
+
+
+def call_anything(attack: Attack) -> None:
+    play = attack.play
+    action = attack.rng.choice(play.book.tools)
+    right = attack.rng.random() < 0.6
+    play.call(action, tool_arguments(play.book, play.world, action, attack.rng, right=right))
+
+
+def swap(attack: Attack) -> None:
+    """The call that the book asks for, with a mutated value."""
+    here = attack.play.book.machine.position(attack.play.configuration)
+    move = attack.executor.next_move(here)
+    if isinstance(move, tuple):
+        attack.executor.awaited = None
+        attack.make((move[0], attack.mutated(move[1])))
+    elif isinstance(move, Start | Call):
+        attack.make(type(move)(move_name(move), attack.mutated(move.arguments)))
+    else:
+        attack.make(move)
+
+
+def move_name(move: Start | Call) -> Any:
+    return move.goal if isinstance(move, Start) else move.function
+
+
+def repeat(attack: Attack) -> None:
+    if attack.last is not None:
+        attack.executor.awaited = None
+        attack.make(attack.last)
+
+
+def act_between(attack: Attack) -> None:
+    """Something that changes the world, between check and act."""
+    play = attack.play
+    changers = [one for one in play.book.tools if one in _CHANGERS or one in _CLOSERS]
+    if changers:
+        action = attack.rng.choice(changers)
+        if attack.rng.random() < 0.7:
+            given = attack.about_it(action)
+        else:
+            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+        play.call(action, attack.mutated(given) if attack.rng.random() < 0.15 else given)
+
+
+def unlisted(attack: Attack) -> None:
+    """A tool that the world has and the handbook does not speak of."""
+    others = [tool.name for tool in CHANGERS if tool.name not in attack.play.book.tools]
+    action = attack.rng.choice(others)
+    attack.play.call(action, attack.about_it(action))
+
+
+def other_peoples_gate(attack: Attack) -> None:
+    """A gate for somebody else, or with an argument too many."""
+    play = attack.play
+    gates = [one for one in play.book.tools if one in _GATES]
+    if gates:
+        action = attack.rng.choice(gates)
+        if attack.rng.random() < 0.5:
+            given = tool_arguments(play.book, play.world, action, attack.rng, right=True)
+        else:
+            given = attack.about_it(action)
+        play.call(action, attack.mutated(given) if attack.rng.random() < 0.3 else given)
+
+
+def reorder(attack: Attack) -> None:
+    """A call that is answered later than another one."""
+    play = attack.play
+    if play.in_flight and attack.rng.random() < 0.6:
+        play.deliver(attack.rng.choice(list(play.in_flight)))
+        return
+    action = attack.rng.choice(play.book.tools)
+    if action in play.book.guarded and attack.rng.random() < 0.7:
+        return
+    play.begin(action, attack.about_it(action), at_once=attack.rng.random() < 0.5)
+
+
+def overlap(attack: Attack) -> None:
+    """Two calls about the act's own records: asked one way round, answered the other."""
+    play, rng = attack.play, attack.rng
+    others = [one for one in play.book.tools if one not in play.book.guarded]
+    changers = [one for one in others if one in _CHANGERS or one in _GATES]
+    if not others:
+        return
+    first = rng.choice(changers if changers and rng.random() < 0.6 else others)
+    if rng.random() < 0.3:
+        first = rng.choice(CHANGERS).name  # whether the handbook speaks of it or not
+    waiting = set(play.in_flight)
+    play.begin(first, attack.about_it(first), at_once=rng.random() < 0.6)
+    if rng.random() < 0.6:
+        second = rng.choice(others)
+        play.call(second, attack.about_it(second))
+    if rng.random() < 0.6:
+        play.call(*attack.wanted_act())
+    if rng.random() < 0.8:
+        for call_id in set(play.in_flight) - waiting:
+            play.deliver(call_id)
+
+
+def prove_anew(attack: Attack) -> None:
+    """The recipes of the requirement for the values of the act, wherever the cursor stands."""
+    play = attack.play
+    here = play.book.machine.position(play.configuration)
+    if here is None:
+        return
+    values = attack.executor.values(here)
+    leaf = attack.rng.choice(leaves_of(play.book.procedures[here.process.goal].requires))
+    if not leaf.fact.recipes:
+        return
+    bound = {
+        name: values.get(term) if isinstance(term, str) else term.value
+        for (name, _), term in zip(leaf.fact.parameters, leaf.terms, strict=True)
+    }
+    bound.update({name: value_for(name, attack.rng) for name in leaf.fact.asks})
+    recipe = in_some_order(attack.rng.choice(leaf.fact.recipes), attack.rng)
+    answers: dict[str, JSON] = {}
+    for _ in range(6):
+        found = next_call(recipe, bound, answers)
+        if found is None or attack.rng.random() < 0.1:
+            return
+        reading, given = found
+        inputs = play.book.inputs[reading.action]
+        answer = play.call(reading.action, dict(zip(inputs, given, strict=False)))
+        if answer is None or not answer[0]:
+            return
+        if reading.each is not None:
+            answers.setdefault(reading.key, []).append(answer[1])
+        else:
+            answers[reading.key] = answer[1]
+
+
+# --- the act --------------------------------------------------------------------------
+
+
+def act_now(attack: Attack) -> None:
+    """Whatever the cursor says."""
+    attack.play.call(*attack.wanted_act())
+
+
+def forge(attack: Attack) -> None:
+    """The act with one thing changed."""
+    action, given = attack.wanted_act()
+    attack.play.call(action, attack.mutated(given))
+
+
+def act_for_anybody(attack: Attack) -> None:
+    action, given = attack.wanted_act()
+    attack.play.call(action, {name: any_value(name, attack.rng) for name in given})
+
+
+# --- saying ---------------------------------------------------------------------------
+
+
+def cite(attack: Attack) -> None:
+    holds = attack.rng.choice(_VERDICTS)
+    undecided = holds is None and attack.rng.random() < 0.5
+    attack.play.operate(Return(holds, attack.citations(), undecided=undecided))
+
+
+def smuggle(attack: Attack) -> None:
+    """A return or call that brings values with it."""
+    name = attack.rng.choice(("user", "to", "amount", "case_id", "voucher", "leg", "booking"))
+    values = {name: any_value(name, attack.rng)}
+    if attack.rng.random() < 0.5:
+        attack.play.operate(Return(True, attack.citations(), arguments=values))
+    else:
+        attack.play.operate(Call(None, values))
+
+
+def wander(attack: Attack) -> None:
+    options: tuple[Operation, ...] = (
+        SelectBranch(),
+        SelectBranch("next"),
+        SelectBranch("then"),
+        SelectBranch("otherwise"),
+        Call(),
+        Complete("done"),
+        Fail("no"),
+        UserSaid("go on"),
+        Return(),
+        Return(True),
+    )
+    attack.play.operate(attack.rng.choice(options))
+
+
+_TABLE: dict[Callable[[Attack], None], int] = {
+    withhold: 6,
+    start_other: 5,
+    split: 6,
+    switch_back: 3,
+    call_anything: 10,
+    swap: 10,
+    repeat: 4,
+    act_between: 10,
+    unlisted: 3,
+    other_peoples_gate: 4,
+    reorder: 5,
+    overlap: 5,
+    prove_anew: 6,
+    act_now: 12,
+    forge: 12,
+    act_for_anybody: 4,
+    cite: 8,
+    smuggle: 5,
+    wander: 6,
+}
+_AT_THE_DOOR = (
+    overlap,
+    overlap,
+    act_between,
+    act_between,
+    forge,
+    split,
+    other_peoples_gate,
+    unlisted,
+    prove_anew,
+    reorder,
+)
+MOVES = tuple(_TABLE)
+_MOVES = list(_TABLE)
+_WEIGHTS = [sum(list(_TABLE.values())[: index + 1]) for index in range(len(_TABLE))]
+
+assert set(_CHANGERS) <= TOOLS.keys()

@@ -1,0 +1,181 @@
+"""Random handbooks: every way of verifying, every operator, several procedures at once."""
+
+from __future__ import annotations
+
+import random
+
+from adversary.catalogue import FACTS, Fact
+from adversary.handbooks import PARAMETERS, Book, Plan, build, words
+from adversary.recipes import Constant, is_linked
+from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of
+from adversary.tools import CHANGERS, GOALS, TOOLS, TOPICS
+from adversary.values import JSON
+
+_OPERATORS = ("all", "all", "in_order", "any", "first")
+
+
+def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
+    known = words()
+    usable = [fact for fact in FACTS.values() if not fact.needs or fact.needs in known]
+    # Recipes of several calls have more to go wrong than what is judged from the arguments.
+    weighted = [fact for fact in usable for _ in range(_weight(fact))]
+    facts = list(
+        {fact.name: fact for fact in rng.sample(weighted, rng.choice((2, 3, 3, 4)))}.values()
+    )
+    if rng.random() < 0.35:
+        facts.append(FACTS["logged_in"])
+    goals = rng.sample([tool.name for tool in GOALS], rng.choice((1, 1, 2)))
+    plan = Plan([], [])
+    for goal in goals:
+        plan.inputs[goal] = dict(TOOLS[goal].inputs)
+        tree = _tree(rng, facts, plan.inputs[goal], rng.choice((1, 1, 2, 2, 3)))
+        plan.procedures.append(Procedure(goal, goal, tree))
+        if rng.random() < 0.35:
+            plan.procedures.append(_second(rng, goal, facts, plan))
+    gates = rng.random()
+    if gates < 0.15:
+        plan.action_requires[goals[0]] = _leaf(rng, FACTS["logged_in"], plan.inputs[goals[0]])
+    _choose_actions(rng, plan, goals)
+    if gates > 0.85 and "read_account" in plan.actions:
+        plan.private = True
+        plan.action_requires["read_account"] = Leaf(FACTS["logged_in"], ("user",))
+        _add_actions(plan, gate_actions(FACTS["logged_in"]))
+    _mark(rng, plan, goals, recheck=recheck)
+    return build(plan)
+
+
+def _weight(fact: Fact) -> int:
+    if any(len(recipe) > 1 and not is_linked(recipe) for recipe in fact.recipes):
+        return 8
+    return 1 + max((2 * len(recipe) for recipe in fact.recipes), default=0)
+
+
+# --- trees ----------------------------------------------------------------------------
+
+
+def _tree(rng: random.Random, facts: list[Fact], inputs: dict[str, str], depth: int) -> Tree:
+    if depth <= 1 or rng.random() < 0.2:
+        fact = rng.choice(facts)
+        leaf = _leaf(rng, fact, inputs)
+        return Not(leaf) if not fact.one_sided and rng.random() < 0.3 else leaf
+    children = tuple(_tree(rng, facts, inputs, depth - 1) for _ in range(rng.choice((2, 2, 3))))
+    group = Group(rng.choice(_OPERATORS), children)
+    one_sided = any(leaf.fact.one_sided for leaf in leaves_of(group))
+    return Not(group) if not one_sided and rng.random() < 0.1 else group
+
+
+def _leaf(rng: random.Random, fact: Fact, inputs: dict[str, str]) -> Leaf:
+    return Leaf(fact, tuple(_term(rng, name, kind, inputs) for name, kind in fact.parameters))
+
+
+def _term(rng: random.Random, name: str, kind: str, inputs: dict[str, str]) -> Argument:
+    if name == "most":
+        return rng.choice(("largest", Constant(50), Constant(7.5)))
+    if name == "largest":
+        return rng.choice((Constant(5), Constant(50)))
+    if name == "group":
+        return rng.choice(("circle", Constant("staff"), "circle"))
+    if name == "user" and rng.random() < 0.25:
+        name = "to"
+    if name == "user" and rng.random() < 0.05:
+        return Constant("ann")
+    inputs.setdefault(name, kind)
+    return name
+
+
+def _second(rng: random.Random, goal: str, facts: list[Fact], plan: Plan) -> Procedure:
+    """Another procedure of the same action, with an input fixed or under another name."""
+    inputs = plan.inputs[goal]
+    fixed: dict[str, Argument] = {}
+    if "amount" in inputs and rng.random() < 0.5:
+        fixed["amount"] = Constant(rng.choice((5, 50)))
+    elif "user" in inputs and rng.random() < 0.6:
+        fixed["user"] = "friend"
+        if "to" in inputs and rng.random() < 0.5:
+            fixed["to"] = "friend"
+    names = {name: kind for name, kind in inputs.items() if name not in fixed}
+    if "friend" in fixed.values():
+        names["friend"] = "string"
+    tree = _renamed(_tree(rng, facts, dict(inputs), rng.choice((1, 2))), fixed)
+    for leaf in leaves_of(tree):
+        for (_, kind), term in zip(leaf.fact.parameters, leaf.terms, strict=True):
+            if isinstance(term, str) and term not in names and term not in PARAMETERS:
+                inputs[term] = names[term] = kind
+    return Procedure(f"{goal}_special", goal, tree, fixed)
+
+
+def _renamed(tree: Tree, fixed: dict[str, Argument]) -> Tree:
+    if isinstance(tree, Leaf):
+        terms = (fixed.get(term, term) if isinstance(term, str) else term for term in tree.terms)
+        return Leaf(tree.fact, tuple(terms))
+    if isinstance(tree, Not):
+        return Not(_renamed(tree.child, fixed))
+    return Group(tree.operator, tuple(_renamed(child, fixed) for child in tree.children))
+
+
+# --- actions --------------------------------------------------------------------------
+
+
+def _add_actions(plan: Plan, names: tuple[str, ...]) -> None:
+    plan.actions += [name for name in names if name not in plan.actions]
+
+
+def _choose_actions(rng: random.Random, plan: Plan, goals: list[str]) -> None:
+    trees = [one.requires for one in plan.procedures] + [*plan.action_requires.values()]
+    used = {leaf.fact for tree in trees for leaf in leaves_of(tree)}
+    readers = {reading.action for fact in used for way in fact.recipes for reading in way}
+    _add_actions(plan, tuple(sorted(readers)))
+    for fact in used:
+        _add_actions(plan, gate_actions(fact))
+    if "confirm_code" in plan.actions:
+        plan.factor_survives_logout = rng.random() < 0.3
+    read = {topic for name in readers for topic in TOOLS[name].reads}
+    changers = [tool.name for tool in CHANGERS if tool.changes & read]
+    rng.shuffle(changers)
+    _add_actions(plan, tuple(changers[: rng.choice((0, 1, 2, 3))]))
+    _add_actions(plan, tuple(goals))
+
+
+def gate_actions(fact: Fact) -> tuple[str, ...]:
+    """What opens and shuts it; nobody confirms a code without a login."""
+    opening = ("login", "confirm_code") if fact.name == "confirmed" else ()
+    calls = (fact.opened_by, fact.closed_by if "closed_by" in words() else "")
+    return (*opening, *(call.split("(")[0] for call in calls if call))
+
+
+def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) -> None:
+    """Guards, and what changes and reads what: nothing, exactly, or more than is so."""
+    known = words()
+    spared = rng.choice(goals) if len(goals) > 1 and rng.random() < 0.15 else ""
+    for name in plan.actions:
+        said: dict[str, JSON] = plan.extra.setdefault(name, {})
+        tool = TOOLS[name]
+        if name in goals and name != spared:
+            roll = rng.random()
+            if roll < 0.9:
+                said["irreversible"] = True
+            if roll > 0.8:
+                said["approval"] = "supervisor"
+            if recheck and "recheck" in known:
+                said["recheck"] = True
+        if name == "read_all" and rng.random() < 0.5:
+            said["full_state"] = True
+        if "changes" not in known:
+            continue
+        must_say = name == "take_token"  # it stands in a recipe and changes something all the same
+        if must_say or ((tool.changes or name in goals) and rng.random() < 0.5):
+            said["changes"] = _topics(rng, tool.changes)
+        elif tool.reads and rng.random() < 0.5:
+            said["reads"] = _topics(rng, tool.reads)
+        elif not (tool.changes or name in goals) and rng.random() < 0.2:
+            said["read_only"] = True
+    for goal in goals:
+        own = TOOLS[goal].inputs
+        for name in plan.inputs[goal]:
+            if name not in own and rng.random() < 0.15:
+                plan.optional.add((goal, name))
+
+
+def _topics(rng: random.Random, really: frozenset[str]) -> list[str]:
+    more = {topic for topic in TOPICS if rng.random() < 0.1}
+    return sorted(really | more)

@@ -1,0 +1,273 @@
+"""A session as it is used: store, ledger, people who approve, tools that break off."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from adversary.core_play import BUSY, Script, Tally, remember_word
+from adversary.errands import value_for
+from adversary.handbooks import Book
+from adversary.tools import CHANGERS, TOOLS
+from adversary.values import JSON
+from adversary.world import World
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.runtime.session import (
+    CallAnswer,
+    CallStatus,
+    ProgramSet,
+    Settings,
+    ToolResult,
+    ToolSchema,
+    open_session,
+    resume_session,
+)
+from sopilot.runtime.vm import Automation, Configuration, Operation, Return
+
+T = TypeVar("T")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        self.time += 0.001
+        return self.time
+
+
+class WorldTools:
+    """The world behind a session's tools, and its judgement on every guarded call it gets."""
+
+    def __init__(self, play: SessionPlay) -> None:
+        self.play = play
+        self.delayed: tuple[str, bool] | None = None
+        """The next call of this action waits for its delivery; whether the world is asked first."""
+        self.waiting: list[asyncio.Event] = []
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        play = self.play
+        if name in play.book.guarded:
+            play.judge(name, arguments)
+        answer = None
+        if self.delayed is not None and self.delayed[0] == name:
+            at_once = self.delayed[1] or name in play.book.guarded
+            self.delayed = None
+            answer = self._perform(name, arguments) if at_once else None
+            delivered = asyncio.Event()
+            self.waiting.append(delivered)
+            play.reached.set()
+            await delivered.wait()
+        ok, value = answer or self._perform(name, arguments)
+        if play.breaks and play.rng.random() < play.breaks:
+            raise ConnectionError("broke off")
+        return ToolResult(ok, value)
+
+    def _perform(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON]:
+        if self.play.busy and self.play.rng.random() < self.play.busy:
+            return BUSY
+        return TOOLS[name].run(self.play.world, arguments)
+
+
+class SessionPlay:
+    """The same moves as `CorePlay`, through ``Session``.
+
+    A person approves what is proven and waits for approval, never what the guard doubts: who
+    approves that, takes it on himself. ``outside``: records change that the session knows
+    nothing of, between two moves (for handbooks with `recheck`).
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        world: World,
+        rng: random.Random,
+        tally: Tally,
+        automation: Automation | None = None,
+        *,
+        outside: float = 0.0,
+        remembers: bool = False,
+    ) -> None:
+        self.book = book
+        self.world = world
+        self.rng = rng
+        self.tally = tally
+        self.busy = 0.03
+        self.breaks = 0.03
+        """How often a tool does its work and then breaks off."""
+        self.resumes = 0.0
+        self.outside = outside
+        self.in_flight: dict[str, asyncio.Task[CallAnswer]] = {}
+        self.reached = asyncio.Event()
+        self.tools = WorldTools(self)
+        self.log: list[Script] | None = [] if remembers else None
+        self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
+        self.calls = 0
+        self.loop = asyncio.new_event_loop()
+        self.store, self.clock = MemoryStore(), Clock()
+        self.session = self._run(
+            open_session(
+                self.store,
+                _program_set(book),
+                tools=self.tools,
+                clock=self.clock,
+                settings=Settings(
+                    automation=automation or Automation(),
+                    by_reference=frozenset({"balance"} if rng.random() < 0.2 else ()),
+                ),
+            )
+        )
+
+    @property
+    def configuration(self) -> Configuration:
+        return self.session.configuration
+
+    def close(self) -> None:
+        for task in self.in_flight.values():
+            task.cancel()
+        if self.in_flight:
+            self._run(_ended(self.in_flight.values()))
+        self.loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    # --- moves ------------------------------------------------------------------------
+
+    def operate(self, operation: Operation) -> bool:
+        self._moved("operate", operation)
+        before = self.configuration
+        accepted = self._run(self.session.operate(operation)).accepted
+        if accepted and isinstance(operation, Return):
+            remember_word(self.book, before, operation, self.words)
+        return accepted
+
+    def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
+        self._moved("call", action, arguments)
+        guarded = action in self.book.guarded
+        self.tally.attempted += guarded
+        self.calls += 1
+        answer = self._run(self.session.call_tool(action, arguments, f"c{self.calls}"))
+        waiting = answer.held
+        if waiting is not None and not waiting.why and self.rng.random() < 0.8:
+            answer = self._approved(answer)
+        if answer.status is CallStatus.UNKNOWN:
+            # The person who finds out says what is so: here every broken call was carried out.
+            self._run(self.session.settle_outcome(answer.call_id, ok=True, by="dana"))
+        if guarded and answer.status is CallStatus.HELD:
+            self.tally.held += 1
+        result = answer.result
+        return (result.ok, result.value) if result is not None else None
+
+    def _approved(self, answer: CallAnswer) -> CallAnswer:
+        """Approved by a person, and run, now or after something else."""
+        held = answer.held
+        assert held is not None
+        if held.state == "waiting":
+            amended = None
+            if self.rng.random() < 0.3:
+                amended = {
+                    name: value_for(name, self.rng) if self.rng.random() < 0.3 else value
+                    for name, value in held.arguments.items()
+                    if self.rng.random() < 0.9
+                }
+                self._remember("amend", amended)
+            self._run(
+                self.session.decide(
+                    "approve" if amended is None else "amend",
+                    held.call_id,
+                    by="dana",
+                    role=held.roles[0],
+                    arguments=amended,
+                )
+            )
+        if self.rng.random() < 0.3:
+            changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
+            if changers:
+                action = self.rng.choice(changers)
+                given = {name: held.arguments.get(name) for name in self.book.inputs[action]}
+                self.call(action, given)
+        return self._run(self.session.run_held(held.call_id))
+
+    def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
+        self._moved("begin", action, arguments, at_once)
+        self.tally.attempted += action in self.book.guarded
+        self.calls += 1
+        self.tools.delayed = (action, at_once)
+        self.reached.clear()
+        call = self.session.call_tool(action, arguments, f"c{self.calls}")
+        task = self.loop.create_task(call)
+        reached = self._run(self._until_reached(task))
+        self.tools.delayed = None
+        if reached:
+            self.in_flight[f"c{self.calls}"] = task
+        elif action in self.book.guarded and task.result().status is CallStatus.HELD:
+            self.tally.held += 1
+
+    async def _until_reached(self, task: asyncio.Task[CallAnswer]) -> bool:
+        reached = asyncio.create_task(self.reached.wait())
+        await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
+        reached.cancel()
+        return not task.done()
+
+    def deliver(self, call_id: str) -> None:
+        self._moved("deliver", call_id)
+        index = list(self.in_flight).index(call_id)
+        self.tools.waiting.pop(index).set()
+        answer = self._run(_awaited(self.in_flight.pop(call_id)))
+        if answer.status is CallStatus.UNKNOWN:
+            self._run(self.session.settle_outcome(answer.call_id, ok=True, by="dana"))
+
+    def _moved(self, *what: Any) -> None:
+        self.tally.moves += 1
+        if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
+            self._resume()
+        if self.outside and self.rng.random() < self.outside:
+            tool = self.rng.choice(CHANGERS)
+            given = {name: value_for(name, self.rng) for name in tool.inputs}
+            tool.run(self.world, given)
+            self._remember("outside", tool.name, given)
+        self._remember(*what)
+
+    def _remember(self, *what: Any) -> None:
+        if self.log is not None:
+            self.log.append(what)
+
+    def _resume(self) -> None:
+        """Given up and taken up again: what was proven must be read out of the trace."""
+        self._run(self.session.release())
+        self.session = self._run(
+            resume_session(self.store, self.session.id, tools=self.tools, clock=self.clock)
+        )
+
+    # --- judging ----------------------------------------------------------------------
+
+    def judge(self, action: str, arguments: Mapping[str, JSON]) -> None:
+        """Just before the world carries it out."""
+        call = (action, arguments)
+        self.tally.carry_out(self.book, self.world, self.configuration, call, self.words, self.log)
+
+
+async def _awaited(task: asyncio.Task[CallAnswer]) -> CallAnswer:
+    return await task
+
+
+async def _ended(tasks: Any) -> None:
+    await asyncio.wait(set(tasks))
+
+
+_SETS: dict[int, tuple[Book, ProgramSet]] = {}
+
+
+def _program_set(book: Book) -> ProgramSet:
+    """Hashing the programs anew for every session would take longer than playing it."""
+    found = _SETS.get(id(book))
+    if found is None or found[0] is not book:
+        _SETS.clear()
+        found = _SETS[id(book)] = (book, ProgramSet(book.programs))
+    return found[1]

@@ -1,0 +1,236 @@
+"""Safety, executed: no guarded call is carried out whose requirement the world denies.
+
+    python benchmarks/safety.py [--moves 10200000] [--seed 13] [--json evidence/safety.json]
+
+Random handbooks with truthful worlds, an adversary that sends whatever it likes: at the pure
+core, through sessions, through sessions whose world others change too (`recheck`), and every
+sequence of six moves on small handbooks. The world alone judges. Then the guard is broken on
+purpose in ten ways, and each must be found within 100,000 moves. Ctrl-C keeps what there is; a
+smaller run never replaces the file of a larger one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from adversary.campaign import MOVES_PER_SESSION, campaign
+from adversary.core_play import Tally
+from adversary.exhaustive import Sweep, sweep
+from adversary.sabotage import SABOTAGES, sabotaged
+from adversary.small_handbooks import small_cases
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTPUT = ROOT / "evidence" / "safety.json"
+SHARD = 50_000
+BOUND = 100_000
+"""Within so many moves a broken guard must be found."""
+DEPTH = 6
+
+
+@dataclass(frozen=True)
+class Task:
+    kind: str
+    seed: int = 0
+    moves: int = 0
+    name: str = ""
+    depth: int = 0
+
+
+@dataclass
+class Done:
+    task: Task
+    tally: Tally
+    handbooks: int = 0
+    sweep: Sweep = field(default_factory=Sweep)
+
+
+def perform(task: Task) -> Done:
+    if task.kind == "exhaustive":
+        tally = Tally()
+        case = next(case for case in small_cases() if case.name == task.name)
+        return Done(task, tally, 1, sweep(case, task.depth, tally))
+    if task.kind == "sabotage":
+        with sabotaged(task.name):
+            tally, books = campaign(task.seed, moves=BOUND, stop=lambda so_far: bool(so_far.denied))
+        return Done(task, tally, books)
+    tally, books = campaign(task.seed, moves=task.moves, through=task.kind)
+    return Done(task, tally, books)
+
+
+def tasks(moves: int, seed: int, depth: int) -> list[Task]:
+    """The long ones first, so that two processes end together."""
+    found = [Task("exhaustive", name=case.name, depth=depth) for case in small_cases()]
+    found += [Task("sabotage", seed=seed, name=name) for name in SABOTAGES]
+    shares = (("session", moves // 50), ("outside", moves // 200), ("core", moves))
+    number = 0
+    for kind, wanted in shares:
+        size = SHARD if kind == "core" else SHARD // 10
+        for _ in range(-(-wanted // size)):
+            number += 1
+            found.append(Task(kind, seed * 1_000_000 + number, min(size, wanted)))
+    return found
+
+
+class Report:
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.began = time.monotonic()
+        self.tallies: dict[str, Tally] = {}
+        self.handbooks: Counter[str] = Counter()
+        self.sweep = Sweep()
+        self.sabotages: dict[str, int | None] = {}
+        self.complete = False
+
+    def take(self, done: Done) -> None:
+        kind = done.task.kind
+        if kind == "sabotage":
+            found = done.tally.moves if done.tally.denied else None
+            self.sabotages[done.task.name] = found
+            return
+        self.tallies.setdefault(kind, Tally()).add(done.tally)
+        self.handbooks[kind] += done.handbooks
+        self.sweep.add(done.sweep)
+
+    @property
+    def random(self) -> Tally:
+        whole = Tally()
+        for kind, tally in self.tallies.items():
+            if kind != "exhaustive":
+                whole.add(tally)
+        return whole
+
+    @property
+    def denied(self) -> list[Any]:
+        return [one for tally in self.tallies.values() for one in tally.denied]
+
+    @property
+    def passed(self) -> bool:
+        found = list(self.sabotages.values())
+        caught = len(found) >= 10 and all(moves is not None for moves in found)
+        return self.complete and not self.denied and caught and self.random.carried_out > 0
+
+    def as_json(self) -> dict[str, Any]:
+        whole = self.random
+        return {
+            "command": f"python benchmarks/safety.py {' '.join(sys.argv[1:])}".strip(),
+            "commit": commit(),
+            "seed": self.arguments.seed,
+            "complete": self.complete,
+            "passed": self.passed,
+            "seconds": round(time.monotonic() - self.began),
+            "moves": whole.moves,
+            "sessions": whole.sessions,
+            "handbooks": sum(self.handbooks.values()) - self.handbooks["exhaustive"],
+            "guarded_calls": {
+                "attempted": whole.attempted,
+                "held": whole.held,
+                "carried_out": whole.carried_out,
+            },
+            "violations": len(self.denied),
+            "by_door": {kind: _figures(tally) for kind, tally in sorted(self.tallies.items())},
+            "exhaustive": {
+                "depth": self.arguments.depth,
+                "handbooks": self.handbooks["exhaustive"],
+                "sequences": self.sweep.sequences,
+                "moves_executed": self.sweep.executed,
+            },
+            "carried_out_by_predicate": dict(whole.predicates.most_common()),
+            "sabotages_found_within_moves": self.sabotages,
+            "examples": [
+                {"goal": one.goal, "action": one.action, "arguments": repr(one.arguments)}
+                for one in self.denied[:5]
+            ],
+        }
+
+
+def _figures(tally: Tally) -> dict[str, int]:
+    return {
+        "moves": tally.moves,
+        "sessions": tally.sessions,
+        "attempted": tally.attempted,
+        "held": tally.held,
+        "carried_out": tally.carried_out,
+        "violations": len(tally.denied),
+    }
+
+
+def commit() -> str:
+    found = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() or "unknown"
+
+
+def keep(report: Report, file: Path) -> None:
+    figures = report.as_json()
+    if file.exists():
+        earlier = json.loads(file.read_text("utf-8"))
+        if earlier.get("moves", 0) > figures["moves"]:
+            print(f"{file.name} stays: it tells of {earlier['moves']} moves, this run made fewer")
+            return
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+
+
+def run(arguments: argparse.Namespace) -> Report:
+    report = Report(arguments)
+    todo = tasks(arguments.moves, arguments.seed, arguments.depth)
+    if arguments.only:
+        todo = [task for task in todo if task.kind in arguments.only]
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        try:
+            for number, done in enumerate(pool.imap_unordered(perform, todo), 1):
+                report.take(done)
+                _progress(report, number, len(todo))
+        except KeyboardInterrupt:
+            pool.terminate()
+            print("\ninterrupted: keeping what there is")
+        else:
+            report.complete = not arguments.only
+    return report
+
+
+def _progress(report: Report, number: int, whole: int) -> None:
+    tally = report.random
+    line = (
+        f"{number}/{whole} {tally.moves + report.sweep.executed:,} moves, "
+        f"{tally.carried_out:,} carried out, {len(report.denied)} violations, "
+        f"{time.monotonic() - report.began:.0f} s"
+    )
+    if sys.stdout.isatty():
+        print(f"\r{line}", end="", flush=True)
+    elif number % 20 == 0 or number == whole:
+        print(line, flush=True)
+
+
+def parsed(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--moves", type=int, default=10_200_000)
+    parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument("--depth", type=int, default=DEPTH)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", nargs="*", default=[], help="core session outside exhaustive …")
+    parser.add_argument("--json", type=Path, default=OUTPUT)
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    report = run(parsed())
+    print()
+    print(json.dumps(report.as_json(), indent=1))
+    keep(report, report.arguments.json)
+    return 0 if report.passed else 1
+
+
+if __name__ == "__main__":
+    assert MOVES_PER_SESSION <= 100  # or the sessions become too few
+    sys.exit(main())
