@@ -112,7 +112,5 @@ class Bench:
             tuple(model.sent),
             session.events,
             findings,
-            tuple(
-                (call.action, call.ok) for call in calls_made([one.event for one in session.events])
-            ),
+            tuple((call.action, call.ok) for call in calls),
         )
