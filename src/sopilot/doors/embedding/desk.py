@@ -265,11 +265,18 @@ class Desk:
         arm: str = "pg",
         operator: Operator | None = None,
         is_ok: JudgeResult = always_ok,
+        reader: GivenTools | None = None,
     ) -> OpenHook:
-        """A session beside an agent of another framework: `with` or `async with`."""
+        """A session beside an agent of another framework: `with` or `async with`. ``reader``
+        reads for the machine before an action with ``recheck``."""
         return OpenHook(
             lambda: ProcedureHook.open(
-                self.store, self.briefing, arm_named(arm), is_ok=is_ok, operator=operator
+                self.store,
+                self.briefing,
+                arm_named(arm),
+                is_ok=is_ok,
+                operator=operator,
+                reader=as_tools(reader, self.handbook.actions) if reader is not None else None,
             )
         )
 

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 from sopilot.doors.hooks.json_values import as_json
 from sopilot.doors.hooks.loop_thread import LoopThread
-from sopilot.language.diagnostics import RunEnded, UserMistake
+from sopilot.language.diagnostics import Diagnostic, RunEnded, UserMistake
 from sopilot.runtime.agent import UNLIMITED, Arm, Briefing, Driver, Operator, open_run
 from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, Store
-from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
 
 Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
@@ -47,7 +47,9 @@ def always_ok(name: str, value: JSON) -> bool:
 class ProcedureHook:
     """One session. ``is_ok`` tells from a tool's value whether it did what its name says; a
     tool that raises did not. ``operator`` decides about held calls at once; without one they
-    wait for ``sopilot approve``. Arms without a machine have nothing to hook into."""
+    wait for ``sopilot approve``. Arms without a machine have nothing to hook into.
+    ``reader`` makes the calls that the machine makes by itself, before an action with
+    ``recheck``: a hook has only the call that it wraps."""
 
     def __init__(
         self,
@@ -57,14 +59,20 @@ class ProcedureHook:
         *,
         is_ok: JudgeResult = always_ok,
         operator: Operator | None = None,
+        reader: Tools | None = None,
     ) -> None:
         if not arm.machine:
             raise UserMistake(f"the arm `{arm.name}` keeps no program; choose `pg`")
         if arm.in_order:
             # Frameworks make the calls of one message all at once.
             raise UserMistake(f"the arm `{arm.name}` needs calls in their order; choose `pg`")
+        rechecked = [one.action for one in session.programs.guarded.values() if one.recheck]
+        if rechecked and reader is None:
+            message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
+            cure = "pass `reader=`, the tools that the machine may read with"
+            raise UserMistake([Diagnostic("recheck-without-reader", message, help=cure)])
         self.session = session
-        self._tools = AgentsOwnTools(is_ok)
+        self._tools = AgentsOwnTools(is_ok, reader)
         self._thread: LoopThread | None = None
         session.tools = self._tools
         self.driver = Driver(session, briefing, arm, budgets=UNLIMITED, operator=operator)
@@ -78,17 +86,18 @@ class ProcedureHook:
         *,
         is_ok: JudgeResult = always_ok,
         operator: Operator | None = None,
+        reader: Tools | None = None,
         model: str = "hooked",
         settings: Settings | None = None,
         extra: Mapping[str, JSON] | None = None,
     ) -> ProcedureHook:
         """On a new session. For one that was interrupted, pass it to the constructor. An
         agent that is not asynchronous opens its hook with ``asyncio.run``."""
-        tools = AgentsOwnTools(is_ok)
+        tools = AgentsOwnTools(is_ok, reader)
         session = await open_run(
             store, briefing, arm, tools=tools, model=model, settings=settings, extra=extra
         )
-        return cls(session, briefing, arm, is_ok=is_ok, operator=operator)
+        return cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
 
     # --- what a model is shown ------------------------------------------------------
 
@@ -151,8 +160,9 @@ class ProcedureHook:
 class AgentsOwnTools:
     """The tools are the agent's: the call that is under way brings its own execution."""
 
-    def __init__(self, is_ok: JudgeResult) -> None:
+    def __init__(self, is_ok: JudgeResult, reader: Tools | None = None) -> None:
         self._is_ok = is_ok
+        self._reader = reader
         self.broken: dict[str, BaseException] = {}
 
     def schemas(self) -> Sequence[ToolSchema]:
@@ -164,6 +174,8 @@ class AgentsOwnTools:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
         if under_way[0] != name:
             # What the machine reads by itself: a hook has only the call that it wraps.
+            if self._reader is not None:
+                return await self._reader.call(name, arguments, key=key)
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
         task = asyncio.ensure_future(_as_coroutine(under_way[1], arguments))
         try:
