@@ -1,0 +1,373 @@
+"""Classes 7 to 12: older answers, order, origin, spelling, a model's word, shortened values."""
+
+from __future__ import annotations
+
+from attacks_on_values import BALANCE, DOOR, Given, State
+from scripted_moves import ENTER, Case, Cited, Copied, Move, call, say, start
+
+from sopilot.runtime.session.protocols import JSON
+
+
+def _falling(name: str, given: Given, state: State) -> JSON:
+    """Ann's money goes elsewhere after the first look at it; Bob's stays."""
+    if name != "read_account":
+        return {"done": True}
+    state[given["user"]] = state.get(given["user"], 0) + 1
+    return {"balance": 5 if given["user"] == "ann" and state["ann"] > 1 else 500}
+
+
+def _cites_the_older(user: str) -> tuple[Move, ...]:
+    return (
+        call("read_account", user=user),
+        start("transfer", user=user, amount=80, to="x"),
+        ENTER,
+        call("read_account", user=user),
+        say(True, Cited(0)),
+        call("transfer", user=user, amount=80, to="x"),
+    )
+
+
+NAMED = """
+handbook: named
+actions:
+  read_account: {input: {user: string}}
+  read_limit: {input: {user: string}}
+  send: {input: {user: string, to: string}, irreversible: true}
+predicates:
+  richer(user, to):
+    says: The customer {user} has more than {to}.
+    verify:
+      all:
+        - {call: read_account(user), name: payer}
+        - {call: read_account(to), name: payee}
+    verdict: results.payer.balance > results.payee.balance
+  free(user):
+    says: The limit of {user} is free.
+    verify: {all: [read_account(user), read_limit(user)]}
+    verdict: result.free
+procedures:
+  send: {requires: {all: ["richer(user, to)", free(user)]}}
+"""
+
+
+def _limits(name: str, given: Given, state: State) -> JSON:
+    if name == "read_limit":
+        return {"free": given["user"] != "zoe"}
+    return {"balance": 5 if given.get("user") == "ann" else 9, "free": True}
+
+
+def _sends(user: str, to: str) -> tuple[Move, ...]:
+    """Every call of every recipe, those of ``user`` last: read in this order, ``user`` would be
+    whoever was read last, and free what an account says of itself."""
+    return (
+        start("send", user=user, to=to),
+        ENTER,
+        call("read_limit", user=user),
+        call("read_account", user=user),
+        call("read_account", user=to),
+        say(True, "read_account"),
+        ENTER,
+        call("read_limit", user=user),
+        call("read_account", user=user),
+        say(True, "read_account", "read_limit"),
+        call("send", user=user, to=to),
+    )
+
+
+ORIGINS = """
+handbook: origins
+actions:
+  find_case: {input: {user: string}}
+  read_case: {input: {case_id: string}}
+  read_booking: {input: {booking: string}}
+  read_flight: {input: {number: string}}
+  archive: {input: {user: string}, irreversible: true}
+  refund: {input: {booking: string}, irreversible: true}
+predicates:
+  case_closed(user):
+    says: The case of {user} is closed.
+    verify: {all: [find_case(user), read_case(find_case.case_id)]}
+    verdict: result.status == 'closed'
+  cancelled(booking):
+    says: Every flight of {booking} is cancelled.
+    verify:
+      all:
+        - read_booking(booking)
+        - {call: read_flight(leg.number), for_each: read_booking.legs as leg}
+    verdict: result.all(one, one.cancelled)
+procedures:
+  archive: {requires: case_closed(user)}
+  refund: {requires: cancelled(booking)}
+"""
+LEGS = {"flying": ["F1", "F2"], "grounded": ["F1", "F3"]}
+
+
+def _origins(name: str, given: Given, state: State) -> JSON:
+    if name == "find_case":
+        return {"case_id": f"case-of-{given['user']}"}
+    if name == "read_case":
+        return {"status": "closed" if given["case_id"] == "case-of-bob" else "open"}
+    if name == "read_booking":
+        return {"legs": [{"number": number} for number in LEGS[given["booking"]]]}
+    return {"cancelled": given.get("number") != "F2", "done": True}
+
+
+def _archives(user: str, case_id: str) -> tuple[Move, ...]:
+    return (
+        start("archive", user=user),
+        ENTER,
+        call("find_case", user=user),
+        call("read_case", case_id=case_id),
+        say(True, "find_case", "read_case"),
+        call("archive", user=user),
+    )
+
+
+def _refunds(booking: str, *flights: str) -> tuple[Move, ...]:
+    return (
+        start("refund", booking=booking),
+        ENTER,
+        call("read_booking", booking=booking),
+        *(call("read_flight", number=number) for number in flights),
+        say(True, "read_booking", "read_flight"),
+        call("refund", booking=booking),
+    )
+
+
+SPELLED = """
+handbook: spelled
+actions:
+  read_order: {input: {order: string}}
+  release: {input: {code: string, order: string}, irreversible: true}
+predicates:
+  good(code):
+    says: The code {code} is good.
+    verify: arguments
+    verdict: code in ['ok-1']
+  large(order):
+    says: Half of the order {order} is more than 2.
+    verify: read_order(order)
+    verdict: result.total / 2 > 2
+procedures:
+  release: {requires: {all: [good(code), not: large(order)]}}
+"""
+TOTALS = {"five": 5, "five and nothing": 5.0, "four": 4}
+
+
+def _totals(name: str, given: Given, state: State) -> JSON:
+    return {"total": TOTALS[given["order"]]} if name == "read_order" else {"done": True}
+
+
+def _releases(order: str, code: str = "ok-1") -> tuple[Move, ...]:
+    return (
+        start("release", code=code, order=order),
+        ENTER,
+        say(True, about="good"),
+        ENTER,
+        call("read_order", order=order),
+        say(False, "read_order", about="large"),
+        call("release", code=code, order=order),
+    )
+
+
+RELEASED = [("release", {"code": "ok-1", "order": "four"})]
+
+WORD = """
+handbook: word
+actions:
+  release: {input: {amount: number}, irreversible: true}
+  lend: {input: {amount: number}, irreversible: true}
+predicates:
+  reasonable(amount):
+    says: The amount {amount} is reasonable.
+    verify: arguments
+  sensible(amount):
+    says: The amount {amount} is sensible.
+    verify: arguments
+    judged_by: model
+procedures:
+  release: {requires: reasonable(amount)}
+  lend: {requires: sensible(amount)}
+"""
+
+
+def _nothing(name: str, given: Given, state: State) -> JSON:
+    return {"done": True}
+
+
+LENT = (start("lend", amount=5), ENTER, say(True), call("lend", amount=5))
+
+# Longer than what any slot shows of a value, and alike as far as it is shown.
+GOOD_ORDER = "order-" + "x" * 450 + "-good"
+BAD_ORDER = "order-" + "x" * 450 + "-bad"
+
+
+def _orders(name: str, given: Given, state: State) -> JSON:
+    """What is cut is somebody the desk knows as well: a cut value would do harm."""
+    return {"known": not str(given["guest"]).endswith("-bad")}
+
+
+OPENED = [("open_door", {"guest": GOOD_ORDER})]
+COPIES = (
+    start("open_door", guest=GOOD_ORDER),
+    ENTER,
+    call("look_up", guest=Copied()),
+    say(True, "look_up"),
+    call("open_door", guest=Copied()),
+)
+
+LISTS = """
+handbook: lists
+actions:
+  look_up: {input: {guests: array}}
+  invite: {input: {guests: array}, irreversible: true}
+predicates:
+  known(guests):
+    says: The guests {guests} are known.
+    verify: look_up(guests)
+    verdict: result.known
+procedures:
+  invite: {requires: known(guests)}
+"""
+GUESTS = ["guest-" + "x" * 220, "guest-" + "y" * 220]
+
+
+def _invited(name: str, given: Given, state: State) -> JSON:
+    return {"known": given["guests"] in (GUESTS, GUESTS[:1])}
+
+
+KNOWN_GUESTS = (ENTER, call("look_up", guests=GUESTS), say(True, "look_up"))
+
+ON_EVIDENCE = (
+    Case(
+        7,
+        "the older yes under the newer no",
+        BALANCE,
+        _falling,
+        _cites_the_older("ann"),
+        ("covered",),
+        _cites_the_older("bob"),
+        [("transfer", {"user": "bob", "amount": 80, "to": "x"})],
+    ),
+    Case(
+        8,
+        "two calls of one action",
+        NAMED,
+        _limits,
+        _sends("ann", "eve"),
+        ("richer",),
+        _sends("eve", "ann"),
+        [("send", {"user": "eve", "to": "ann"})],
+    ),
+    Case(
+        8,
+        "result is what was called last",
+        NAMED,
+        _limits,
+        _sends("zoe", "ann"),
+        ("free",),
+        _sends("eve", "ann"),
+        [("send", {"user": "eve", "to": "ann"})],
+    ),
+    Case(
+        9,
+        "somebody else's case",
+        ORIGINS,
+        _origins,
+        _archives("ann", "case-of-bob"),
+        ("case_closed",),
+        _archives("bob", "case-of-bob"),
+        [("archive", {"user": "bob"})],
+    ),
+    Case(
+        9,
+        "one flight of two",
+        ORIGINS,
+        _origins,
+        _refunds("flying", "F1"),
+        ("cancelled", "read_flight"),
+        _refunds("grounded", "F1", "F3"),
+        [("refund", {"booking": "grounded"})],
+    ),
+    Case(
+        10,
+        "text with NUL",
+        SPELLED,
+        _totals,
+        _releases("four", code="ok-1\0evil"),
+        ("release",),
+        _releases("four"),
+        RELEASED,
+    ),
+    *(
+        Case(
+            10,
+            f"half of {order}",
+            SPELLED,
+            _totals,
+            _releases(order),
+            ("large",),
+            _releases("four"),
+            RELEASED,
+        )
+        for order in ("five", "five and nothing")
+    ),
+    Case(
+        11,
+        "a model's word where nobody said that it counts",
+        WORD,
+        _nothing,
+        (start("release", amount=5), ENTER, say(True), call("release", amount=5)),
+        ("reasonable",),
+        LENT,
+        [("lend", {"amount": 5})],
+    ),
+    Case(
+        11,
+        "a model's word about another amount",
+        WORD,
+        _nothing,
+        (*LENT[:-1], call("lend", amount=6)),
+        ("amount",),
+        LENT,
+        [("lend", {"amount": 5})],
+    ),
+    Case(
+        12,
+        "a text that the executor cut itself",
+        DOOR,
+        _orders,
+        (*COPIES[:-1], call("open_door", guest=GOOD_ORDER[:79] + "…")),
+        ("guest",),
+        COPIES,
+        OPENED,
+    ),
+    Case(
+        12,
+        "a text that was copied from another frame",
+        DOOR,
+        _orders,
+        (
+            start("open_door", guest=BAD_ORDER),
+            ENTER,
+            start("open_door", guest=GOOD_ORDER),
+            ENTER,
+            call("look_up", guest=Copied(1)),
+            say(True, "look_up"),
+            call("open_door", guest=Copied(0)),
+        ),
+        ("guest",),
+        COPIES,
+        OPENED,
+    ),
+    Case(
+        12,
+        "one guest of a list that is too long for a frame",
+        LISTS,
+        _invited,
+        (start("invite", guests=GUESTS), *KNOWN_GUESTS, call("invite", guests=GUESTS[:1])),
+        ("guests",),
+        (start("invite", guests=GUESTS), *KNOWN_GUESTS, call("invite", guests=Copied())),
+        [("invite", {"guests": GUESTS})],
+    ),
+)
