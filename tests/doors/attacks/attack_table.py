@@ -10,6 +10,7 @@ from scripted_moves import Case, RecordingTools, Script
 from sopilot.runtime.agent import ARMS, Arm
 
 CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE)
+ONE_OF_EACH_CLASS = tuple({case.number: case for case in reversed(CASES)}.values())
 ARMS_WITH_A_MACHINE = tuple(name for name, arm in ARMS.items() if arm.machine)
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 NOT_MADE = ("Not called: ", "Not done: ")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pytest
 from attack_table import ARMS_WITH_A_MACHINE, CASES, EVERY_CASE, assert_done, assert_held
 from scripted_moves import Case, RecordingTools, Script
+from silent_user import SilentUser
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.runtime.agent import ARMS, Arm, open_run, run_session
@@ -34,14 +35,6 @@ class ScriptedAttacker:
         self.asked += 1
         written = json.dumps(move.arguments, ensure_ascii=False)
         return ModelReply("", (ToolCall(f"c{self.asked}", move.tool, written),))
-
-
-class SilentUser:
-    def opening(self) -> str:
-        return "Please do it."
-
-    async def reply(self, message: str) -> str | None:
-        return None
 
 
 async def looped(case: Case, script: Script, arm: Arm) -> RecordingTools:
