@@ -13,25 +13,25 @@ import time
 from pathlib import Path
 from typing import Any
 
+from population import SIMULATED_ARMS, SUBJECTS, Laboratory
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import bundled_names, load_desk
-from sopilot.lab.discipline.case import Case
-from sopilot.lab.discipline.desk_cases import desk_cases
-from sopilot.lab.discipline.population import SIMULATED_ARMS, SUBJECTS, Laboratory
+from sopilot.desks.tasks import Task, desk_tasks
 from sopilot.lab.discipline.rehearsal import rehearse
 from sopilot.lab.discipline.rule import FLAT, PAGED, RULE_VERSION
 from sopilot.language.compiler import compile_handbook
+from sopilot.runtime.agent import Briefing
 
 HELPED = 0.15
 HARMED = -0.05
 
 
-def bundled_cases() -> list[Case]:
+def bundled_cases() -> list[Task]:
     cases = []
     for name in bundled_names():
         desk = load_desk(name)
         programs = {g: c.program for g, c in compile_handbook(desk.handbook).items()}
-        cases += desk_cases(desk, programs)
+        cases += desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False)
     return cases
 
 

@@ -33,6 +33,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
     "local-model": ["local_model.py", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
+    "step-cost": ["step_cost.py"],
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.scenarios.made_calls import calls_made
 from sopilot.lab.bench.contestants import domain_budgets
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.reference import TaskReference
@@ -103,6 +104,7 @@ class Bench:
         if arm.machine:
             audited = audit_trace({task.goal: program}, session.events, session_id=session.id)
             findings = [f"{each.code} {each.predicate}" for each in audited.findings]
+        calls = calls_made(one.event for one in session.events)
         return MeteredRun(
             str(reference),
             result,
@@ -110,5 +112,5 @@ class Bench:
             tuple(model.sent),
             session.events,
             findings,
-            tuple((call.action, call.ok) for call in tools.made),
+            tuple((call.action, call.ok) for call in calls),
         )

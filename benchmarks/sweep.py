@@ -31,6 +31,8 @@ SWEEPS = [
     ("pg", "reference", "official"),
     ("flat", "reference", "full-state"),
     ("flat", "reference", "official"),
+    ("fused", "reference", "full-state"),
+    ("fused", "reference", "official"),
     ("pg", "null", "official"),
     ("pg", "refuse-always", "official"),
     ("pg", "call-everything", "official"),

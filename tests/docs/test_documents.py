@@ -11,7 +11,7 @@ import pytest
 from document_blocks import Block, blocks, commands, shows
 from document_shell import DocumentShell
 
-from sopilot.doors.cli.check import check_text
+from sopilot.doors.sources.checking import check_text
 from sopilot.lab.bench.checkout import find_checkout
 from sopilot.language.diagnostics import UserMistake
 

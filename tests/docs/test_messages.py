@@ -11,10 +11,20 @@ from sopilot.runtime.audit import TITLES
 
 ROOT = Path(__file__).parents[2]
 MESSAGES = (ROOT / "docs" / "messages.md").read_text(encoding="utf-8")
-COMMANDS = "check compiled_warnings given_values new test format sources scene show written_world"
+COMMANDS = "check new test format"
 AUTHORING = (
     "language/handbook",
     "desks/scenarios",
+    "desks/tasks/task.py",
+    "desks/tasks/testing.py",
+    "adapters/text_files.py",
+    "doors/sources/checking.py",
+    "doors/sources/compiled_warnings.py",
+    "doors/sources/given_values.py",
+    "doors/sources/run_options.py",
+    "doors/sources/showing.py",
+    "doors/sources/check_cases.py",
+    "doors/sources/source.py",
     "language/compiler",
     *(f"doors/cli/{name}.py" for name in COMMANDS.split()),
 )

@@ -12,10 +12,12 @@ import pytest
 from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.doors.cli.folder_runs import TaskRun, coverage_of_runs, run_all
+from sopilot.desks.folders import load_folder
+from sopilot.desks.tasks.folder_tasks import folder_coverage
+from sopilot.doors.cli.folder_runs import TaskRun, run_all
 from sopilot.doors.cli.main import sopilot
-from sopilot.doors.cli.scene import Description
-from sopilot.doors.cli.workflow_folder import load_folder
+from sopilot.doors.sources import FolderSource
+from sopilot.doors.sources.run_options import RunOptions
 
 Runs = tuple[dict[str, TaskRun], Path]
 
@@ -23,42 +25,44 @@ Runs = tuple[dict[str, TaskRun], Path]
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     out = tmp_path_factory.mktemp("tasks")
-    description = Description(source=str(EXAMPLE), out=str(out))
-    made = run_all(description, f"sqlite:{out}/sessions.db")
+    options = RunOptions(source=str(EXAMPLE), out=str(out))
+    made = run_all(options, FolderSource(str(EXAMPLE), out), f"sqlite:{out}/sessions.db")
     return {run.task.id: run for run in made}, out
 
 
 def artifacts(run: TaskRun) -> dict[str, Any]:
-    events = [sealed.event for sealed in run.performance.events]
+    events = [sealed.event for sealed in run.result.events]
     found = {e.payload["name"]: e.payload["content"] for e in events if e.kind == "emit_artifact"}
     # The tool's schema gives content one type, so objects travel as JSON text.
     return {n: json.loads(c) if isinstance(c, str) else c for n, c in found.items()}
 
 
 def actions(run: TaskRun) -> Sequence[str]:
-    events = [sealed.event for sealed in run.performance.events]
+    events = [sealed.event for sealed in run.result.events]
     return [e.payload["action"] for e in events if e.kind == "domain_result" and e.payload["ok"]]
 
 
 def test_every_task_ends_as_it_should_and_the_audit_finds_nothing(runs: Runs) -> None:
     made, _ = runs
-    assert {i: str(run.performance.result.ending) for i, run in made.items()} == {
+    assert {i: str(run.result.run.ending) for i, run in made.items()} == {
         "1": "executed", "2": "executed", "3": "refused", "4": "refused", "5": "refused",
         "6": "executed", "7": "refused", "8": "refused", "9": "refused", "10": "refused",
     }  # fmt: skip
-    assert {i: run.findings for i, run in made.items() if run.findings} == {}
-    assert all(run.passed for run in made.values())
+    assert {
+        i: run.result.audit.findings for i, run in made.items() if run.result.audit.findings
+    } == {}
+    assert all(run.result.good for run in made.values())
 
 
 def test_the_tasks_reach_every_step_and_branch(runs: Runs) -> None:
-    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), list(runs[0].values()))
+    coverage = folder_coverage(load_folder(str(EXAMPLE)), [run.result for run in runs[0].values()])
     assert (coverage.steps_reached, coverage.steps) == (87, 87)
     assert coverage.branches_reached == coverage.branches
     assert coverage.gaps == ()
 
 
 def test_one_task_alone_does_not_reach_everything(runs: Runs) -> None:
-    coverage = coverage_of_runs(load_folder(str(EXAMPLE)), [runs[0]["1"]])
+    coverage = folder_coverage(load_folder(str(EXAMPLE)), [runs[0]["1"].result])
     assert coverage.steps_reached < 60
 
 
@@ -78,7 +82,7 @@ def test_artifacts_name_the_files_that_were_made(runs: Runs) -> None:
 
 
 def test_the_approved_order_was_approved_by_a_person_before_it_left(runs: Runs) -> None:
-    events = [sealed.event for sealed in runs[0]["2"].performance.events]
+    events = [sealed.event for sealed in runs[0]["2"].result.events]
     [approved] = [e.seq for e in events if e.kind == "decision"]
     released = [
         e.seq
@@ -91,7 +95,7 @@ def test_the_approved_order_was_approved_by_a_person_before_it_left(runs: Runs) 
 
 def test_the_rejected_order_never_left(runs: Runs) -> None:
     made, out = runs
-    assert "rejected by sales_manager" in made["3"].performance.result.reason
+    assert "rejected by sales_manager" in made["3"].result.run.reason
     assert not (out / "task-3" / "outbox").exists()
     assert "release_under_approval" not in actions(made["3"])
 
@@ -111,7 +115,7 @@ def test_a_refusal_names_the_rule_its_evidence_and_a_remedy(
     task_id: str, rule: str, runs: Runs
 ) -> None:
     made, out = runs
-    refusals = {one.rule: one for one in made[task_id].performance.result.refusals}
+    refusals = {one.rule: one for one in made[task_id].result.run.refusals}
     assert rule in refusals
     assert refusals[rule].evidence
     assert refusals[rule].remedy
@@ -131,7 +135,7 @@ def test_unresolved_items_are_handed_over_with_their_places(runs: Runs) -> None:
 def test_the_cut_off_run_went_on_and_released_once(runs: Runs) -> None:
     run = runs[0]["6"]
     assert run.resumed
-    events = [sealed.event for sealed in run.performance.events]
+    events = [sealed.event for sealed in run.result.events]
     assert any(e.kind == "note" and e.payload["name"] == "run_resumed" for e in events)
     assert actions(run).count("release_quotation") == 1
     assert actions(run).count("settle_item") == 6
@@ -147,7 +151,7 @@ def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> 
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     document = json.loads(result.output)
-    assert document["task"] == {"passed": True, "expected": "executed"}
+    assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     first = read_cells(runs[1] / "task-1" / "Q-2041.xlsx")
     assert read_cells(tmp_path / "again" / "Q-2041.xlsx") == first
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from sopilot.doors.cli.folder_runs import run_folder
+from sopilot.desks.folders import is_workflow_folder, load_folder
 from sopilot.doors.cli.main import sopilot
-from sopilot.doors.cli.workflow_folder import is_workflow_folder, load_folder
+from sopilot.doors.sources.run_options import run_folder
 from sopilot.language.diagnostics import UserMistake
 
 PROGRAM = """\

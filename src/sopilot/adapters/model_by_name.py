@@ -18,6 +18,13 @@ URL_VARIABLE: Final = "SOPILOT_MODEL_URL"
 KEY_VARIABLE: Final = "SOPILOT_MODEL_KEY"
 
 
+async def close_model(model: Model) -> None:
+    """Lets go of connections, where a model holds any."""
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
+
+
 def make_model(
     name: str,
     *,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.scenarios import Scenario, ScenarioResult, load_scenarios, run_scenario
+from sopilot.desks.scenarios import Scenario, load_scenarios
+from sopilot.desks.scenarios.made_calls import MadeCall, calls_made
+from sopilot.desks.tasks import Conditions, run_task, scenario_task
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook, load_handbook
-from sopilot.runtime.agent import Briefing
+from sopilot.runtime.agent import ARMS, Briefing, Reference, SessionResult
+from sopilot.runtime.vm import Event
 
 HANDBOOK_TEXT = """\
 handbook: loan-desk
@@ -84,9 +88,38 @@ def scenario(body: str, tools: str = GOOD_TOOLS) -> Scenario:
     return load_scenarios(suite_text(body, tools), HANDBOOK, "it.yaml").scenarios[0]
 
 
-def run(one: Scenario) -> ScenarioResult:
-    return asyncio.run(run_scenario(one, BRIEFING, store=MemoryStore()))
+@dataclass(frozen=True, slots=True)
+class ScenarioRun:
+    session: SessionResult
+    reasons: tuple[str, ...]
+    causes: tuple[str, ...]
+    calls: tuple[MadeCall, ...]
+    events: tuple[Event, ...]
+
+    @property
+    def passed(self) -> bool:
+        return not self.reasons
 
 
-def outcome(body: str, tools: str = GOOD_TOOLS) -> ScenarioResult:
+def run_scenario(one: Scenario, briefing: Briefing) -> ScenarioRun:
+    """As `sopilot test` runs it."""
+    task = scenario_task(one, briefing)
+    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    result = asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
+    verdict = result.verdict
+    assert verdict is not None
+    events = tuple(sealed.event for sealed in result.events)
+    calls = tuple(calls_made(events))
+    assert verdict["calls"] == [call.action for call in calls]
+    assert verdict["success"] is not bool(verdict["reasons"])
+    return ScenarioRun(
+        result.run, tuple(verdict["reasons"]), tuple(verdict["causes"]), calls, events
+    )
+
+
+def run(one: Scenario) -> ScenarioRun:
+    return run_scenario(one, BRIEFING)
+
+
+def outcome(body: str, tools: str = GOOD_TOOLS) -> ScenarioRun:
     return run(scenario(body, tools))

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from sopilot.adapters.memory_store import MemoryStore
+from loan_desk import ScenarioRun, run_scenario
+
 from sopilot.desks.scenarios import (
     Answer,
     Coverage,
-    ScenarioResult,
     SimulatedTools,
     coverage_of,
     load_scenarios,
-    run_scenario,
 )
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
@@ -34,13 +33,13 @@ procedures:
 """
 
 
-def outcome(requires: str, scenario: str) -> tuple[ScenarioResult, Coverage, Briefing]:
+def outcome(requires: str, scenario: str) -> tuple[ScenarioRun, Coverage, Briefing]:
     handbook = load_handbook(HEAD + "".join(f"      {line}\n" for line in requires.splitlines()))
     briefing = Briefing(handbook, {g: c.program for g, c in compile_handbook(handbook).items()})
     text = "handbook: shapes\nscenarios:\n  it:\n    goal: act\n"
     text += "".join(f"    {line}\n" for line in scenario.splitlines())
     one = load_scenarios(text, handbook).scenarios[0]
-    result = asyncio.run(run_scenario(one, briefing, store=MemoryStore()))
+    result = run_scenario(one, briefing)
     touched = Coverage()
     touched.add(briefing.programs["act"], result.events)
     return result, touched, briefing

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.doors.cli.checked_arm import checked_arm
-from sopilot.doors.cli.starter import HANDBOOK
+from sopilot.desks.scenarios.starter import starter
+from sopilot.doors.cli.run_and_audit import default_arm
+from sopilot.doors.sources import open_source
 from sopilot.lab.discipline import folder as checks
+
+FOLDER = str(Path(__file__).parents[3] / "examples" / "quotation")
 
 
 @pytest.fixture(autouse=True)
@@ -28,19 +31,19 @@ def checked(home: Path, model: str, arm: str, *, page: bool) -> None:
 def test_who_needs_no_check_is_paged_without_a_word(
     model: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert checked_arm(model, "bank-desk") == "pg"
+    assert default_arm(model, open_source("bank-desk")) == "pg"
     assert capsys.readouterr().err == ""
 
 
 def test_an_unchecked_model_sees_everything(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert checked_arm("local", "bank-desk") == "flat"
+    assert default_arm("local", open_source("bank-desk")) == "flat"
     told = capsys.readouterr().err
     assert told.count("\n") == 1
     assert "arm flat: `local` was never checked" in told
     assert "sopilot gate --model local" in told
-    assert checked_arm("local", str(tmp_path)) == "full-cursor"
+    assert default_arm("local", open_source(FOLDER)) == "full-cursor"
     assert "arm full-cursor" in capsys.readouterr().err
 
 
@@ -49,15 +52,15 @@ def test_a_verdict_is_followed(
 ) -> None:
     checked(home, "good", "fused", page=True)
     checked(home, "weak", "flat", page=False)
-    assert checked_arm("good", "bank-desk") == "fused"
-    assert checked_arm("good", str(tmp_path)) == "fused"
-    assert checked_arm("weak", "bank-desk") == "flat"
+    assert default_arm("good", open_source("bank-desk")) == "fused"
+    assert default_arm("good", open_source(FOLDER)) == "fused"
+    assert default_arm("weak", open_source("bank-desk")) == "flat"
     assert "says do not page" in capsys.readouterr().err
     handbook = tmp_path / "mine.yaml"
-    text = HANDBOOK.format(name="mine")
+    text, _ = starter("mine")
     handbook.write_text(text)
-    assert checked_arm("weak", str(handbook)) == "full-cursor"
+    assert default_arm("weak", open_source(str(handbook))) == "full-cursor"
     handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
-    assert checked_arm("weak", str(handbook)) == "flat"
+    assert default_arm("weak", open_source(str(handbook))) == "flat"
     # A program written by hand has no other wording, and its guards need the machine.
-    assert checked_arm("weak", str(tmp_path)) == "full-cursor"
+    assert default_arm("weak", open_source(FOLDER)) == "full-cursor"

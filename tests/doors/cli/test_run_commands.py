@@ -81,7 +81,7 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
 @pytest.mark.parametrize("arm", ["flat", "state-only"])
 def test_arms(arm: str) -> None:
     document = as_json("run", "it-desk", "--task", "reset-own", "--arm", arm)
-    assert document["task"] == {"passed": True, "reasons": []}
+    assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     assert document["audit"]["clean"]
 
 
@@ -192,7 +192,7 @@ def test_a_handbook_of_ones_own_plays_its_scenarios(tea_room: str) -> None:
     assert "completed, no findings, chain verified" in done.stdout
     document = as_json("run", tea_room, "--task", "there is none")
     assert document["ending"] == "refused"
-    assert document["task"] == {"passed": True, "expected": "refused"}
+    assert (document["task"]["passed"], document["task"]["expected"]) == (True, "refused")
     again = as_json("resume", document["session"])
     assert again["ending"] == "refused"
 

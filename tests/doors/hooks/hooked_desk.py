@@ -11,7 +11,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import Desk, Simulator, Task, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.hooks import ProcedureHook
-from sopilot.doors.mcp.tasks import desk_briefing
+from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import Reference, RoleApprovers, ScriptedUser, arm_named
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session.protocols import (
@@ -89,7 +89,7 @@ async def opened(
     task = desk.task(case[1])
     hook = await ProcedureHook.open(
         MemoryStore(),
-        desk_briefing(desk.name),
+        open_source(desk.name).briefing(),
         arm_named(arm),
         is_ok=no_error,
         operator=RoleApprovers(task.approvers),
@@ -166,7 +166,9 @@ def hook_text(hooked: HookedDesk) -> str:
 
 async def bare_hook() -> ProcedureHook:
     """A hook at a desk where nothing has happened yet."""
-    return await ProcedureHook.open(MemoryStore(), desk_briefing("bank-desk"), arm_named("pg"))
+    return await ProcedureHook.open(
+        MemoryStore(), open_source("bank-desk").briefing(), arm_named("pg")
+    )
 
 
 def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:

@@ -27,7 +27,7 @@ from looped import Looped, looped
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.hooks import ProcedureHook
-from sopilot.doors.mcp.tasks import desk_briefing
+from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session.protocols import Message
@@ -129,6 +129,6 @@ def test_hooks(case: tuple[str, str, str], arm: str, framework: str) -> None:
 def test_arms_that_a_hook_cannot_keep_are_refused(arm: str) -> None:
     async def run() -> None:
         with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
-            await ProcedureHook.open(MemoryStore(), desk_briefing("bank-desk"), ARMS[arm])
+            await ProcedureHook.open(MemoryStore(), open_source("bank-desk").briefing(), ARMS[arm])
 
     asyncio.run(run())

@@ -171,7 +171,7 @@ def test_a_tool_that_raises_is_on_record_and_raises() -> None:
     async def run() -> None:
         hook = await bare_hook()
 
-        async def execute() -> object:
+        async def execute(arguments: object) -> object:
             raise KeyError("lost")
 
         with pytest.raises(KeyError):

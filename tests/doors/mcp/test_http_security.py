@@ -22,13 +22,14 @@ from reference_client import texts
 from served import free_port
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.doors.mcp.building import desk_service
+from sopilot.doors.mcp.building import source_service
 from sopilot.doors.mcp.clients import SESSION_HEADER
 from sopilot.doors.mcp.content import SESSION_META
 from sopilot.doors.mcp.http import PATH, HttpSettings, http_app
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.world import World
+from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.vm import TOOL_NAME
@@ -44,7 +45,7 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
     """The whole application, as uvicorn would run it."""
     store = MemoryStore()
-    server = ProcedureServer(Hub(store, desk_service("bank-desk", arm_named("pg"))))
+    server = ProcedureServer(Hub(store, source_service(open_source("bank-desk"), arm_named("pg"))))
     app: Any = http_app(server, settings)
     async with server.server.session_manager.run():
         yield httpx2.ASGITransport(app)
@@ -55,7 +56,9 @@ async def served(settings: HttpSettings) -> AsyncIterator[httpx2.ASGITransport]:
 async def listening() -> AsyncIterator[str]:
     """On a port of this machine: within a process, a response that goes on is never seen."""
     port = free_port()
-    server = ProcedureServer(Hub(MemoryStore(), desk_service("bank-desk", arm_named("pg"))))
+    server = ProcedureServer(
+        Hub(MemoryStore(), source_service(open_source("bank-desk"), arm_named("pg")))
+    )
     app: Any = http_app(server, HttpSettings(port=port, tokens=TOKENS))
     config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
     running = uvicorn.Server(config)
@@ -303,7 +306,7 @@ def test_changes_are_told_to_those_who_watch_that_session() -> None:
 def test_a_closed_connection_leaves_nothing_open() -> None:
     async def run() -> None:
         closed: list[str] = []
-        service = desk_service("bank-desk", arm_named("pg"))
+        service = source_service(open_source("bank-desk"), arm_named("pg"))
 
         async def open_world() -> World:
             world = await service.open_world()

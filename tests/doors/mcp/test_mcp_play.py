@@ -22,11 +22,12 @@ from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.cli.main import sopilot
-from sopilot.doors.mcp.building import desk_service, task_service
+from sopilot.doors.mcp.building import source_service, task_service
 from sopilot.doors.mcp.content import SESSION_META
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.world import ReplayedTools, World
+from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import Reference, arm_named
 from sopilot.runtime.session.protocols import Message, ModelRequest, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
@@ -97,7 +98,7 @@ def test_a_session_goes_on_in_another_process(tmp_path: Path) -> None:
         frames: list[str] = []
         for turn in range(2):
             store = SQLiteStore(tmp_path / "s.db")
-            service = desk_service("bank-desk", arm_named("pg"))
+            service = source_service(open_source("bank-desk"), arm_named("pg"))
             hub = Hub(store, service)
             server = ProcedureServer(hub, session_id=ids[0] if turn else None)
             async with Client(server.server) as client:
@@ -128,7 +129,9 @@ def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
         async def open_world() -> World:
             return World(ReplayedTools(desk.make_tools(task)), simulated=True)
 
-        service = replace(desk_service("bank-desk", arm_named("pg")), open_world=open_world)
+        service = replace(
+            source_service(open_source("bank-desk"), arm_named("pg")), open_world=open_world
+        )
         server = ProcedureServer(Hub(store, service))
         async with Client(server.server) as client:
             driven = await drive_until_held(client)

@@ -10,8 +10,8 @@ import sys
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot.doors.cli.compile import summarise
-from sopilot.doors.cli.sources import Unit, compile_source
+from sopilot.doors.sources import Unit, compile_source
+from sopilot.doors.sources.compile_figures import summarise
 from sopilot.language.handbook import leaves
 from sopilot.language.program import callees, program_from_yaml, program_to_yaml, verify_program
 from sopilot.language.render import correspondence
@@ -62,7 +62,7 @@ def test_sentences_are_byte_identical_in_every_rendering(units: list[Unit]) -> N
 
 def test_same_bytes_under_other_hash_seeds() -> None:
     script = (
-        "from sopilot.doors.cli.sources import compile_source\n"
+        "from sopilot.doors.sources import compile_source\n"
         "from sopilot.language.program import program_to_yaml\n"
         "for unit in compile_source('sopbench:bank') + compile_source('sopbench:hotel'):\n"
         "    print(program_to_yaml(unit.program))\n"

@@ -6,24 +6,27 @@ import asyncio
 
 import pytest
 
+from population import SIMULATED_ARMS
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
-from sopilot.lab.discipline import Case, Rehearsal, desk_cases, planned, rehearse
-from sopilot.lab.discipline.population import SIMULATED_ARMS
+from sopilot.desks.tasks import Task, desk_tasks
+from sopilot.lab.discipline import Rehearsal, planned, rehearse
 from sopilot.language.compiler import compile_handbook
+from sopilot.runtime.agent import Briefing
 
 
 @pytest.fixture(scope="session")
-def bank_cases() -> list[Case]:
+def bank_cases() -> list[Task]:
     desk = load_desk("bank-desk")
-    return desk_cases(desk, {g: c.program for g, c in compile_handbook(desk.handbook).items()})
+    programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
+    return desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False)
 
 
 @pytest.fixture(scope="session")
-def few_cases(bank_cases: list[Case]) -> list[Case]:
+def few_cases(bank_cases: list[Task]) -> list[Task]:
     return planned(bank_cases, 20)
 
 
 @pytest.fixture(scope="session")
-def rehearsal(few_cases: list[Case]) -> Rehearsal:
+def rehearsal(few_cases: list[Task]) -> Rehearsal:
     return asyncio.run(rehearse(few_cases, SIMULATED_ARMS, store_for=MemoryStore))

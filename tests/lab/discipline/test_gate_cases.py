@@ -11,13 +11,15 @@ import pytest
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.scenarios import load_scenarios
-from sopilot.lab.discipline import Case, desk_cases, planned, rehearse, scenario_cases
-from sopilot.lab.discipline.called import MadeCall, post_goal_calls
+from sopilot.desks.scenarios.made_calls import MadeCall, post_goal_calls
+from sopilot.desks.scenarios.verdict import judge_ending
+from sopilot.desks.tasks import Task, desk_tasks, scenario_task
+from sopilot.lab.discipline import checkable, planned, rehearse
+from sopilot.lab.discipline.plan import kind_of
 from sopilot.lab.discipline.running import run_case
-from sopilot.lab.discipline.scenario_cases import judge_run
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
-from sopilot.runtime.agent import Budgets, Ending, Misbehaviour, Reference, SessionResult
+from sopilot.runtime.agent import Briefing, Budgets, Ending, Misbehaviour, Reference
 from sopilot.runtime.session.protocols import ToolResult
 
 HANDBOOK = """
@@ -55,14 +57,16 @@ scenarios:
 
 
 @pytest.fixture(scope="module")
-def tiny() -> list[Case]:
+def tiny() -> list[Task]:
     handbook = load_handbook(HANDBOOK)
     programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
-    return scenario_cases(load_scenarios(SCENARIOS, handbook), handbook, programs)
+    briefing = Briefing(handbook, programs)
+    suite = load_scenarios(SCENARIOS, handbook)
+    return checkable([scenario_task(one, briefing) for one in suite.scenarios])
 
 
-def test_the_reference_executor_passes_scenario_cases(tiny: list[Case]) -> None:
-    assert [str(case.kind) for case in tiny] == ["execute", "refuse", "refuse"]
+def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) -> None:
+    assert [str(kind_of(case)) for case in tiny] == ["execute", "refuse", "refuse"]
     found = asyncio.run(rehearse(tiny, ("flat", "pg"), store_for=MemoryStore))
     assert found.unreachable == ()
     assert found.total.requests > 0
@@ -94,7 +98,7 @@ def test_scenarios_are_judged_by_ending_and_evidence(
     handbook = load_handbook(HANDBOOK)
     suite = load_scenarios(SCENARIOS, handbook)
     one = next(each for each in suite.scenarios if each.name == scenario)
-    assert (judge_run(one, handbook, ending, made(*calls)) == []) is good
+    assert (judge_ending(one, handbook, ending, made(*calls)) == []) is good
 
 
 def test_calls_after_the_goal() -> None:
@@ -107,7 +111,7 @@ def test_calls_after_the_goal() -> None:
 
 
 @pytest.mark.parametrize("count", [7, 14, 24, 1_000])
-def test_a_plan_sees_goals_and_kinds_evenly(bank_cases: list[Case], count: int) -> None:
+def test_a_plan_sees_goals_and_kinds_evenly(bank_cases: list[Task], count: int) -> None:
     plan = planned(bank_cases, count)
     assert len(plan) == min(count, len(bank_cases))
     assert len({case.key for case in plan}) == len(plan)
@@ -116,14 +120,14 @@ def test_a_plan_sees_goals_and_kinds_evenly(bank_cases: list[Case], count: int) 
         goals = Counter(case.goal for case in plan)
         assert len(goals) == 7
         assert max(goals.values()) - min(goals.values()) <= 1
-        kinds = Counter(case.kind for case in plan)
+        kinds = Counter(kind_of(case) for case in plan)
         assert max(kinds.values()) - min(kinds.values()) <= count // 4
     assert plan[: len(plan) // 2] == planned(bank_cases, len(plan) // 2)
 
 
-def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Case]) -> None:
+def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Task]) -> None:
     """A customer can log in and have no account."""
-    case = next(one for one in bank_cases if one.id == "card-no-account")
+    case = next(one for one in bank_cases if one.name == "card-no-account")
     world = case.open()
 
     async def calls() -> ToolResult:
@@ -133,7 +137,8 @@ def test_a_call_about_no_record_is_refused_and_judged(bank_cases: list[Case]) ->
 
     result = asyncio.run(calls())
     assert not result.ok
-    assert world.judge(SessionResult("s", Ending.REFUSED), []) is not None
+    assert world.score is not None
+    assert world.score(4)["success"] is False
 
 
 def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
@@ -142,11 +147,13 @@ def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
     desk = load_desk("it-desk")
     programs = {goal: one.program for goal, one in compile_handbook(desk.handbook).items()}
     after = 0
-    for case in planned(desk_cases(desk, programs), 8):
+    for case in planned(
+        desk_tasks(desk, Briefing(desk.handbook, programs), late_calls_fail=False), 8
+    ):
         model = Reference(case.reader, over)
         record, _, _ = asyncio.run(
             run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
         )
-        assert record.passed, (case.id, record.reasons)
+        assert record.passed, (case.name, record.reasons)
         after += record.post_goal_calls or 0
     assert after > 0

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
     Allowance,
-    Case,
     Check,
     CheckFolder,
     MemoryJournal,
@@ -27,7 +28,6 @@ from sopilot.lab.discipline import (
     last_verdict,
 )
 from sopilot.lab.discipline.checking import Journal
-from sopilot.lab.discipline.population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
@@ -36,17 +36,17 @@ BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 
 @pytest.fixture(scope="module")
-def laboratory(few_cases: list[Case], rehearsal: Rehearsal) -> Laboratory:
+def laboratory(few_cases: list[Task], rehearsal: Rehearsal) -> Laboratory:
     return Laboratory(few_cases, rehearsal, MemoryStore)
 
 
 def make_check(
-    cases: list[Case],
+    cases: list[Task],
     rehearsal: Rehearsal,
     journal: Journal,
     *,
     allowance: Allowance | None = None,
-    model_for: Callable[[Case, str], Model] | None = None,
+    model_for: Callable[[Task, str], Model] | None = None,
     watch: Callable[[Step], None] = lambda step: None,
     parallel: int = 1,
 ) -> Check:
@@ -65,7 +65,7 @@ def make_check(
 
 
 def test_rehearsal_estimates_what_the_reference_executor_uses(
-    few_cases: list[Case], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     assert rehearsal.unreachable == ()
     journal = MemoryJournal()
@@ -78,7 +78,7 @@ def test_rehearsal_estimates_what_the_reference_executor_uses(
     assert min(official.prompt_tokens, flat.prompt_tokens) > 1_000 * official.requests
 
 
-def test_length_separates_paged_from_resident(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+def test_length_separates_paged_from_resident(few_cases: list[Task], rehearsal: Rehearsal) -> None:
     """What the simulated models that mind long texts rest on."""
     for case in few_cases:
         assert len(case.briefing.rendering("flat")) > LONG
@@ -102,7 +102,7 @@ def test_simulated_models_get_the_verdict_they_deserve(
         assert "quiet" in {one.name for one in verdict.failed}
 
 
-def test_the_truth_of_a_subject_is_measured(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+def test_the_truth_of_a_subject_is_measured(few_cases: list[Task], rehearsal: Rehearsal) -> None:
     subject = Subject("s", "", Misbehaviour(return_without_evidence=1.0, only_when_paged=True))
     laboratory = Laboratory(few_cases[:6], rehearsal, MemoryStore)
     found = asyncio.run(laboratory.truth(subject, [1, 2]))
@@ -122,7 +122,7 @@ def test_only_runs_that_no_seed_changes_are_shared() -> None:
 
 @pytest.mark.parametrize("calls", [0, 60, 200])
 def test_requests_never_exceed_the_budget(
-    few_cases: list[Case], rehearsal: Rehearsal, calls: int
+    few_cases: list[Task], rehearsal: Rehearsal, calls: int
 ) -> None:
     journal = MemoryJournal()
     check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
@@ -133,7 +133,7 @@ def test_requests_never_exceed_the_budget(
     assert decide("m", journal.runs(), planned=20).page is False
 
 
-def test_money_ends_a_check(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+def test_money_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
     journal = MemoryJournal()
     allowance = Allowance(money=0.000001, prices=Prices(1.0, 2.0))
     check = make_check(few_cases, rehearsal, journal, allowance=allowance)
@@ -150,7 +150,7 @@ class Slow:
         raise AssertionError("nobody waits that long")
 
 
-def test_time_ends_a_check(few_cases: list[Case], rehearsal: Rehearsal) -> None:
+def test_time_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
     check = make_check(
         few_cases,
         rehearsal,
@@ -182,7 +182,7 @@ class Interrupted(Exception):
 
 
 def test_an_interrupted_check_goes_on_and_ends_the_same(
-    few_cases: list[Case], rehearsal: Rehearsal, tmp_path: Path
+    few_cases: list[Task], rehearsal: Rehearsal, tmp_path: Path
 ) -> None:
     cases = few_cases[:5]
     whole = MemoryJournal()
@@ -223,12 +223,12 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
 
 
 def test_broken_runs_are_not_judged_and_run_again(
-    few_cases: list[Case], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: Rehearsal
 ) -> None:
     journal = MemoryJournal()
     failures = [1]
 
-    def model_for(case: Case, arm: str) -> Model:
+    def model_for(case: Task, arm: str) -> Model:
         return Unreliable(Reference(case.reader), failures)
 
     asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())

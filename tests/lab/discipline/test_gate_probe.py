@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
-    Case,
     Cursor,
     Rehearsal,
     grade,
@@ -41,7 +41,7 @@ def cursors(rehearsal: Rehearsal) -> list[Cursor]:
     return spread(rehearsal.cursors, 40)
 
 
-def program_of(cursor: Cursor, cases: list[Case]) -> Program:
+def program_of(cursor: Cursor, cases: list[Task]) -> Program:
     case = next(one for one in cases if one.key == cursor.case)
     return case.briefing.programs[cursor.goal]
 
@@ -122,7 +122,7 @@ def test_callers_in_the_wrong_order_are_wrong(cursors: list[Cursor]) -> None:
     assert grade(cursor, json.dumps(answer)).callers == 0.0
 
 
-def test_the_prompt_says_no_position(cursors: list[Cursor], few_cases: list[Case]) -> None:
+def test_the_prompt_says_no_position(cursors: list[Cursor], few_cases: list[Task]) -> None:
     """Neither a place nor the machine's answers, and nothing a grader would take as an answer."""
     for cursor in cursors:
         request = probe_request(cursor, program_of(cursor, few_cases))
@@ -134,7 +134,7 @@ def test_the_prompt_says_no_position(cursors: list[Cursor], few_cases: list[Case
         assert "fits" not in history
 
 
-def test_copying_the_prompt_satisfies_nobody(cursors: list[Cursor], few_cases: list[Case]) -> None:
+def test_copying_the_prompt_satisfies_nobody(cursors: list[Cursor], few_cases: list[Task]) -> None:
     for cursor in cursors:
         request = probe_request(cursor, program_of(cursor, few_cases))
         whole = "\n".join(message.content for message in request.messages)
@@ -146,7 +146,7 @@ def test_copying_the_prompt_satisfies_nobody(cursors: list[Cursor], few_cases: l
 
 
 def test_listing_everything_or_the_last_words_is_no_reconstruction(
-    cursors: list[Cursor], few_cases: list[Case]
+    cursors: list[Cursor], few_cases: list[Task]
 ) -> None:
     """The best copying strategies: everything at once; the names that stand last."""
     everything, last = [], []

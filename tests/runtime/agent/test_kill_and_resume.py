@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.doors.cli.desk_world import DeskWorld
+from sopilot.desks.tasks import Result
+from sopilot.desks.tasks.kept_world import KeptWorld
 from sopilot.doors.cli.human_user import PROMPT
-from sopilot.doors.cli.run_and_audit import Performance, perform
-from sopilot.doors.cli.scene import Description, description_from_json
+from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.cli.stores import with_store
+from sopilot.doors.sources.run_options import RunOptions, options_from_json
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session import SessionRecord, Store
 from sopilot.runtime.session.protocols import ToolResult
@@ -66,9 +67,9 @@ def at_append(number: int, *, before: bool) -> Callable[[], None]:
 
 def at_call(action: str, *, before: bool) -> Callable[[], None]:
     def arrange() -> None:
-        original = DeskWorld.call
+        original = KeptWorld.call
 
-        async def call(self: DeskWorld, name: str, arguments: Any, *, key: str) -> ToolResult:
+        async def call(self: KeptWorld, name: str, arguments: Any, *, key: str) -> ToolResult:
             if before and name == action:
                 die()
             result = await original(self, name, arguments, key=key)
@@ -76,7 +77,7 @@ def at_call(action: str, *, before: bool) -> Callable[[], None]:
                 die()
             return result
 
-        DeskWorld.call = call  # type: ignore[method-assign]
+        KeptWorld.call = call  # type: ignore[method-assign]
 
     return arrange
 
@@ -89,14 +90,14 @@ def the_session(spec: str) -> SessionRecord | None:
     return found[0] if found else None
 
 
-def finish(spec: str) -> Performance:
+def finish(spec: str) -> Result:
     record = the_session(spec)
     assert record is not None
-    description = description_from_json(record.metadata["extra"])
+    description = options_from_json(record.metadata["extra"])
     return perform(description, spec, resume_id=record.id, take_over=True, quiet=True)
 
 
-def transitions(done: Performance) -> list[tuple[str, str, str]]:
+def transitions(done: Result) -> list[tuple[str, str, str]]:
     """Who did what where, without what was said and noted."""
     return [
         (one.event.actor, one.event.kind, one.event.frame)
@@ -108,11 +109,9 @@ def transitions(done: Performance) -> list[tuple[str, str, str]]:
 def check(spec: str, folder: Path, task: str) -> None:
     goal, ending = TASKS[task]
     done = finish(spec)
-    assert done.result.ending is ending
-    assert done.judgement is not None
-    assert done.judgement.passed, done.judgement.reasons
-    assert done.report is not None
-    assert not [f for f in done.report.findings if f.severity == "error"], done.report.findings
+    assert done.ending is ending
+    assert done.passed, done.verdict
+    assert not [f for f in done.audit.findings if f.severity == "error"], done.audit.findings
     (world,) = (folder / "worlds").glob("*.json")
     made = [call["name"] for call in json.loads(world.read_text())["calls"]]
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
@@ -128,7 +127,7 @@ def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            Description("bank-desk", task=task, arm=arm), spec, quiet=True
+            RunOptions("bank-desk", task=task, arm=arm), spec, quiet=True
         )
         if not killed(at_append(number, before=number % 2 == 0), work):
             break
@@ -140,7 +139,7 @@ def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
 
 def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
     """The machine still makes the transitions of the arm, by the verdicts of the handbook."""
-    description = Description("bank-desk", task="refund-unknown-shop", arm="fused")
+    description = RunOptions("bank-desk", task="refund-unknown-shop", arm="fused")
     whole = f"sqlite:{tmp_path / 'whole.db'}"
     expected = transitions(perform(description, whole, quiet=True))
     assert any(by == "machine" and kind == "return" for by, kind, _ in expected)
@@ -161,7 +160,7 @@ def test_killed_at_really_every_append(tmp_path: Path, task: str, before: bool) 
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         work = lambda spec=spec: perform(  # noqa: E731 - the child needs its own spec
-            Description("bank-desk", task=task), spec, quiet=True
+            RunOptions("bank-desk", task=task), spec, quiet=True
         )
         if not killed(at_append(number, before=before), work):
             return
@@ -175,7 +174,7 @@ def test_killed_within_a_call(tmp_path: Path, action: str, before: bool) -> None
     spec = f"sqlite:{tmp_path / 's.db'}"
     assert killed(
         at_call(action, before=before),
-        lambda: perform(Description("bank-desk", task=task), spec, quiet=True),
+        lambda: perform(RunOptions("bank-desk", task=task), spec, quiet=True),
     )
     check(spec, tmp_path, task)
 

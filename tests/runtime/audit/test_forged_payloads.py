@@ -6,10 +6,10 @@ import json
 import random
 from typing import Any
 
+from active_frame import active_frame
 from trace_executions import Execution
 from trace_programs import GOALS, World, random_world
 
-from sopilot.runtime.session import context_slot
 from sopilot.runtime.vm import (
     AssistantSaid,
     Configuration,
@@ -114,7 +114,7 @@ def test_forged_payloads_move_nothing_and_render_as_nothing() -> None:
                 for forged, honest in pairs:
                     left, right = after(run, forged), after(run, honest)
                     assert standing(left) == standing(right)
-                    assert context_slot(machine, left) == context_slot(machine, right)
+                    assert active_frame(machine, left) == active_frame(machine, right)
                     moved_by_words += standing(left) != standing(run.configuration)
                     tried += 1
     assert moved_by_words, "the comparison never saw a step pass at all"
@@ -131,7 +131,7 @@ def test_forged_values_stay_on_their_own_line() -> None:
         for value in (words, "fine"):
             started = machine.step(machine.initial(), Start(goal, {"x": value, "y": "1"}), at=1.0)
             assert started.accepted
-            shown.append(context_slot(machine, started.configuration).splitlines())
+            shown.append(active_frame(machine, started.configuration).splitlines())
         forged, honest = shown
         assert len(forged) == len(honest)
         different = [one for one, other in zip(forged, honest, strict=True) if one != other]

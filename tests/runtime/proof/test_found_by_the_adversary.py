@@ -294,6 +294,6 @@ def test_an_answer_that_is_old_when_it_comes() -> None:
         desk = await open_desk(TOKEN, answers, "pg")
         await desk.start("enter", user="ann")
         await desk.push({"take_token": {"user": "ann"}})
-        await desk.held("enter", "has_token", "changes itself", user="ann")
+        await desk.held("enter", "has_token", "changes what it reads", user="ann")
 
     run(case())

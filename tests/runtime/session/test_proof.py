@@ -11,7 +11,7 @@ from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import Task, bundled_names, load_desk
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.doors.cli.sources import compile_source
+from sopilot.doors.sources import compile_source
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.agent import Reference, ScriptedUser, arm_named, open_run, run_session
 from sopilot.runtime.agent.briefing import Briefing

@@ -7,6 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
+from active_frame import active_frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -39,7 +40,6 @@ from sopilot.runtime.session import (
     Store,
     StoreUnavailable,
     TraceBroken,
-    context_slot,
     open_session,
     resume_session,
 )
@@ -100,8 +100,8 @@ def test_resumed_at_any_step_equals_uninterrupted(seed: int, automated: bool) ->
             )
             assert again.configuration == session.configuration
             assert again.ledger == session.ledger
-            slot = context_slot(session.machine, session.configuration)
-            assert context_slot(again.machine, again.configuration) == slot
+            slot = active_frame(session.machine, session.configuration)
+            assert active_frame(again.machine, again.configuration) == slot
             assert len(slot) <= bound
             session = again
 
@@ -132,8 +132,8 @@ def test_a_prompt_rebuilt_from_a_file_equals_the_uninterrupted_one(
             await wander(session, source, 1)
             found = await load(other, session.id)
             machine = found.programs.machine(found.settings.limits)
-            slot = context_slot(session.machine, session.configuration)
-            assert context_slot(machine, found.configuration) == slot
+            slot = active_frame(session.machine, session.configuration)
+            assert active_frame(machine, found.configuration) == slot
             seen = Session(
                 other, found, Lease(session.id, "", 0, 0.0), tools=None, clock=session.clock
             )

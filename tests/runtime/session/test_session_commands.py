@@ -11,8 +11,8 @@ from click.testing import CliRunner, Result
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, walk
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.adapters.store_by_name import data_folder, open_store
 from sopilot.doors.cli.main import main
-from sopilot.doors.cli.stores import data_folder, open_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Session, open_session
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import Action
+from sopilot.runtime.agent import action_schema
+from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 State = dict[str, JSON]
@@ -20,15 +22,6 @@ State = dict[str, JSON]
 
 Handler = Callable[..., ToolResult]
 """``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +83,7 @@ class Simulator:
         self._calls = [_from_json(call) for call in snapshot["calls"]]
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return tuple(_schema(action) for action in self._actions.values())
+        return tuple(action_schema(action) for action in self._actions.values())
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         return self.perform(name, arguments, key=key)
@@ -111,49 +104,18 @@ class Simulator:
         action = self._actions.get(name)
         if action is None:
             return refuse(f"there is no tool `{name}`; {did_you_mean(name, self._actions)}")
-        problem = _problem(action, arguments)
+        problem = argument_problem(action_schema(action), arguments)
         if problem:
             return refuse(problem)
         working = copy.deepcopy(self._state)
-        result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+        try:
+            result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+        except KeyError as missing:
+            # Models call tools in states that no procedure leads to.
+            return refuse(f"there is no record of {missing}")
         if result.ok:
             self._state = working
         return copy.deepcopy(result)
-
-
-def _problem(action: Action, arguments: Mapping[str, JSON]) -> str:
-    inputs = {item.name: item for item in action.inputs}
-    for name, value in arguments.items():
-        if name not in inputs:
-            return f"`{action.name}` has no argument `{name}`; {did_you_mean(name, inputs)}"
-        wanted = inputs[name].type
-        fits = isinstance(value, _TYPES[wanted]) and (
-            wanted == "boolean" or not isinstance(value, bool)
-        )
-        if not fits:
-            return f"the argument `{name}` of `{action.name}` must be of type {wanted}"
-    missing = [name for name, item in inputs.items() if item.required and name not in arguments]
-    if missing:
-        return f"`{action.name}` also needs: {', '.join(f'`{name}`' for name in missing)}"
-    return ""
-
-
-def _schema(action: Action) -> ToolSchema:
-    properties: dict[str, JSON] = {}
-    for item in action.inputs:
-        properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
-        if item.says:
-            properties[item.name]["description"] = item.says
-    return ToolSchema(
-        name=action.name,
-        description=action.says,
-        parameters={
-            "type": "object",
-            "properties": properties,
-            "required": [item.name for item in action.inputs if item.required],
-            "additionalProperties": False,
-        },
-    )
 
 
 def _to_json(call: Call) -> JSON:

@@ -1,14 +1,12 @@
 """Scenario tests for procedures.
 
 Owns the scenario file (a user, simulated tool results, what must come of it), the
-run of a scenario through the real loop with the reference executor, and the
-count of the steps and branches that no scenario reached. May import every room
-above it; the store comes in from outside.
+verdict on a run of one, and the count of the steps and branches that no scenario
+reached. Runs are made by the room `tasks`, as of any other task.
 """
 
 from sopilot.desks.scenarios.coverage import Coverage, Gap, ProgramCoverage, coverage_of
 from sopilot.desks.scenarios.reader import load_scenarios, read_scenarios
-from sopilot.desks.scenarios.running import ScenarioResult, run_scenario
 from sopilot.desks.scenarios.scenario import (
     Answer,
     Expectation,
@@ -16,6 +14,7 @@ from sopilot.desks.scenarios.scenario import (
     Ruling,
     Scenario,
     Suite,
+    request_for,
 )
 from sopilot.desks.scenarios.world import SimulatedTools
 
@@ -28,11 +27,10 @@ __all__ = [
     "ProgramCoverage",
     "Ruling",
     "Scenario",
-    "ScenarioResult",
     "SimulatedTools",
     "Suite",
     "coverage_of",
     "load_scenarios",
     "read_scenarios",
-    "run_scenario",
+    "request_for",
 ]

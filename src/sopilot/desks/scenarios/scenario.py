@@ -66,6 +66,11 @@ class Scenario:
     no_calls: tuple[str, ...] = ()
     line: int = 0
 
+    @property
+    def opening(self) -> str:
+        """What the user says first, under every command that plays it."""
+        return self.request or request_for(self.goal)
+
 
 @dataclass(frozen=True, slots=True)
 class Suite:
@@ -75,3 +80,8 @@ class Suite:
 
 def fits(wanted: Mapping[str, JSON], arguments: Mapping[str, JSON]) -> bool:
     return all(name in arguments and agree(arguments[name], wanted[name]) for name in wanted)
+
+
+def request_for(goal: str) -> str:
+    """What somebody says who wants this and no more."""
+    return f"I have a request: {goal.replace('_', ' ')}."

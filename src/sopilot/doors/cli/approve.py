@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import click
 
+from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.stores import STORE, Answer, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import HeldCall, Session, Store, attach_session
 
-JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-ROLE = click.option("--role", required=True, help="In which role.")
 BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
-REASON = click.option("--reason", default="", help="Recorded with the decision.")
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
+
+
+def decided(command: Callable[..., None]) -> Callable[..., None]:
+    """What every decision names: session, call, role, person, reason."""
+    role = click.option("--role", required=True, help="In which role.")
+    reason = click.option("--reason", default="", help="Recorded with the decision.")
+    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
 
 
 @click.group()
@@ -31,7 +37,7 @@ def command() -> None:
 @command.command("list")
 @SESSION
 @STORE
-@JSON_FLAG
+@json_option
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
@@ -52,66 +58,23 @@ def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
 
 
 @command.command()
-@SESSION
-@CALL
-@ROLE
-@BY
-@REASON
-@STORE
-@JSON_FLAG
-def approve(
-    session_id: str,
-    call_id: str,
-    role: str,
-    by: str,
-    reason: str,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+@decided
+def approve(**given: Any) -> None:
     """Approve CALL of session ID."""
-    _decide("approve", session_id, call_id, role, by, reason, store_spec, as_json)
+    _decide("approve", **given)
 
 
 @command.command()
-@SESSION
-@CALL
-@ROLE
-@BY
-@REASON
-@STORE
-@JSON_FLAG
-def reject(
-    session_id: str,
-    call_id: str,
-    role: str,
-    by: str,
-    reason: str,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+@decided
+def reject(**given: Any) -> None:
     """Reject CALL of session ID. One rejection ends it."""
-    _decide("reject", session_id, call_id, role, by, reason, store_spec, as_json)
+    _decide("reject", **given)
 
 
 @command.command()
-@SESSION
-@CALL
-@ROLE
-@BY
-@REASON
+@decided
 @click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
-@STORE
-@JSON_FLAG
-def amend(
-    session_id: str,
-    call_id: str,
-    role: str,
-    by: str,
-    reason: str,
-    arguments: str,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+def amend(arguments: str, **given: Any) -> None:
     """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
     try:
         amended = json.loads(arguments)
@@ -119,7 +82,7 @@ def amend(
         raise UserMistake("--arguments is not JSON") from None
     if not isinstance(amended, dict):
         raise UserMistake("--arguments must be a JSON object")
-    _decide("amend", session_id, call_id, role, by, reason, store_spec, as_json, amended)
+    _decide("amend", arguments=amended, **given)
 
 
 @command.command()
@@ -128,22 +91,15 @@ def amend(
 @BY
 @click.option("--happened/--did-not-happen", required=True, help="How the call really ended.")
 @STORE
-@JSON_FLAG
-def settle(
-    session_id: str,
-    call_id: str,
-    by: str,
-    happened: bool,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+@json_option
+def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given: Any) -> None:
     """Say how CALL ended, of which the outcome is unknown."""
 
     async def use(session: Session) -> tuple[str, ...]:
-        await session.settle_outcome(call_id, ok=happened, by=by)
+        await session.settle_outcome(call_id, ok=happened, by=given["by"])
         return session.unknown_outcomes
 
-    left = _on_session(store_spec, session_id, use)
+    left = _on_session(given["store_spec"], session_id, use)
     if as_json:
         report = {"session": session_id, "call_id": call_id, "happened": happened}
         click.echo(json.dumps({**report, "unknown": list(left)}))
@@ -155,19 +111,13 @@ def _decide(
     decision: str,
     session_id: str,
     call_id: str,
-    role: str,
-    by: str,
-    reason: str,
     store_spec: str | None,
     as_json: bool,
-    arguments: dict[str, object] | None = None,
+    **vote: Any,
 ) -> None:
-    async def use(session: Session) -> HeldCall:
-        return await session.decide(
-            decision, call_id, by=by, role=role, arguments=arguments, reason=reason
-        )
-
-    held = _on_session(store_spec, session_id, use)
+    held = _on_session(
+        store_spec, session_id, lambda session: session.decide(decision, call_id, **vote)
+    )
     if as_json:
         click.echo(json.dumps({"session": session_id, **held.as_json()}))
     else:

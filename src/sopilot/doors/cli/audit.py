@@ -7,13 +7,19 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.audit_inputs import Audited, ForeignInput, TraceInput, read_input
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources.audit_inputs import (
+    Audited,
+    ForeignInput,
+    TraceInput,
+    file_input,
+    session_input,
+)
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
-from sopilot.runtime.audit.timeline import Row
 from sopilot.runtime.pages import render_audit
 
 
@@ -55,7 +61,7 @@ def command(
         return
     audited = given.audit()
     if page is not None:
-        _write_page(page, what, audited)
+        _write_page(page, audited)
     reports = [one.report for one in audited]
     if as_json:
         print_json(_as_json(reports))
@@ -66,6 +72,17 @@ def command(
     if page is not None and not as_json:
         say(f"\nwritten: {page}")
     sys.exit(0 if all(report.clean for report in reports) else 1)
+
+
+def read_input(
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None
+) -> TraceInput | ForeignInput:
+    """A file if there is one of that name, else a session."""
+    if Path(what).exists():
+        return file_input(what, handbook=handbook, goal=goal)
+    return with_store(
+        store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
+    )
 
 
 def _as_json(reports: list[Report]) -> dict[str, object]:
@@ -95,20 +112,8 @@ def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
     sys.exit(1 if problems else 0)
 
 
-def _write_page(page: Path, what: str, audited: list[Audited]) -> None:
+def _write_page(page: Path, audited: list[Audited]) -> None:
     worst = next((one for one in audited if not one.report.clean), audited[0])
     if len(audited) > 1:
         say("the page shows the first report with findings")
-    rows: list[Row] = worst.rows
-    try:
-        page.write_text(render_audit(worst.report, rows, title=worst.title), encoding="utf-8")
-    except OSError as problem:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unwritable-file",
-                    f"cannot be written: {problem.strerror}",
-                    Place(str(page)),
-                )
-            ]
-        ) from None
+    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title))

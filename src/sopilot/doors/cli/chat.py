@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.checked_arm import ARM_HELP, checked_arm
-from sopilot.doors.cli.folder_runs import run_folder
-from sopilot.doors.cli.given_values import read_results
 from sopilot.doors.cli.output import say
 from sopilot.doors.cli.run import tell_world
-from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.scene import Description
+from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
+from sopilot.doors.sources import FolderSource, open_source
+from sopilot.doors.sources.checked_arm import ARM_HELP
+from sopilot.doors.sources.given_values import read_results
+from sopilot.doors.sources.run_options import RunOptions, run_folder
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 
@@ -45,22 +45,21 @@ def command(
 ) -> None:
     if model == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
-    if arm is None:
-        arm = checked_arm(model, source)
-    description = Description(
+    opened = open_source(source, out=run_folder(source, task, None))
+    options = RunOptions(
         source=source,
         goal=goal,
         task=task,
         model=model,
-        arm=arm,
+        arm=arm or default_arm(model, opened),
         language=language,
         person=True,
         results=read_results(results) if results else None,
         approvers=approvers,
         budgets=_PATIENCE,
-        out=run_folder(source, task, None),
+        out=str(opened.out) if isinstance(opened, FolderSource) else None,
     )
-    tell_world(description)
-    performance = perform(description, store_spec, frames=frames)
-    show(performance, as_json=False)
-    raise SystemExit(performance.exit_code)
+    tell_world(options, opened)
+    done = perform(options, store_spec, source=opened, frames=frames)
+    show(done, as_json=False)
+    raise SystemExit(0 if done.good else 1)

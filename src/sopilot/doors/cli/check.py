@@ -7,14 +7,12 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.compiled_warnings import compiled_warnings
+from sopilot.adapters.text_files import read_text
+from sopilot.desks.bundled import bundled_names, handbook_text
+from sopilot.desks.folders import PROGRAM, is_workflow_folder
 from sopilot.doors.cli.output import counted, json_option, print_json, say
-from sopilot.doors.cli.sources import SCENARIOS, is_program_text, read_text
-from sopilot.doors.cli.workflow_folder import PROGRAM, is_workflow_folder
-from sopilot.language.compiler import compile_handbook
+from sopilot.doors.sources.checking import check_text
 from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
-from sopilot.language.handbook import read_handbook
-from sopilot.language.program import program_from_yaml
 
 
 @click.command()
@@ -54,41 +52,12 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def check_text(text: str, source: str) -> list[Diagnostic]:
-    """Every finding in one handbook, program or scenario file."""
-    try:
-        if source.endswith(SCENARIOS):
-            return _check_scenarios(text, source)
-        if is_program_text(text):
-            program_from_yaml(text, source)
-            return []
-        handbook, findings = read_handbook(text, source)
-        if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
-            for name, compiled in compile_handbook(handbook).items():
-                found = compiled_warnings(name, compiled, text=text, source=source)
-                findings = [*findings, *found]
-        return findings
-    except UserMistake as mistake:
-        return list(mistake.diagnostics)
-
-
-def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
-    """Against the handbook beside it; that one's own mistakes are told under its own name."""
-    from sopilot.desks.scenarios import read_scenarios
-
-    path = Path(source.removesuffix(SCENARIOS) + ".yaml")
-    handbook, _ = read_handbook(read_text(path), str(path))
-    return read_scenarios(text, handbook, source)[1] if handbook is not None else []
-
-
 def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:
-    from sopilot.desks.bundled import bundled_names, load_desk
-
     found: list[tuple[str, str]] = []
     for name in paths:
         path = Path(name)
         if not os.path.exists(path) and name in bundled_names():
-            found.append((name, load_desk(name).handbook_text))
+            found.append((name, handbook_text(name)))
         elif is_workflow_folder(name):
             # The other YAML of such a folder is its tools' own business.
             found.append((str(path / PROGRAM), read_text(path / PROGRAM)))

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, progress, say, table
-from sopilot.doors.cli.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
+from sopilot.doors.sources.compile_figures import PAPER, figure_rows, summarise
 from sopilot.language.program import program_to_yaml
-from sopilot.language.render import render_function
-
-PAPER = {
-    "programs": "830",
-    "goals": "70",
-    "rules": "165",
-    "functions (median / max)": "7 / 21",
-    "characters (median)": "7,970",
-    "characters (min–max)": "1,500–26,604",
-    "mean Bank frame": "about 570",
-    "missing recipes": "0",
-}
 
 
 @click.command(help=f"Compile SOURCE into verified programs.\n\n{SOURCE_HELP}")
@@ -59,7 +46,7 @@ def command(
     if len(units) == 1 and output is None:
         say(artifacts[0].rstrip())
         return
-    rows = _rows(summary)
+    rows = figure_rows(summary)
     if source == "sopbench:all":
         say(table([(k, v, PAPER.get(k, "")) for k, v in rows], ["", "this compile", "the paper"]))
     else:
@@ -69,88 +56,11 @@ def command(
     say("every program was accepted by the verifier")
 
 
-def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[str, Any]:
-    """The compile's figures. Every unit that got here passed the verifier."""
-    functions = [len(unit.program.functions) for unit in units]
-    lengths = [len(text) for text in artifacts]
-    missing = sorted(
-        {f"{unit.group}/{name}" for unit in units for name in unit.compiled.missing_recipes}
-    )
-    frames: dict[str, list[int]] = {}
-    for unit in units:
-        for function in unit.program.functions.values():
-            frames.setdefault(unit.group, []).append(len(render_function(function, unit.program)))
-    return {
-        "programs": len(units),
-        "goals": len({(unit.group, unit.procedure.name) for unit in units}),
-        "rules": len(
-            {
-                (unit.group, function.predicate)
-                for unit in units
-                for function in unit.program.functions.values()
-                if function.predicate is not None
-            }
-        ),
-        "functions": {"median": _median(functions), "max": max(functions, default=0)},
-        "chars": {
-            "median": _median(lengths),
-            "min": min(lengths, default=0),
-            "max": max(lengths, default=0),
-        },
-        "frame_chars": {
-            group: {"mean": round(statistics.fmean(sizes)), "max": max(sizes)}
-            for group, sizes in frames.items()
-        },
-        "missing_recipes": len(missing),
-        "missing": missing,
-        "accepted": len(units),
-        "seconds": round(seconds, 3),
-    }
-
-
-def _median(values: list[int]) -> float:
-    return float(statistics.median(values)) if values else 0.0
-
-
-def _rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
-    functions, chars = summary["functions"], summary["chars"]
-    rows = [
-        ("programs", f"{summary['programs']:,}"),
-        ("goals", f"{summary['goals']:,}"),
-        ("rules", f"{summary['rules']:,}"),
-        ("functions (median / max)", f"{functions['median']:g} / {functions['max']}"),
-        ("characters (median)", f"{chars['median']:,.0f}"),
-        ("characters (min–max)", f"{chars['min']:,}–{chars['max']:,}"),
-        ("missing recipes", f"{summary['missing_recipes']}"),
-        ("seconds", f"{summary['seconds']:.3f}"),
-    ]
-    rows += [
-        (f"mean {group.replace('_', ' ').title()} frame", f"{sizes['mean']:,}")
-        for group, sizes in summary["frame_chars"].items()
-    ]
-    return rows
-
-
 def _write(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:
-    written = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for unit, text in zip(units, artifacts, strict=True):
-            path = folder / f"{_file_name(unit)}.yaml"
-            path.write_text(text, encoding="utf-8")
-            written.append(path.name)
-    except OSError as error:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "cannot-write",
-                    f"programs cannot be written there: {error.strerror}",
-                    Place(str(folder)),
-                    "name a folder you may write to",
-                )
-            ]
-        ) from error
-    return written
+    names = [f"{_file_name(unit)}.yaml" for unit in units]
+    for name, text in zip(names, artifacts, strict=True):
+        write_whole(folder / name, text)
+    return names
 
 
 def _file_name(unit: Unit) -> str:

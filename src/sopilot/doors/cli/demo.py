@@ -6,9 +6,9 @@ import click
 
 from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.scene import Description
-from sopilot.doors.cli.sources import compile_source
 from sopilot.doors.cli.stores import STORE
+from sopilot.doors.sources import open_source
+from sopilot.doors.sources.run_options import RunOptions
 
 DESK = "bank-desk"
 TASKS = ("dispute-electronics", "transfer-above-the-limit")
@@ -22,25 +22,28 @@ TASKS = ("dispute-electronics", "transfer-above-the-limit")
 @STORE
 @json_option
 def command(no_frames: bool, store_spec: str | None, as_json: bool) -> None:
-    units = compile_source(DESK)
+    source = open_source(DESK)
+    units = source.units()
     if not as_json:
         heading(f"{DESK}: {len(units)} programs")
         for unit in units:
             functions = len(unit.program.functions)
             say(f"  {unit.procedure.name}: {functions} functions. {unit.procedure.says}")
-    performances = []
+    runs = []
     for task in TASKS:
         if not as_json:
             say()
             heading(f"=== {task}")
-        performance = perform(
-            Description(DESK, task=task), store_spec, quiet=as_json, frames=not no_frames
+        done = perform(
+            RunOptions(DESK, task=task),
+            store_spec,
+            source=source,
+            quiet=as_json,
+            frames=not no_frames,
         )
-        performances.append(performance)
+        runs.append(done)
         if not as_json:
-            show(performance, as_json=False)
+            show(done, as_json=False)
     if as_json:
-        print_json(
-            {"desk": DESK, "programs": len(units), "runs": [p.as_json() for p in performances]}
-        )
-    raise SystemExit(max(performance.exit_code for performance in performances))
+        print_json({"desk": DESK, "programs": len(units), "runs": [one.as_json() for one in runs]})
+    raise SystemExit(0 if all(one.good for one in runs) else 1)

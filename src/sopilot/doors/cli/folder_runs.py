@@ -5,97 +5,63 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
+from sopilot.desks.folders import FolderTask
+from sopilot.desks.scenarios import ProgramCoverage
+from sopilot.desks.tasks import Result
+from sopilot.desks.tasks.folder_tasks import folder_coverage
 from sopilot.doors.cli.output import heading, print_json, say, table
-from sopilot.doors.cli.run_and_audit import Performance, perform
-from sopilot.doors.cli.scene import Description
-from sopilot.doors.cli.workflow_folder import (
-    FolderTask,
-    WorkflowFolder,
-    is_workflow_folder,
-    load_folder,
-)
-from sopilot.language.diagnostics import UserMistake
+from sopilot.doors.cli.run_and_audit import perform
+from sopilot.doors.sources import FolderSource
+from sopilot.doors.sources.run_options import RunOptions
 from sopilot.runtime.agent import Ending
 
 ALL_TASKS = "all"
 
 
-def run_folder(source: str, task: str | None, out: str | None) -> str | None:
-    """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
-    that need none."""
-    if not is_workflow_folder(source):
-        if out is not None:
-            raise UserMistake("--out is for workflow folders, whose tools write files")
-        return None
-    named = f"{Path(source).resolve().name}-{task or 'first'}-{secrets.token_hex(3)}"
-    path = Path(out) if out is not None else Path(named)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserMistake(f"{path} is not empty: name another folder with --out")
-    return str(path.resolve())
-
-
 @dataclass(frozen=True, slots=True)
 class TaskRun:
     task: FolderTask
-    performance: Performance
+    result: Result
     resumed: bool
 
-    @property
-    def passed(self) -> bool:
-        return self.performance.exit_code == 0
 
-    @property
-    def findings(self) -> int:
-        report = self.performance.report
-        return len(report.findings) if report is not None else 0
-
-
-def run_all(description: Description, store_spec: str | None) -> list[TaskRun]:
+def run_all(options: RunOptions, source: FolderSource, store_spec: str | None) -> list[TaskRun]:
     """Runs that the task cuts off are resumed, as a person would."""
-    folder = load_folder(description.source)
     runs = []
-    for task in folder.tasks:
-        out = Path(description.out or ".") / f"task-{task.id}"
-        one = replace(description, task=task.id, out=str(out))
+    for task in source.folder.tasks:
+        out = source.out / f"task-{task.id}"
+        one = replace(options, task=task.id, out=str(out))
         session_id = secrets.token_hex(16)
         resumed = False
         try:
-            performance = perform(one, store_spec, new_id=session_id, quiet=True)
+            result = perform(one, store_spec, new_id=session_id, quiet=True)
         except SystemExit:
             if task.interrupted_after is None:
                 raise
             resumed = True
-            performance = perform(one, store_spec, resume_id=session_id, quiet=True)
-        runs.append(TaskRun(task, performance, resumed))
+            result = perform(one, store_spec, resume_id=session_id, quiet=True)
+        runs.append(TaskRun(task, result, resumed))
     return runs
 
 
-def coverage_of_runs(folder: WorkflowFolder, runs: Sequence[TaskRun]) -> ProgramCoverage:
-    touched = Coverage()
-    for run in runs:
-        touched.add(folder.program, [sealed.event for sealed in run.performance.events])
-    return coverage_of(folder.goal, folder.program, touched)
-
-
-def show_all(folder: WorkflowFolder, runs: Sequence[TaskRun], *, as_json: bool) -> int:
+def show_all(source: FolderSource, runs: Sequence[TaskRun], *, as_json: bool) -> int:
     """Prints the table; the exit code says whether every task came out as it should."""
-    coverage = coverage_of_runs(folder, runs)
+    folder = source.folder
+    coverage = folder_coverage(folder, [run.result for run in runs])
     if as_json:
         print_json(
             {
                 "folder": folder.name,
                 "n": len(runs),
-                "passed": sum(run.passed for run in runs),
+                "passed": sum(run.result.good for run in runs),
                 "coverage": coverage.as_json(),
-                "tasks": [{"id": run.task.id, **run.performance.as_json()} for run in runs],
+                "tasks": [{"id": run.task.id, **run.result.as_json()} for run in runs],
             }
         )
     else:
         _tell(runs, coverage)
-    return 0 if all(run.passed for run in runs) else 1
+    return 0 if all(run.result.good for run in runs) else 1
 
 
 def _tell(runs: Sequence[TaskRun], coverage: ProgramCoverage) -> None:
@@ -103,19 +69,19 @@ def _tell(runs: Sequence[TaskRun], coverage: ProgramCoverage) -> None:
         (
             run.task.id,
             run.task.title,
-            str(run.performance.result.ending) + (" (resumed)" if run.resumed else ""),
-            run.performance.result.agent_turns,
-            run.performance.result.domain_calls,
-            run.findings,
-            "yes" if run.passed else "NO",
+            str(run.result.run.ending) + (" (resumed)" if run.resumed else ""),
+            run.result.run.agent_turns,
+            run.result.run.domain_calls,
+            len(run.result.audit.findings),
+            "yes" if run.result.good else "NO",
         )
         for run in runs
     ]
     say(table(rows, ("task", "what", "ending", "turns", "calls", "findings", "as expected")))
     say()
     for run in runs:
-        if run.performance.result.ending is Ending.REFUSED:
-            say(f"task {run.task.id}: {run.performance.result.reason}")
+        if run.result.run.ending is Ending.REFUSED:
+            say(f"task {run.task.id}: {run.result.run.reason}")
     say()
     heading(
         f"steps reached {coverage.steps_reached}/{coverage.steps}, "

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import read_text, write_whole
 from sopilot.doors.cli.output import say
-from sopilot.doors.cli.sources import read_text
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import format_handbook
 
 
@@ -42,28 +40,10 @@ def command(files: tuple[str, ...], check: bool, to_stdout: bool) -> None:
             changed += 1
             say(f"{'would change' if check else 'formatted'} {path}")
             if not check:
-                _write(path, after)
+                write_whole(path, after)
     if not to_stdout:
         noun = "file" if len(formatted) == 1 else "files"
         verb = "would change" if check else "changed"
         say(f"{len(formatted)} {noun}: {changed} {verb}")
     if check and changed:
         raise SystemExit(1)
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all: an interrupted format must not cost anybody a handbook."""
-    target = path.resolve()
-    try:
-        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
-                out.write(text)
-            Path(draft).chmod(target.stat().st_mode & 0o777)
-            Path(draft).replace(target)
-        except OSError:
-            Path(draft).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        message = f"the file cannot be written: {error.strerror}"
-        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error

@@ -4,47 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP, make_model
-from sopilot.desks.scenarios import load_scenarios
+from sopilot.adapters.store_by_name import data_folder
+from sopilot.desks.tasks import Task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
 from sopilot.doors.cli.output import json_option, print_json
-from sopilot.doors.cli.sources import load_source, read_text
-from sopilot.doors.cli.stores import data_folder
+from sopilot.doors.sources.check_cases import check_cases
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
     QUESTIONS,
     RULE_VERSION,
     Allowance,
-    Case,
     Check,
     CheckFolder,
-    Cursor,
     Prices,
-    Rehearsal,
     Spending,
     Step,
     check_path,
+    chosen_questions,
     decide,
-    desk_cases,
     planned,
+    program_hashes,
     rehearse,
-    scenario_cases,
-    spread,
     verdict_document,
 )
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.spending import CALLS, MINUTES
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
-from sopilot.language.program import Program
-from sopilot.language.program.codec import program_hash
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS, Reference
 from sopilot.runtime.session.protocols import JSON, Model
 
@@ -117,7 +109,7 @@ def command(
         and arm in (only_arms or ARMS_CHECKED)
         and (model != "reference" or arm in READ_BY_REFERENCE)
     ]
-    plan = planned(_cases(source, scenarios, whole=scope == "handbook"), cases)
+    plan = planned(check_cases(source, scenarios, whole=scope == "handbook"), cases)
     if not plan:
         raise UserMistake("there is no case that ends in an execution or a refusal")
     begun = time.monotonic()
@@ -133,7 +125,7 @@ def command(
         "model": model,
         "arms": list(arms),
         "cases": [case.key for case in plan],
-        "programs": _hashes(plan),
+        "programs": program_hashes(plan),
         "scope": scope,
         "probe": probe,
         "rule_version": RULE_VERSION,
@@ -150,7 +142,7 @@ def command(
         spending=spending,
         journal=folder,
         store_for=MemoryStore,
-        questions=_questions(plan, rehearsal, 0 if model == "reference" else probe),
+        questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
         parallel=parallel,
         watch=_quiet if as_json else _watch,
     )
@@ -175,43 +167,6 @@ def command(
         tell_verdict(document)
 
 
-def _cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Case]:
-    from sopilot.desks.bundled import bundled_names, load_desk
-
-    names = bundled_names() if source is None else (source,)
-    found: list[Case] = []
-    for name in names:
-        handbook = load_source(name)
-        programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
-        if name in bundled_names() and scenarios is None:
-            found += desk_cases(load_desk(name), programs, whole_handbook=whole)
-            continue
-        path = Path(scenarios) if scenarios else Path(name).with_suffix(".scenarios.yaml")
-        if not path.exists():
-            cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
-            message = "there is no such scenario file"
-            raise UserMistake([Diagnostic("no-scenarios", message, Place(str(path)), cure)])
-        suite = load_scenarios(read_text(path), handbook, str(path))
-        found += scenario_cases(suite, handbook, programs, whole_handbook=whole)
-    return found
-
-
-def _hashes(plan: Sequence[Case]) -> dict[str, JSON]:
-    return {
-        f"{case.domain}/{goal}": program_hash(program)
-        for case in plan
-        for goal, program in case.briefing.programs.items()
-    }
-
-
-def _questions(
-    plan: Sequence[Case], rehearsal: Rehearsal, count: int
-) -> list[tuple[Cursor, Program]]:
-    programs = {case.key: case.briefing.programs for case in plan}
-    usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
-    return [(one, programs[one.case][one.goal]) for one in spread(usable, count)] if count else []
-
-
 class _ModelFor:
     """One model for all; the reference executor once a handbook."""
 
@@ -219,7 +174,7 @@ class _ModelFor:
         self._name = name
         self._model: Model | None = None
 
-    def __call__(self, case: Case, arm: str) -> Model:
+    def __call__(self, case: Task, arm: str) -> Model:
         if self._name == "reference":
             return Reference(case.reader)
         if self._model is None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.lab.discipline import Allowance, Rehearsal
+from sopilot.lab.discipline.report import estimate_document
 from sopilot.runtime.session.protocols import JSON
 
 
@@ -16,17 +17,7 @@ def tell_estimate(
     total = rehearsal.total
     cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
     if as_json:
-        print_json(
-            {
-                "cases": cases,
-                "arms": {arm: rehearsal.of_arm(arm).requests for arm in arms},
-                "requests": total.requests,
-                "prompt_tokens": total.prompt_tokens,
-                "completion_tokens": total.completion_tokens,
-                "money": round(cost, 4),
-                "unreachable": list(rehearsal.unreachable),
-            }
-        )
+        print_json(estimate_document(rehearsal, arms, allowance, cases))
         return
     heading(f"{cases} cases under {len(arms)} arms")
     rows = [

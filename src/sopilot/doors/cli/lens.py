@@ -10,29 +10,23 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.audit_inputs import TraceInput, read_input
+from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.scene import Description, description_from_json
-from sopilot.doors.cli.sources import compile_source
 from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources.audit_inputs import TraceInput
+from sopilot.doors.sources.recorded_moments import chosen_moments
+from sopilot.doors.sources.run_options import kept_options
 from sopilot.lab.lens import (
     Moment,
     MomentStudy,
     OpenWeights,
     Summary,
     load_weights,
-    moments_of,
-    spread,
     study,
     summarise,
 )
 from sopilot.lab.lens import plot as draw
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
-from sopilot.runtime.session import Store
-from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.session.recovery import program_changes, whole_events
-from sopilot.runtime.vm import Machine
 
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -75,8 +69,12 @@ def command(
     recorded = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
     if not isinstance(recorded, TraceInput):
         raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
-    described = None if Path(what).exists() else _described(what, store_spec)
-    chosen = _chosen(recorded, described, handbook, arm, goal, count)
+    described = (
+        None
+        if Path(what).exists()
+        else with_store(store_spec, lambda store: kept_options(store, what))
+    )
+    chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
     weights = _weights(model)
     studies = _studies(weights, chosen, quiet=as_json)
     summary = summarise(weights.name, studies)
@@ -93,59 +91,6 @@ def command(
     else:
         _show(summary)
         say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
-
-
-def _described(session_id: str, store_spec: str | None) -> Description:
-    async def use(store: Store) -> Description:
-        record = await store.record(session_id)
-        return description_from_json(record.metadata.get("extra", {}))
-
-    return with_store(store_spec, use)
-
-
-def _chosen(
-    recorded: TraceInput,
-    described: Description | None,
-    handbook: str | None,
-    arm_name: str | None,
-    goal: str | None,
-    count: int,
-) -> list[Moment]:
-    trace = recorded.trace
-    events = whole_events(trace.events, trace.payloads)
-    if program_changes(events):
-        raise UserMistake("this session changed its programs on the way: no lens on it")
-    source = handbook or (described.source if described is not None else None)
-    if source is None:
-        raise UserMistake("name the SOP of the trace with --handbook")
-    units = [unit for unit in compile_source(source) if unit.procedure.name in trace.programs]
-    if not units:
-        raise UserMistake(f"`{source}` has none of the goals of this session")
-    programs = ProgramSet.from_texts(trace.programs, trace.program_texts)
-    briefing = Briefing(
-        units[0].handbook,
-        {unit.procedure.name: unit.program for unit in units},
-        described.language if described is not None else "en",
-    )
-    arm = arm_named(arm_name or str(trace.about.get("arm") or "pg"))
-    offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
-    found = moments_of(
-        Machine(programs.programs),
-        events,
-        briefing,
-        arm,
-        offered,
-        goal or (described.goal if described is not None else None),
-    )
-    if not found:
-        raise UserMistake("no request to a model is recorded in this session")
-    chosen = spread(found, count)
-    if not chosen:
-        raise UserMistake(
-            "no request of this session has a right next move that is known; "
-            "name what the user wants with --goal"
-        )
-    return chosen
 
 
 def _weights(model: str) -> OpenWeights:

@@ -11,46 +11,31 @@ import click
 from sopilot import __version__
 from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake, did_you_mean
 
-# command → (module, one line of help). The module's `command` is a click command.
-COMMANDS: dict[str, tuple[str, str]] = {
-    "demo": (
-        "sopilot.doors.cli.demo",
-        "One request carried out, one refused, with everything to see.",
-    ),
-    "run": ("sopilot.doors.cli.run", "Run one session of a handbook."),
-    "resume": ("sopilot.doors.cli.resume", "Go on with an interrupted session."),
-    "chat": ("sopilot.doors.cli.chat", "Play the user yourself."),
-    "new": ("sopilot.doors.cli.new", "A handbook to start from, with scenarios."),
-    "compile": ("sopilot.doors.cli.compile", "Handbooks to verified programs."),
-    "check": ("sopilot.doors.cli.check", "Verify handbooks and programs, a line a finding."),
-    "test": (
-        "sopilot.doors.cli.test",
-        "Scenario tests of a handbook, and what none of them reached.",
-    ),
-    "format": ("sopilot.doors.cli.format", "Lay handbooks out; comments and order stay."),
-    "schema": ("sopilot.doors.cli.schema", "The JSON Schema of handbooks, for editors."),
-    "show": ("sopilot.doors.cli.show", "What a model would see of an SOP."),
-    "explain": (
-        "sopilot.doors.cli.explain",
-        "Why a guard is there, which recipe won, what was factored.",
-    ),
-    "sessions": (
-        "sopilot.doors.cli.sessions",
-        "Sessions that are kept, and where each one stands.",
-    ),
-    "approve": (
-        "sopilot.doors.cli.approve",
-        "Approve, reject or amend a call that waits for people.",
-    ),
-    "trace": ("sopilot.doors.cli.trace", "Export, sign and verify traces."),
-    "audit": ("sopilot.doors.cli.audit", "Judge a session, a trace or a transcript by its SOP."),
-    "bench": ("sopilot.doors.cli.bench", "SOPBench, scored by its own oracle; sweeps and reports."),
-    "stats": ("sopilot.doors.cli.stats", "Exact paired tests, clustered permutation, intervals."),
-    "gate": ("sopilot.doors.cli.gate", "Know your model before you page: the discipline check."),
-    "lens": ("sopilot.doors.cli.lens", "Where an open-weight model looks in a recorded session."),
-    "play": ("sopilot.doors.cli.play", "Let any agent play a task, move by move."),
-    "mcp": ("sopilot.doors.cli.mcp", "Serve a handbook over MCP; stand in front of MCP servers."),
+COMMANDS = {
+    "demo": "One request carried out, one refused, with everything to see.",
+    "run": "Run one session of a handbook.",
+    "resume": "Go on with an interrupted session.",
+    "chat": "Play the user yourself.",
+    "new": "A handbook to start from, with scenarios.",
+    "compile": "Handbooks to verified programs.",
+    "check": "Verify handbooks and programs, a line a finding.",
+    "test": "Scenario tests of a handbook, and what none of them reached.",
+    "format": "Lay handbooks out; comments and order stay.",
+    "schema": "The JSON Schema of handbooks, for editors.",
+    "show": "What a model would see of an SOP.",
+    "explain": "Why a guard is there, which recipe won, what was factored.",
+    "sessions": "Sessions that are kept, and where each one stands.",
+    "approve": "Approve, reject or amend a call that waits for people.",
+    "trace": "Export, sign and verify traces.",
+    "audit": "Judge a session, a trace or a transcript by its SOP.",
+    "bench": "SOPBench, scored by its own oracle; sweeps and reports.",
+    "stats": "Exact paired tests, clustered permutation, intervals.",
+    "gate": "Know your model before you page: the discipline check.",
+    "lens": "Where an open-weight model looks in a recorded session.",
+    "play": "Let any agent play a task, move by move.",
+    "mcp": "Serve a handbook over MCP; stand in front of MCP servers.",
 }
+"""With a line of help each. The module of that name has the click command `command`."""
 
 
 class LazyGroup(click.Group):
@@ -60,7 +45,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
+        module = importlib.import_module(f"sopilot.doors.cli.{cmd_name}")
         command: click.Command = module.command
         return command
 
@@ -74,7 +59,7 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,33 +5,25 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sopilot.desks.bundled import bundled_names
-from sopilot.doors.cli.sources import TOOL_LISTS, load_source, read_text
-from sopilot.doors.cli.stores import STORE, data_folder, open_store
+from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
-from sopilot.lab.bench.reference import is_sopbench
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
+from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.vm import TOOL_NAME
 
 if TYPE_CHECKING:
     from sopilot.doors.mcp.catalogue import Catalogue
-    from sopilot.doors.mcp.http import HttpSettings
     from sopilot.doors.mcp.hub import Service
-    from sopilot.doors.mcp.mcp_server import ProcedureServer
 
-TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
-_LONGEST_PORT = 5
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
 
@@ -113,7 +105,8 @@ def command(
     """Serve SOURCE over MCP.
 
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
-    sopbench:bank/get_loan#3), which any agent can then be measured on. With --upstream the
+    my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
+    on. With --upstream the
     server is a gateway: it offers the tools of these servers under their own names, records
     every call, binds the evidence and holds what must not run yet.
     """
@@ -125,7 +118,9 @@ def command(
     names = [spec.name for spec in specs]
     if len(set(names)) != len(names):
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
-    settings = _http_settings(address, token_file, allow_host, allow_origin)
+    from sopilot.doors.mcp import serving
+
+    settings = serving.http_settings(address, token_file, allow_host, allow_origin)
     chosen = arm_named(arm)
 
     async def serve() -> None:
@@ -156,7 +151,7 @@ def command(
                 hub, catalogue=catalogue, session_id=session_id, tell=_tell
             )
             try:
-                stopped = await _serve(procedures, settings)
+                stopped = await serving.serve(procedures, settings, _tell)
             finally:
                 await procedures.close()
         finally:
@@ -167,43 +162,8 @@ def command(
             # A thread still waits for a line from the client, and would keep the process.
             os._exit(STOPPED)
 
-    with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+    with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
         runner.run(serve())
-
-
-async def _serve(procedures: ProcedureServer, settings: HttpSettings | None) -> bool:
-    """Until the client leaves or somebody stops it; whether standard streams were cut off."""
-    if settings is not None:
-        from sopilot.doors.mcp.http import listen, serve_http
-
-        settings, sockets = listen(settings)
-        _tell(f"serving {settings.url}")
-        await serve_http(procedures, settings, sockets)
-        return False
-    from mcp.server.stdio import stdio_server
-
-    if sys.stdin.isatty():
-        _tell("serving on standard streams, for an MCP client that starts this; Ctrl-C ends it")
-
-    async def converse() -> None:
-        options = procedures.server.create_initialization_options()
-        try:
-            async with stdio_server() as (read, write):
-                await procedures.server.run(read, write, options)
-        except* BrokenPipeError:
-            pass  # the client has left without closing its side
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
-    talking = asyncio.create_task(converse())
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if talking.done():
-        talking.result()
-    return not talking.done()
 
 
 def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:
@@ -221,55 +181,14 @@ def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: 
 
 
 def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
-    from sopilot.doors.mcp.building import desk_service, handbook_service, task_service
+    from sopilot.doors.mcp.building import source_service, task_service
 
-    if is_sopbench(source) or (source.partition("/")[0] in bundled_names() and "/" in source):
+    if is_task(source):
         return task_service(source, arm, tools=tools, language=language)
-    if source in bundled_names():
-        return desk_service(source, arm, language=language)
-    _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
-    return handbook_service(load_source(source), arm, language=language)
-
-
-def _http_settings(
-    address: str | None,
-    token_file: Path | None,
-    hosts: tuple[str, ...],
-    origins: tuple[str, ...],
-) -> HttpSettings | None:
-    if address is None:
-        return None
-    from sopilot.doors.mcp.http import HttpSettings
-
-    host, _, port = address.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT):
-        raise UserMistake(f"--http: `{address}` is not HOST:PORT")
-    settings = HttpSettings(host.strip("[]"), int(port), _tokens(token_file), hosts, origins)
-    settings.check()
-    return settings
-
-
-def _tokens(path: Path | None) -> dict[str, str]:
-    """From a file, or from the environment; never from the command line, which others see."""
-    if path is None:
-        token = os.environ.get(TOKEN_VARIABLE)
-        return {"default": token} if token else {}
-    if os.name == "posix" and path.exists() and path.stat().st_mode & 0o077:
-        message = "others can read this file of tokens"
-        raise UserMistake([Diagnostic("open-secret", message, Place(str(path)), "chmod 600")])
-    tokens: dict[str, str] = {}
-    for line in read_text(path).splitlines():
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
-        if len(words) != 2:
-            raise UserMistake(f"{path}: every line is `NAME TOKEN`")
-        if words[0] in tokens:
-            raise UserMistake(f"{path}: `{words[0]}` has two tokens; give each its own name")
-        tokens[words[0]] = words[1]
-    if not tokens:
-        raise UserMistake(f"{path}: there is no token in it")
-    return tokens
+    opened = open_source(source)
+    if not opened.bundled:
+        _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
+    return source_service(opened, arm, language=language)
 
 
 def _tell(text: str) -> None:
@@ -283,15 +202,6 @@ def _without_traceback(record: logging.LogRecord) -> bool:
     """A line of an upstream that cannot be read is worth one line."""
     record.exc_info = None
     return True
-
-
-def _fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Most of a server's time goes by in the event loop, and this one is quicker."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
 
 
 def _need_mcp() -> None:

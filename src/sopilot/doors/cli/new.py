@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
+from sopilot.desks.scenarios.starter import starter
 from sopilot.doors.cli.output import say
-from sopilot.doors.cli.starter import HANDBOOK, SCENARIOS
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook.grammar import HANDBOOK_NAME
 
@@ -30,10 +31,8 @@ def command(name: str, folder: Path, force: bool) -> None:
     NAME is the handbook's name: lower-case letters, digits and hyphens.
     """
     _check_name(name)
-    texts = {
-        folder / f"{name}.yaml": HANDBOOK.format(name=name),
-        folder / f"{name}.scenarios.yaml": SCENARIOS.format(name=name),
-    }
+    handbook, scenarios = starter(name)
+    texts = {folder / f"{name}.yaml": handbook, folder / f"{name}.scenarios.yaml": scenarios}
     there = [path for path in texts if os.path.exists(path)]
     if there and not force:
         raise UserMistake(
@@ -47,20 +46,12 @@ def command(name: str, folder: Path, force: bool) -> None:
                 for path in there
             ]
         )
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the file cannot be written: {error.strerror}"
-        raise UserMistake(
-            [Diagnostic("cannot-write", message, Place(str(folder)), "name another folder")]
-        ) from error
-    for path in texts:
+    for path, text in texts.items():
+        write_whole(path, text, "name another folder")
         say(f"wrote {path}")
-    handbook = next(iter(texts))
-    say(f"next: edit {handbook}, then `sopilot check {handbook}`, `sopilot test {handbook}`")
-    say(f"and `sopilot run {handbook}`, which plays its first scenario to the audit")
+    written = next(iter(texts))
+    say(f"next: edit {written}, then `sopilot check {written}`, `sopilot test {written}`")
+    say(f"and `sopilot run {written}`, which plays its first scenario to the audit")
 
 
 def _check_name(name: str) -> None:

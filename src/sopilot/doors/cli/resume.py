@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import click
 
-from sopilot.doors.cli.given_values import chosen_budgets
 from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.scene import Description, description_from_json
 from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources.given_values import chosen_budgets
+from sopilot.doors.sources.run_options import kept_options
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import Store
 
 
 @click.command(
@@ -56,14 +55,10 @@ def command(
         raise UserMistake("--as-started or --accept-changed, not both")
     budgets = chosen_budgets(budget, deep=deep)
 
-    async def described(store: Store) -> Description:
-        record = await store.record(session_id)
-        return description_from_json(record.metadata.get("extra", {}))
-
-    description = with_store(store_spec, described)
-    description = replace(description, budgets={**description.budgets, **budgets})
-    performance = perform(
-        description,
+    options = with_store(store_spec, lambda store: kept_options(store, session_id))
+    options = replace(options, budgets={**options.budgets, **budgets})
+    done = perform(
+        options,
         store_spec,
         resume_id=session_id,
         take_over=take_over,
@@ -72,5 +67,5 @@ def command(
         quiet=as_json,
         frames=frames,
     )
-    show(performance, as_json=as_json)
-    raise SystemExit(performance.exit_code)
+    show(done, as_json=as_json)
+    raise SystemExit(0 if done.good else 1)

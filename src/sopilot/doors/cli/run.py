@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.desks.bundled import bundled_names
-from sopilot.doors.cli.checked_arm import ARM_HELP, checked_arm
-from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, run_folder, show_all
-from sopilot.doors.cli.given_values import chosen_budgets, pairs, read_results
+from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
 from sopilot.doors.cli.output import json_option, say
-from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.scene import Description
-from sopilot.doors.cli.sources import load_source
+from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
-from sopilot.doors.cli.workflow_folder import load_folder
-from sopilot.doors.cli.written_world import check_results, missing_results, scenario_for
+from sopilot.doors.sources import FolderSource, Source, open_source
+from sopilot.doors.sources.checked_arm import ARM_HELP
+from sopilot.doors.sources.given_values import chosen_budgets, pairs, read_results
+from sopilot.doors.sources.run_options import RunOptions, run_folder
 from sopilot.runtime.agent import ARMS
 
 
@@ -65,49 +60,44 @@ def command(
     store_spec: str | None,
     as_json: bool,
 ) -> None:
-    if arm is None:
-        arm = checked_arm(model, source)
-    description = Description(
+    given = pairs("--knows", knows)
+    written = read_results(results) if results else None
+    budgets = chosen_budgets(budget, deep=deep)
+    opened = open_source(source, out=run_folder(source, task, out))
+    options = RunOptions(
         source=source,
         goal=goal,
         task=task,
         model=model,
-        arm=arm,
+        arm=arm or default_arm(model, opened),
         language=language,
         request=request,
-        knows=pairs("--knows", knows),
-        results=read_results(results) if results else None,
+        knows=given,
+        results=written,
         approvers=approvers,
-        budgets=chosen_budgets(budget, deep=deep),
-        out=run_folder(source, task, out),
+        budgets=budgets,
+        out=str(opened.out) if isinstance(opened, FolderSource) else None,
     )
-    if task == ALL_TASKS and description.out is not None:
-        runs = run_all(description, store_spec)
-        raise SystemExit(show_all(load_folder(source), runs, as_json=as_json))
+    if isinstance(opened, FolderSource) and task == ALL_TASKS:
+        raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))
     if not as_json:
-        tell_world(description)
-    performance = perform(description, store_spec, quiet=as_json, frames=frames)
-    show(performance, as_json=as_json)
-    if description.out is not None and not as_json:
-        say(f"files: {description.out}")
-    raise SystemExit(performance.exit_code)
+        tell_world(options, opened)
+    done = perform(options, store_spec, source=opened, quiet=as_json, frames=frames)
+    show(done, as_json=as_json)
+    if options.out is not None and not as_json:
+        say(f"files: {options.out}")
+    raise SystemExit(0 if done.good else 1)
 
 
-def tell_world(description: Description) -> None:
+def tell_world(options: RunOptions, source: Source) -> None:
     """Who answers for the tools of one's own handbook, on stderr."""
-    source = description.source
-    if source in bundled_names() or ":" in source or Path(source).is_dir():
+    if source.bundled or isinstance(source, FolderSource):
         return
-    handbook = load_source(source)
-    if description.results is not None:
-        check_results(description.results, handbook)
-        silent = missing_results(handbook, description.results)
-        if silent:
-            named = ", ".join(f"`{name}`" for name in silent)
-            click.echo(f"no result is written down for {named}: a call of it fails", err=True)
+    if options.results is None:
+        task = source.task(options.task, goal=options.goal, language=options.language)
+        click.echo(f"the tools answer as in the scenario `{task.name}`", err=True)
         return
-    goals = [description.goal] if description.goal else list(handbook.procedures)
-    if goals[0] not in handbook.procedures:
-        return  # that is told where the goal is looked up
-    scenario = scenario_for(description, handbook, goals)
-    click.echo(f"the tools answer as in the scenario `{scenario.name}`", err=True)
+    offered = [name for name, action in source.handbook.actions.items() if action.offered]
+    silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
+    if silent:
+        click.echo(f"no result is written down for {silent}: a call of it fails", err=True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import click
 
+from sopilot.doors.cli.output import json_option, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store
 
@@ -16,7 +17,7 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 @click.command()
 @STORE
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
+@json_option
 def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     """Sessions, newest first, with their status and where they stand."""
 
@@ -29,7 +30,7 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     elif not records:
         click.echo("no sessions")
     else:
-        _table([_row(record) for record in records])
+        say(table([_row(record) for record in records], _COLUMNS))
 
 
 def _as_json(record: SessionRecord) -> dict[str, object]:
@@ -58,10 +59,3 @@ def _row(record: SessionRecord) -> tuple[str, ...]:
         str(record.head.seq + 1),
         when,
     )
-
-
-def _table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(len(row[column]) for row in (_COLUMNS, *rows)) for column in range(len(_COLUMNS))]
-    for row in (_COLUMNS, *rows):
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
+from sopilot.adapters.text_files import is_program_file
 from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.cli.sources import (
-    SOURCE_HELP,
-    TOOL_LISTS,
-    Unit,
-    compile_source,
-    is_program_file,
-    load_program,
-)
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
-from sopilot.language.handbook import Handbook, Procedure
-from sopilot.language.program import Program, print_program
-from sopilot.language.render import RENDERINGS, correspondence, render, render_function
-
-Shown = str | dict[str, str]
-
-OF_PROGRAMS = ("frame", "listing", "flat", "prose", "first-frame")
-"""Forms that need no more than the program; the others word the handbook's own trees."""
+from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, compile_source
+from sopilot.doors.sources.showing import FORMS, OF_PROGRAMS, needs_handbook, shown
+from sopilot.language.render import correspondence
 
 
 @click.command(
@@ -37,7 +22,7 @@ OF_PROGRAMS = ("frame", "listing", "flat", "prose", "first-frame")
     default="flat",
     show_default=True,
     metavar="FORM",
-    help=f"One of: {', '.join(['frame', 'listing', *RENDERINGS])}.",
+    help=f"One of: {', '.join(FORMS)}.",
 )
 @click.option("--goal", help="Only this procedure.")
 @click.option("--function", "function_name", help="With --as frame: only this function.")
@@ -65,65 +50,28 @@ def command(
     check: bool,
     as_json: bool,
 ) -> None:
-    forms = ("frame", "listing", *RENDERINGS)
-    if form not in forms:
-        raise UserMistake(f"--as: `{form}` is not a form; {did_you_mean(form, forms)}")
-    shown: dict[str, Shown]
-    if is_program_file(source):
-        if check or form not in OF_PROGRAMS:
-            raise _needs_handbook(source, "--check" if check else form)
-        program = load_program(Path(source))
-        # These forms take nothing but the names from them.
-        handbook = Handbook(program.source.handbook)
-        procedure = Procedure(program.entry, program.entry)
-        text = _text(form, handbook, procedure, program, function_name, language)
-        shown = {f"{source}/{program.entry}": text}
-    else:
-        units = compile_source(source, tools=tools, goal=goal)
-        if check:
-            _prove(units, as_json=as_json)
-            return
-        shown = {
-            unit.label: _text(
-                form, unit.handbook, unit.procedure, unit.program, function_name, language
-            )
-            for unit in units
-        }
-    if as_json:
-        print_json(shown)
+    if check:
+        _prove(source, goal=goal, tools=tools, as_json=as_json)
         return
-    for label, text in shown.items():
-        if len(shown) > 1:
+    texts = shown(source, form, goal=goal, function=function_name, language=language, tools=tools)
+    if as_json:
+        print_json(texts)
+        return
+    for label, text in texts.items():
+        if len(texts) > 1:
             heading(f"=== {label}")
         if isinstance(text, str):
             say(text.rstrip())
         else:
             say("\n\n".join(frame.rstrip() for frame in text.values()))
-        if len(shown) > 1:
+        if len(texts) > 1:
             say()
 
 
-def _text(
-    form: str,
-    handbook: Handbook,
-    procedure: Procedure,
-    program: Program,
-    function_name: str | None,
-    language: str,
-) -> Shown:
-    if form == "listing":
-        return print_program(program)
-    if form != "frame":
-        return render(form, handbook, procedure, program, language)
-    functions = program.functions
-    if function_name is not None and function_name not in functions:
-        hint = did_you_mean(function_name, functions)
-        raise UserMistake(f"--function: `{function_name}` is not a function; {hint}")
-    wanted = [function_name] if function_name else list(functions)
-    return {name: render_function(functions[name], program, language) for name in wanted}
-
-
-def _prove(units: list[Unit], *, as_json: bool) -> None:
+def _prove(source: str, *, goal: str | None, tools: str | None, as_json: bool) -> None:
+    if is_program_file(source):
+        raise needs_handbook(source, "--check")
+    units = compile_source(source, tools=tools, goal=goal)
     results = {
         unit.label: correspondence(unit.handbook, unit.procedure, unit.program) for unit in units
     }
@@ -146,16 +94,3 @@ def _prove(units: list[Unit], *, as_json: bool) -> None:
         )
     if broken:
         raise SystemExit(1)
-
-
-def _needs_handbook(source: str, what: str) -> UserMistake:
-    return UserMistake(
-        [
-            Diagnostic(
-                "program-not-handbook",
-                f"`{what}` is about the handbook's own words, and this is a compiled program",
-                Place(source),
-                f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
-            )
-        ]
-    )

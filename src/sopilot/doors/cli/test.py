@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.scenarios import (
-    Coverage,
-    ProgramCoverage,
-    Scenario,
-    ScenarioResult,
-    coverage_of,
-    read_scenarios,
-    run_scenario,
-)
+from sopilot.adapters.text_files import read_text
+from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
+from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
 from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.cli.sources import SCENARIOS, load_source, read_text
-from sopilot.language.compiler import compile_handbook
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
-from sopilot.runtime.agent import Briefing, Progress
-from sopilot.runtime.session import ProgramSet, export_trace, write_trace
+from sopilot.doors.sources import open_source
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.agent import Progress
+from sopilot.runtime.agent.progress import nobody_watches
 
 
 @click.command()
@@ -60,22 +52,30 @@ def command(
     the handbook's verdicts, and by the scenario's `verdicts` where there is none.
     Exit 0 when every scenario passed, 1 when one failed, 2 on misuse.
     """
-    loaded = load_source(handbook)
-    path = Path(scenario_file) if scenario_file else Path(handbook).with_suffix(SCENARIOS)
-    suite, findings = read_scenarios(_scenario_text(path), loaded, str(path))
+    source = open_source(handbook)
+    path = Path(scenario_file) if scenario_file else source.scenario_file
+    suite, findings = read_scenarios(_scenario_text(path), source.handbook, str(path))
     if suite is None:
         raise UserMistake(findings)
     for finding in findings:
         click.echo(str(finding), err=True)
     wanted = (*only, watch) if watch is not None else only
-    chosen = _chosen(suite.scenarios, wanted, str(path))
-    briefing = Briefing(loaded, {g: c.program for g, c in compile_handbook(loaded).items()})
-    results = asyncio.run(_run(briefing, chosen, watching=watch is not None, traces=traces))
-    coverage = _coverage(briefing, results)
-    failed = [result for result in results if not result.passed]
+    chosen = named_scenarios(suite.scenarios, wanted, str(path))
+    briefing = source.briefing()
+    results = asyncio.run(
+        run_scenarios(
+            briefing,
+            chosen,
+            MemoryStore(),
+            watcher=_Watcher if watch is not None else lambda: nobody_watches,
+            traces=traces,
+        )
+    )
+    coverage = reached(briefing, results)
+    failed = [result for _, result in results if not result.passed]
     gaps = sum(len(one.gaps) for one in coverage) if not wanted else 0
     if as_json:
-        print_json(_summary(loaded.name, results, [] if wanted else coverage))
+        print_json(summary(source.handbook.name, results, [] if wanted else coverage))
     else:
         _tell(results, [] if wanted else coverage)
     if failed or (complete and gaps):
@@ -97,93 +97,11 @@ def _scenario_text(path: Path) -> str:
     return read_text(path)
 
 
-def _chosen(scenarios: Sequence[Scenario], names: Sequence[str], source: str) -> Sequence[Scenario]:
-    if not names:
-        return scenarios
-    known = {scenario.name: scenario for scenario in scenarios}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unknown-scenario",
-                    f"there is no scenario `{name}`",
-                    Place(source),
-                    did_you_mean(name, known),
-                )
-                for name in unknown
-            ]
-        )
-    return [known[name] for name in dict.fromkeys(names)]
-
-
-async def _run(
-    briefing: Briefing, scenarios: Sequence[Scenario], *, watching: bool, traces: Path | None
-) -> list[ScenarioResult]:
-    store = MemoryStore()
-    programs = ProgramSet.of(briefing.programs)
-    results = []
-    for scenario in scenarios:
-        result = await run_scenario(
-            scenario,
-            briefing,
-            store=store,
-            programs=programs,
-            watch=_Watcher() if watching else lambda progress: None,
-        )
-        results.append(result)
-        if traces is not None:
-            text = write_trace(await export_trace(store, result.session.session_id))
-            _save(traces / f"{_file_name(scenario.name)}.jsonl", text)
-    return results
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w-]+", "-", name).strip("-") or "scenario"
-
-
-def _save(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        message = f"the trace cannot be written: {error.strerror}"
-        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error
-
-
-def _coverage(briefing: Briefing, results: Sequence[ScenarioResult]) -> list[ProgramCoverage]:
-    touched = {goal: Coverage() for goal in briefing.programs}
-    for result in results:
-        processes = {
-            event.process: event.payload["goal"] for event in result.events if event.kind == "start"
-        }
-        for process, goal in processes.items():
-            mine = [event for event in result.events if event.process == process]
-            touched[goal].add(briefing.programs[goal], mine)
-    return [
-        coverage_of(goal, program, touched[goal]) for goal, program in briefing.programs.items()
-    ]
-
-
-def _summary(
-    handbook: str, results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]
-) -> dict[str, object]:
-    passed = sum(result.passed for result in results)
-    return {
-        "handbook": handbook,
-        "n": len(results),
-        "passed": passed,
-        "failed": len(results) - passed,
-        "scenarios": [result.as_json() for result in results],
-        "coverage": {one.goal: one.as_json() for one in coverage},
-    }
-
-
-def _tell(results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]) -> None:
-    for result in results:
+def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
+    for scenario, result in results:
         word = "passed" if result.passed else click.style("FAILED", fg="red")
-        say(f"{word}  {result.scenario.name}")
-        for reason in result.reasons:
+        say(f"{word}  {scenario.name}")
+        for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
     for one in coverage:
         if one.steps_reached == 0:
@@ -195,7 +113,7 @@ def _tell(results: Sequence[ScenarioResult], coverage: Sequence[ProgramCoverage]
         )
         for gap in one.gaps:
             say(f"  {gap}")
-    passed = sum(result.passed for result in results)
+    passed = sum(result.passed is True for _, result in results)
     noun = "scenario" if len(results) == 1 else "scenarios"
     say(f"\n{len(results)} {noun}: {passed} passed, {len(results) - passed} failed")
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
+from sopilot.doors.cli.output import json_option
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import (
@@ -31,7 +33,6 @@ from sopilot.runtime.vm import TraceError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-JSON_FLAG = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
 
 
 @click.group()
@@ -63,10 +64,7 @@ def export(
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as problem:
-        raise _unreadable(output, f"cannot be written: {problem.strerror}") from None
+    write_whole(output, text)
     click.echo(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
 
 
@@ -74,7 +72,7 @@ def export(
 @click.argument("trace_file", metavar="FILE", type=FILE)
 @click.option("--head", "heads", multiple=True, type=FILE, help="A head signed earlier.")
 @click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key to trust.")
-@JSON_FLAG
+@json_option
 def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
     """Check the chain of FILE, and signed heads against it. Exit 1 when something is wrong.
 
@@ -126,12 +124,12 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
     if output is None:
         click.echo(text)
     else:
-        output.write_text(text + "\n", encoding="utf-8")
+        write_whole(output, text + "\n")
 
 
 @command.command()
 @click.argument("key_file", metavar="FILE", type=NEW_FILE)
-@JSON_FLAG
+@json_option
 def keygen(key_file: Path, as_json: bool) -> None:
     """Make a signing key in FILE, and print its public half."""
     key = generate_key()

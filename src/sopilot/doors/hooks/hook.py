@@ -17,10 +17,12 @@ from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, S
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
 
-Execute = Callable[[], Awaitable[object]]
+Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
+"""The agent's own call, with the arguments that were let through: not always as written."""
 JudgeResult = Callable[[str, JSON], bool]
 Answer = TypeVar("Answer")
-_EXECUTE: ContextVar[Execute | None] = ContextVar("sopilot_execute", default=None)
+_UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
+"""The tool that the agent is calling, by name."""
 
 
 class ToolBroke(RunEnded):
@@ -125,12 +127,12 @@ class ProcedureHook:
         self, name: str, arguments: Mapping[str, JSON], call_id: str, execute: Execute
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, with what ``execute`` raised beside the answer."""
-        token = _EXECUTE.set(execute)
+        token = _UNDER_WAY.set((name, execute))
         try:
             async with self.session.keep_alive():
                 answer = await self.driver.calls.domain(call_id, name, arguments)
         finally:
-            _EXECUTE.reset(token)
+            _UNDER_WAY.reset(token)
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
 
     def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
@@ -157,10 +159,13 @@ class AgentsOwnTools:
         return ()
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        execute = _EXECUTE.get()
-        if execute is None:
+        under_way = _UNDER_WAY.get()
+        if under_way is None:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
-        task = asyncio.ensure_future(_as_coroutine(execute))
+        if under_way[0] != name:
+            # What the machine reads by itself: a hook has only the call that it wraps.
+            return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
+        task = asyncio.ensure_future(_as_coroutine(under_way[1], arguments))
         try:
             await asyncio.wait({task})
         finally:
@@ -177,8 +182,8 @@ class AgentsOwnTools:
         return ToolResult(self._is_ok(name, value), value)
 
 
-async def _as_coroutine(execute: Execute) -> object:
-    return await execute()
+async def _as_coroutine(execute: Execute, arguments: Mapping[str, JSON]) -> object:
+    return await execute(arguments)
 
 
 def was_made(answer: CallAnswer) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -19,6 +19,7 @@ from langgraph.types import Command
 
 from sopilot.doors.hooks.hook import Failed, ProcedureHook, was_made
 from sopilot.runtime.session import CallAnswer
+from sopilot.runtime.session.protocols import JSON
 
 Given = ToolMessage | Command[Any]
 
@@ -105,8 +106,9 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         call = request.tool_call
         given: list[Given] = []
 
-        async def execute() -> object:
-            answer = await handler(request)
+        async def execute(arguments: Mapping[str, JSON]) -> object:
+            licensed = request.override(tool_call={**call, "args": dict(arguments)})
+            answer = await handler(licensed)
             given.append(answer)
             if not isinstance(answer, ToolMessage):
                 return str(answer)

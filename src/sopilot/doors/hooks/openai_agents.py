@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -32,6 +32,7 @@ from agents.tool_context import ToolContext
 
 from sopilot.doors.hooks.hook import ProcedureHook
 from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.runtime.session.protocols import JSON
 
 _HOOKED: WeakKeyDictionary[ProcedureHook, list[Tool]] = WeakKeyDictionary()
 """The tools that each hook has made."""
@@ -118,8 +119,9 @@ def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
             return "Not done: the arguments are not a JSON object."
         made: list[Any] = []
 
-        async def execute() -> object:
-            made.append(await bare.on_invoke_tool(context, arguments))
+        async def execute(licensed: Mapping[str, JSON]) -> object:
+            as_written = arguments if licensed == given else json.dumps(licensed)
+            made.append(await bare.on_invoke_tool(context, as_written))
             return made[0]
 
         answer, problem = await hook.attempt(tool.name, given, context.tool_call_id, execute)

@@ -6,6 +6,7 @@ await agent.run(request)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import FunctionToolset
 
 from sopilot.doors.hooks.hook import ProcedureHook
+from sopilot.runtime.session.protocols import JSON
 
 
 @dataclass
@@ -58,13 +60,15 @@ class SopilotCapability(AbstractCapability[Any]):
 
         made: list[Any] = []
 
-        async def execute() -> object:
-            made.append(await handler(args))
+        written = call.args_as_dict()
+
+        async def execute(arguments: Mapping[str, JSON]) -> object:
+            # As the agent validated them, unless others were let through than it has.
+            made.append(await handler(args if arguments == written else dict(arguments)))
             first = made[0]
             return first.return_value if isinstance(first, ToolReturn) else first
 
-        # As the model wrote them: validated ones may be objects of the agent's own.
-        written = call.args_as_dict()
+        # Judged as the model wrote them: validated ones may be objects of the agent's own.
         answer = await self.hook.tool_call(call.tool_name, written, call.tool_call_id, execute)
         if made and isinstance(made[0], ToolReturn):
             return replace(made[0], return_value=answer.text)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from sopilot.desks.bundled import load_desk
+from sopilot.desks.tasks import World, idle_world
+from sopilot.desks.tasks.world import NoTools
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.gateway import gateway_world
 from sopilot.doors.mcp.hub import Service
 from sopilot.doors.mcp.playing import PLAY, play_record
-from sopilot.doors.mcp.tasks import desk_briefing, desk_world, open_task
-from sopilot.doors.mcp.world import NoTools, World
+from sopilot.doors.mcp.tasks import open_task
+from sopilot.doors.sources import DeskSource, Source
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import Arm, Briefing
@@ -36,15 +37,16 @@ def gateway_service(
     return Service(briefing, arm, open_world, extra={"gateway": handbook.name})
 
 
-def desk_service(name: str, arm: Arm, *, language: str = "en") -> Service:
-    """A bundled desk on its own small world."""
-    desk = load_desk(name)
+def source_service(source: Source, arm: Arm, *, language: str = "en") -> Service:
+    """A bundled desk on its own small world. Of any other handbook the bookkeeping alone: the
+    calls are made elsewhere and cannot be evidence."""
 
     async def open_world() -> World:
-        return desk_world(desk)
+        return idle_world(source.desk) if isinstance(source, DeskSource) else World(NoTools())
 
-    extra = {"desk": name}
-    return Service(desk_briefing(name, language), arm, open_world, simulated=True, extra=extra)
+    extra = {"desk" if source.bundled else "handbook": source.handbook.name}
+    briefing = source.briefing(language=language)
+    return Service(briefing, arm, open_world, simulated=source.bundled, extra=extra)
 
 
 def task_service(
@@ -66,14 +68,3 @@ def task_service(
         extra={PLAY: play_record(first, tools=tools, language=language)},
         played=True,
     )
-
-
-def handbook_service(handbook: Handbook, arm: Arm, *, language: str = "en") -> Service:
-    """Bookkeeping alone: the calls are made elsewhere and cannot be evidence."""
-    compiled = compile_handbook(handbook)
-    briefing = Briefing(handbook, {goal: one.program for goal, one in compiled.items()}, language)
-
-    async def open_world() -> World:
-        return World(NoTools())
-
-    return Service(briefing, arm, open_world, extra={"handbook": handbook.name})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from sopilot.lab.bench.control_models import CONTROLS, ControlModel
-from sopilot.lab.bench.sopbench_process import Simulator, Upstream
+from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.source import SopbenchTask
-from sopilot.lab.bench.upstream_judge import UpstreamJudge
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.language.program import Program
-from sopilot.runtime.agent import DEEP_BUDGETS, Budgets, ModelUser, Reference, ScriptedUser
+from sopilot.runtime.agent import DEEP_BUDGETS, Budgets, Judge, ModelUser, Reference, ScriptedUser
 from sopilot.runtime.session.protocols import Model, User
 
 DEFAULT_USER = "default"
@@ -20,11 +18,10 @@ def domain_budgets(domain: str) -> Budgets:
     return DEEP_BUDGETS if domain in DEEP_DOMAINS else Budgets()
 
 
-def contestant(
-    name: str, task: SopbenchTask, program: Program, simulator: Simulator, upstream: Upstream
-) -> Model:
+def contestant(name: str, reader: Judge) -> Model:
+    """``reader`` judges evidence for the reference executor."""
     if name == "reference":
-        return Reference(UpstreamJudge(task, program, simulator, upstream))
+        return Reference(reader)
     if name in CONTROLS:
         return ControlModel(name)
     return named_model(name)

@@ -11,7 +11,7 @@ from sopilot.lab.bench.source import (
     sopbench_handbook,
     task_hash,
 )
-from sopilot.language.compiler import Compiler
+from sopilot.language.compiler import Compiled, Compiler
 from sopilot.language.program import Program
 from sopilot.language.program.codec import program_hash
 
@@ -33,14 +33,19 @@ class ProgramShelf:
     def program(self, task: SopbenchTask) -> Shelved:
         key = str(task.reference)
         if key not in self._shelf:
-            handbook_sha256 = task_hash(task, upstream=self._upstream)
-            program = self._compiler(task.domain).compile(
-                task.handbook, task.handbook.procedures[task.goal], source_hash=handbook_sha256
+            program = self.compiled(task).program
+            found = Shelved(
+                program, program_hash(program), task_hash(task, upstream=self._upstream)
             )
-            self._shelf[key] = Shelved(
-                program.program, program_hash(program.program), handbook_sha256
-            )
+            self._shelf[key] = found
         return self._shelf[key]
+
+    def compiled(self, task: SopbenchTask) -> Compiled:
+        return self._compiler(task.domain).compile(
+            task.handbook,
+            task.handbook.procedures[task.goal],
+            source_hash=task_hash(task, upstream=self._upstream),
+        )
 
     def _compiler(self, domain: str) -> Compiler:
         if domain not in self._compilers:

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
 from sopilot.lab.bench.source_fingerprint import (
     VERSION,
@@ -199,13 +200,6 @@ class RecordWriter:
         line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"))
         os.write(self._descriptor, f"{line}\n".encode())
         os.fsync(self._descriptor)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """The old file or the new one, never a part."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
-    unfinished.write_text(text, "utf-8")
-    unfinished.replace(path)
 
 
 def _place(item: tuple[str, BenchRecord]) -> tuple[str, int]:

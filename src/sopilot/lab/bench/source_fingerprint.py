@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 VERSION: Final = 2
-ROOMS: Final = ("language", "runtime", "adapters", "lab/bench")
+ROOMS: Final = ("language", "runtime", "adapters", "desks/tasks", "lab/bench")
 _PACKAGE: Final = Path(__file__).parents[2]
 _AFTERWARDS: Final = ("lab/bench/report/", "runtime/pages/")
 """Tables and pages of finished runs: they change no run."""

@@ -1,10 +1,11 @@
-"""Model and tools with a stopwatch, so that the harness's own share can be told."""
+"""Model, tools and oracle with a stopwatch, so that the harness's own share can be told."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 
+from sopilot.desks.tasks.world import FinishedRun, Score
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session.protocols import (
     JSON,
@@ -60,3 +61,17 @@ class TimedTools:
     async def unmade(self, call: ToolCall, problem: str) -> bool:
         tools: object = self._tools
         return isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
+
+
+class TimedScore:
+    def __init__(self, score: Score | None) -> None:
+        self._score = score
+        self.seconds = 0.0
+
+    def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+        assert self._score is not None
+        begun = time.perf_counter()
+        try:
+            return self._score(messages, run)
+        finally:
+            self.seconds += time.perf_counter() - begun

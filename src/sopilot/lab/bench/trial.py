@@ -9,29 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.lab.bench.contestants import contestant, domain_budgets, served_user
+from sopilot.desks.scenarios.made_calls import calls_made, post_goal_calls
+from sopilot.desks.tasks import Conditions, open_task, play_task
+from sopilot.lab.bench.contestants import contestant, served_user
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot.lab.bench.source import SopbenchTask, load_task, offered_actions
-from sopilot.lab.bench.timed import TimedModel, TimedTools
-from sopilot.lab.bench.world import MadeCall, calls_after_goal, open_world
-from sopilot.runtime.agent import (
-    Arm,
-    Briefing,
-    Budgets,
-    Ending,
-    SessionResult,
-    arm_named,
-    open_run,
-    run_session,
-)
+from sopilot.lab.bench.tasks import as_task
+from sopilot.lab.bench.timed import TimedModel, TimedScore, TimedTools
+from sopilot.runtime.agent import Arm, Budgets, Ending, SessionResult, arm_named, audit_session
 from sopilot.runtime.agent.progress import Watch, nobody_watches
-from sopilot.runtime.audit import Finding, audit_trace
-from sopilot.runtime.audit.transcript import Transcript, TranscriptCall
-from sopilot.runtime.audit.transcripts import audit_transcript
-from sopilot.runtime.session import Session, SystemClock, export_trace, write_trace
+from sopilot.runtime.audit import Finding
+from sopilot.runtime.session import export_trace, write_trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,57 +77,52 @@ class TrialRunner:
         except (UpstreamLost, UpstreamTimeout) as broken:
             return Trial(replace(record, reason=str(broken)))
 
-    async def _run(self, task: SopbenchTask, record: BenchRecord, watch: Watch) -> Trial:
+    async def _run(self, own: SopbenchTask, record: BenchRecord, watch: Watch) -> Trial:
         begun = time.perf_counter()
-        program = self._shelf.program(task).program
-        simulator, tools = open_world(task, self._tools, self._upstream)
+        program = self._shelf.program(own).program
+        task = as_task(own, program, self._tools, self._upstream, self.configuration.language)
+        world = task.open()
         opened = time.perf_counter() - begun
+        model = TimedModel(contestant(self.configuration.model, task.reader))
+        tools, score = TimedTools(world.tools), TimedScore(world.score)
+        world = replace(world, tools=tools, score=score)
+        conditions = Conditions(
+            self._arm,
+            model,
+            model_name=self.configuration.model,
+            user=served_user(self.configuration.user, own, self._upstream),
+            budgets=self._budgets.get(own.domain),
+            watch=watch,
+        )
+        store = MemoryStore()
         try:
-            model = TimedModel(
-                contestant(self.configuration.model, task, program, simulator, self._upstream)
+            session = await open_task(
+                task, world, conditions, store=store, session_id=record.run_id
             )
-            world = TimedTools(tools)
-            briefing = Briefing(task.handbook, {task.goal: program}, self.configuration.language)
-            store = MemoryStore()
-            session = await open_run(
-                store,
-                briefing,
-                self._arm,
-                tools=world,
-                clock=SystemClock(),
-                model=self.configuration.model,
-                unguarded=True,
-                session_id=record.run_id,
-            )
-            result = await run_session(
-                session,
-                briefing,
-                arm=self._arm,
-                model=model,
-                user=served_user(self.configuration.user, task, self._upstream),
-                budgets=self._budgets.get(task.domain, domain_budgets(task.domain)),
-                watch=watch,
-            )
-            judged = time.perf_counter()
-            verdict = None
-            if result.ending is not Ending.INFRASTRUCTURE_FAILURE:
-                verdict = simulator.evaluate(messages=len(result.messages))
-            evaluated = time.perf_counter() - judged
+            result, verdict = await play_task(task, world, conditions, session)
         finally:
-            simulator.close()
-        findings = self._findings(task, session, tools.made, result.user_turns)
+            await world.close()
+        report = await audit_session(
+            session,
+            own.handbook,
+            self._arm,
+            goal=own.goal,
+            offered=offered_actions(own.handbook, self._tools),
+        )
+        findings = report.findings
         trace = ""
         if self._keep_traces:
             trace = write_trace(await export_trace(store, session.id))
         await session.release()
+        calls = calls_made(await session.whole_events())
         usage = result.usage
         record = replace(
             record,
             ending=str(result.ending),
             reason=result.reason,
             verdict=verdict,
-            calls=tuple(call.action for call in tools.made),
-            r2=calls_after_goal(tools.made, task.goal),
+            calls=tuple(call.action for call in calls),
+            r2=post_goal_calls(calls, own.goal),
             findings=dict(sorted(Counter(each.code for each in findings).items())),
             agent_turns=result.agent_turns,
             user_turns=result.user_turns,
@@ -146,23 +132,6 @@ class TrialRunner:
             system_characters=model.system_characters,
             seconds=round(time.perf_counter() - begun, 6),
             model_seconds=round(model.seconds, 6),
-            world_seconds=round(world.seconds + opened + evaluated, 6),
+            world_seconds=round(tools.seconds + score.seconds + opened, 6),
         )
         return Trial(record, findings, trace, result)
-
-    def _findings(
-        self, task: SopbenchTask, session: Session, made: Sequence[MadeCall], replies: int
-    ) -> Sequence[Finding]:
-        if self._arm.machine:
-            programs = {task.goal: self._shelf.program(task).program}
-            return audit_trace(programs, session.events, session_id=session.id).findings
-        calls = tuple(
-            TranscriptCall(
-                index, index, call.action, call.arguments, call.ok, call.value, True, call.ok
-            )
-            for index, call in enumerate(made)
-        )
-        transcript = Transcript(calls, len(calls), replies)
-        offered = offered_actions(task.handbook, self._tools)
-        report = audit_transcript(task.handbook, transcript, goal=task.goal, offered=offered)
-        return report.findings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from sopilot.lab.bench.sopbench_process import Simulator, ToolList, Upstream
 from sopilot.lab.bench.source import SopbenchTask, offered_actions
@@ -15,14 +14,6 @@ NO_CALL = frozenset({"n/a", "na", "none", "null"})
 """Names by which models say that they call nothing; upstream takes them so."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeCall:
-    action: str
-    arguments: Mapping[str, JSON]
-    ok: bool
-    value: JSON
-
-
 class SopbenchTools:
     """Offers exactly the tool list; implements ``KeepsUnmadeCalls``. A call blocks the event
     loop for the fraction of a millisecond that the simulator needs, which is cheaper than a
@@ -31,14 +22,12 @@ class SopbenchTools:
     def __init__(self, task: SopbenchTask, simulator: Simulator, tools: ToolList) -> None:
         self._schemas = domain_schemas(task, tools)
         self._simulator = simulator
-        self.made: list[MadeCall] = []
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._schemas
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         outcome = self._simulator.call(name, arguments)
-        self.made.append(MadeCall(name, dict(arguments), outcome.ok, outcome.value))
         return ToolResult(outcome.ok, outcome.value)
 
     async def unmade(self, call: ToolCall, problem: str) -> bool:
@@ -82,11 +71,3 @@ def _schema(action: Action) -> ToolSchema:
     required = [each.name for each in action.inputs if each.required]
     parameters = {"type": "object", "properties": properties, "required": required}
     return ToolSchema(action.name, action.says, parameters)
-
-
-def calls_after_goal(made: Sequence[MadeCall], goal: str) -> int | None:
-    """R2: calls after the goal action had succeeded; ``None`` where it never did."""
-    for position, call in enumerate(made):
-        if call.action == goal and call.ok:
-            return len(made) - position - 1
-    return None

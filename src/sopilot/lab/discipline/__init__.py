@@ -1,18 +1,16 @@
 """The discipline check: which representation suits a model, and whether to page it.
 
 Owns the cases of a check, the directed probe, the natural audit, the frozen
-verdict rule, the check's folder and page, and a population of simulated models
-to try the rule on. May import every room above it; models and stores come in
+verdict rule, the check's folder and page. Simulated models to try the rule on stand
+in benchmarks/population.py. May import every room above it; models and stores come in
 from outside.
 """
 
-from sopilot.lab.discipline.case import Case, World
 from sopilot.lab.discipline.checking import Check, MemoryJournal, Step
 from sopilot.lab.discipline.cursor import Cursor, cursors_of
-from sopilot.lab.discipline.desk_cases import desk_cases
 from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
 from sopilot.lab.discipline.paging_decision import Condition, Verdict, decide
-from sopilot.lab.discipline.plan import CASES, planned
+from sopilot.lab.discipline.plan import CASES, checkable, planned
 from sopilot.lab.discipline.probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline.probe_grading import (
     Grade,
@@ -21,11 +19,11 @@ from sopilot.lab.discipline.probe_grading import (
     probe_score,
     scores_by_depth,
 )
+from sopilot.lab.discipline.questions import chosen_questions, program_hashes
 from sopilot.lab.discipline.record import RunRecord
 from sopilot.lab.discipline.rehearsal import Estimate, Rehearsal, rehearse
 from sopilot.lab.discipline.report import verdict_document
 from sopilot.lab.discipline.rule import ARMS_CHECKED, RULE_VERSION
-from sopilot.lab.discipline.scenario_cases import scenario_cases
 from sopilot.lab.discipline.spending import Allowance, Prices, Spending
 
 __all__ = [
@@ -34,7 +32,6 @@ __all__ = [
     "QUESTIONS",
     "RULE_VERSION",
     "Allowance",
-    "Case",
     "Check",
     "CheckFolder",
     "Condition",
@@ -49,18 +46,18 @@ __all__ = [
     "Spending",
     "Step",
     "Verdict",
-    "World",
     "check_path",
+    "checkable",
+    "chosen_questions",
     "cursors_of",
     "decide",
-    "desk_cases",
     "grade",
     "last_verdict",
     "planned",
     "probe_request",
     "probe_score",
+    "program_hashes",
     "rehearse",
-    "scenario_cases",
     "scores_by_depth",
     "spread",
     "verdict_document",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sopilot.lab.discipline.case import Case
+from sopilot.desks.tasks import Task
 from sopilot.lab.discipline.cursor import Cursor
 from sopilot.lab.discipline.probe import answer_text, probe_request
 from sopilot.lab.discipline.probe_grading import Grade, grade
@@ -25,7 +25,7 @@ from sopilot.runtime.session.protocols import Model
 
 PROBE_SHARE = 0.2
 
-ModelFor = Callable[[Case, str], Model]
+ModelFor = Callable[[Task, str], Model]
 """The model that runs this case under this arm; one and the same, but for executors that
 need a handbook to judge by."""
 
@@ -57,7 +57,7 @@ class Step:
 class Check:
     """``stopped`` names the budget that ended it early."""
 
-    cases: Sequence[Case]
+    cases: Sequence[Task]
     arms: Sequence[str]
     model_for: ModelFor
     rehearsal: Rehearsal
@@ -122,7 +122,7 @@ class Check:
 
     # --- cases ------------------------------------------------------------------------
 
-    async def _work(self, queue: list[Case], programs: ProgramSets) -> None:
+    async def _work(self, queue: list[Task], programs: ProgramSets) -> None:
         while queue and self.stopped is None:
             case = queue.pop(0)
             left = self._left(case)
@@ -145,7 +145,7 @@ class Check:
                 self.spending.reserved_calls -= calls
                 self.spending.reserved_money -= money
 
-    async def _run(self, case: Case, arm: str, programs: ProgramSets) -> None:
+    async def _run(self, case: Task, arm: str, programs: ProgramSets) -> None:
         record, _, _ = await run_case(
             case,
             arm,
@@ -162,7 +162,7 @@ class Check:
         word = "broken" if record.passed is None else "passed" if record.passed else "failed"
         self._tell(f"{case.key} {arm}: {word}")
 
-    def _left(self, case: Case) -> list[str]:
+    def _left(self, case: Task) -> list[str]:
         return [arm for arm in self.arms if (case.key, arm) not in self._done]
 
     def _tell(self, what: str) -> None:

@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.lab.discipline.checking import MemoryJournal
 from sopilot.lab.discipline.probe_grading import Grade, grade_from_json
 from sopilot.lab.discipline.record import RunRecord, record_from_json
@@ -109,12 +110,6 @@ def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
 def _of_model(home: Path, model: str) -> Path:
     readable = re.sub(r"[^A-Za-z0-9.]+", "-", model).strip("-.")[:60] or "model"
     return home / "checks" / f"{readable}-{hashlib.sha256(model.encode()).hexdigest()[:8]}"
-
-
-def write_whole(path: Path, text: str) -> None:
-    part = path.with_suffix(path.suffix + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
 
 
 def _text(value: Mapping[str, JSON]) -> str:

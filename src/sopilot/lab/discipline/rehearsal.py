@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.lab.discipline.case import Case
+from sopilot.desks.tasks import Task
 from sopilot.lab.discipline.cursor import Cursor, cursors_of
 from sopilot.lab.discipline.rule import FLAT, FUSED, PAGED
 from sopilot.lab.discipline.running import ProgramSets, run_case
@@ -62,7 +62,7 @@ class Rehearsal:
 
 
 async def rehearse(
-    cases: Sequence[Case],
+    cases: Sequence[Task],
     arms: Sequence[str],
     *,
     store_for: Callable[[], Store],
@@ -101,7 +101,7 @@ async def rehearse(
     return Rehearsal(estimates, turns, tuple(cursors), tuple(unreachable))
 
 
-def _of(arm: str, case: Case, sizes: Mapping[str, Estimate]) -> Estimate:
+def _of(arm: str, case: Task, sizes: Mapping[str, Estimate]) -> Estimate:
     """Arms that the reference executor cannot read go as the one it can, with their text."""
     if arm in sizes:
         return sizes[arm]
@@ -118,7 +118,7 @@ def _of(arm: str, case: Case, sizes: Mapping[str, Estimate]) -> Estimate:
     return Estimate(base.requests, max(0, base.prompt_tokens + extra), base.completion_tokens)
 
 
-def _tool_characters(case: Case) -> int:
+def _tool_characters(case: Task) -> int:
     schemas = case.open().tools.schemas()
     return sum(len(one.description) + len(json.dumps(one.parameters)) for one in schemas)
 

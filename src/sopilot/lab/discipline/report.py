@@ -10,7 +10,7 @@ from sopilot.lab.discipline.paging_decision import Verdict
 from sopilot.lab.discipline.probe_grading import Grade, ProbeScore, scores_by_depth
 from sopilot.lab.discipline.record import RunRecord, by_arm
 from sopilot.lab.discipline.rehearsal import Rehearsal
-from sopilot.lab.discipline.spending import Spending
+from sopilot.lab.discipline.spending import Allowance, Spending
 from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
 
@@ -124,3 +124,20 @@ def _figure(value: float | Undefined) -> float | None:
 
 def _bounds(interval: Interval | Undefined) -> list[float] | None:
     return None if isinstance(interval, Undefined) else [interval.low, interval.high]
+
+
+def estimate_document(
+    rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
+) -> dict[str, JSON]:
+    """What a check will take at least, before anything is spent."""
+    total = rehearsal.total
+    cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
+    return {
+        "cases": cases,
+        "arms": {arm: rehearsal.of_arm(arm).requests for arm in arms},
+        "requests": total.requests,
+        "prompt_tokens": total.prompt_tokens,
+        "completion_tokens": total.completion_tokens,
+        "money": round(cost, 4),
+        "unreachable": list(rehearsal.unreachable),
+    }

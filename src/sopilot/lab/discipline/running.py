@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from time import monotonic
 
-from sopilot.lab.discipline.called import calls_made, post_goal_calls
-from sopilot.lab.discipline.case import Case
+from sopilot.desks.scenarios.made_calls import calls_made, post_goal_calls
+from sopilot.desks.tasks import Conditions, Task, open_task, play_task
+from sopilot.lab.discipline.plan import kind_of
 from sopilot.lab.discipline.record import RunRecord
 from sopilot.runtime.agent import (
     ARMS,
@@ -15,9 +16,7 @@ from sopilot.runtime.agent import (
     Ending,
     Retries,
     SessionResult,
-    open_run,
     run_programs,
-    run_session,
 )
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session import ProgramSet, Session, Store
@@ -30,7 +29,7 @@ TURNS_FACTOR = 3
 
 StoreFor = Callable[[], Store]
 """A store for one run; sessions of a check need not outlive it."""
-RunsCase = Callable[[Case, str], Awaitable[RunRecord]]
+RunsCase = Callable[[Task, str], Awaitable[RunRecord]]
 
 
 def run_budgets(reference_requests: int) -> Budgets:
@@ -57,7 +56,7 @@ class ProgramSets:
 
 
 async def run_case(
-    case: Case,
+    case: Task,
     arm: Arm | str,
     model: Model,
     *,
@@ -68,35 +67,20 @@ async def run_case(
 ) -> tuple[RunRecord, SessionResult, Session]:
     arm = ARMS[arm] if isinstance(arm, str) else arm
     world = case.open()
+    conditions = Conditions(arm, model, budgets=budgets, retries=retries)
     begun = monotonic()
-    session = await open_run(
-        store,
-        case.briefing,
-        arm,
-        tools=world.tools,
-        model=model.name,
-        unguarded=True,
-        programs=programs,
-    )
+    session = await open_task(case, world, conditions, store=store, programs=programs)
     async with session:
-        result = await run_session(
-            session,
-            case.briefing,
-            arm=arm,
-            model=model,
-            user=world.user,
-            budgets=budgets,
-            retries=retries,
-            operator=world.operator,
-        )
+        result, verdict = await play_task(case, world, conditions, session)
+    await world.close()
     events = [sealed.event for sealed in session.events]
     broken = result.ending is Ending.INFRASTRUCTURE_FAILURE
-    reasons = () if broken else tuple(world.judge(result, events))
+    reasons = tuple(verdict["reasons"]) if verdict is not None else ()
     record = RunRecord(
-        case=case.id,
-        domain=case.domain,
+        case=case.name,
+        domain=case.source,
         goal=case.goal,
-        kind=str(case.kind),
+        kind=str(kind_of(case)),
         arm=arm.name,
         passed=None if broken else not reasons,
         ending=str(result.ending),

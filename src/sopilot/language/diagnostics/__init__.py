@@ -13,7 +13,6 @@ from sopilot.language.diagnostics.diagnostic import (
 )
 from sopilot.language.diagnostics.errors import (
     InternalBug,
-    ModelRetry,
     RunEnded,
     SopilotError,
     UserMistake,
@@ -22,7 +21,6 @@ from sopilot.language.diagnostics.errors import (
 __all__ = [
     "Diagnostic",
     "InternalBug",
-    "ModelRetry",
     "Place",
     "RunEnded",
     "Severity",

@@ -1,4 +1,7 @@
-"""The four roots: whose move it is when something failed."""
+"""The three roots: whose move it is when something failed.
+
+What a model can put right by trying again is an answer to it, never an error.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,6 @@ class UserMistake(SopilotError):
             diagnostics = [Diagnostic("misuse", diagnostics)]
         self.diagnostics = tuple(diagnostics)
         super().__init__(render_diagnostics(self.diagnostics))
-
-
-class ModelRetry(SopilotError):
-    """The model can put it right by trying again; the message is written for it."""
 
 
 class RunEnded(SopilotError):

@@ -36,6 +36,9 @@ def resolved_recipe(
             arguments.append((name, origin))
             if problem is not None:
                 problems.append(problem)
+        if call.name and call.name in parameters:
+            message = f"`{call.name}` names something else already in {what}"
+            problems.append(OriginProblem("two-meanings", message, "call the answer otherwise"))
         if call.answer in answers:
             message = f"two answers of the recipe are called `{call.answer}`"
             help = f"give each a name: `{{call: {call.action}(…), name: first}}`"

@@ -18,6 +18,7 @@ from sopilot.runtime.agent.arms import (
 )
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.budgets import DEEP_BUDGETS, UNLIMITED, Budgets
+from sopilot.runtime.agent.closing_audit import audit_session
 from sopilot.runtime.agent.driver import Driver
 from sopilot.runtime.agent.loop import run_session
 from sopilot.runtime.agent.opening import open_run, resume_run, run_programs
@@ -84,6 +85,7 @@ __all__ = [
     "Watch",
     "action_schema",
     "arm_named",
+    "audit_session",
     "complete_with_retries",
     "fused_arm",
     "open_run",

@@ -76,7 +76,7 @@ class CallHandler:
 
     async def handle(self, call: ToolCall) -> str:
         """Do it; the text is the answer to the model."""
-        parsed = self._toolbox.parse(call)
+        parsed = self._toolbox.parse(call, self._session.configuration)
         self.fitted = not (isinstance(parsed, Malformed) and parsed.tool == TOOL_NAME)
         if isinstance(parsed, Malformed):
             kept = await self._kept_by_tools(call, parsed)

@@ -17,10 +17,12 @@ from sopilot.runtime.vm import (
     TOOL_DESCRIPTION,
     TOOL_NAME,
     TOOL_SCHEMA,
+    Configuration,
     Return,
     ToolOperation,
     parse_step,
 )
+from sopilot.runtime.vm.whole_values import whole_values
 
 END_SESSION: Final = "end_session"
 STEP_TOOL: Final = ToolSchema(TOOL_NAME, TOOL_DESCRIPTION, TOOL_SCHEMA)
@@ -83,7 +85,8 @@ class Toolbox:
     def names(self) -> frozenset[str]:
         return frozenset(self._by_name)
 
-    def parse(self, call: ToolCall) -> Parsed:
+    def parse(self, call: ToolCall, configuration: Configuration | None = None) -> Parsed:
+        """``configuration`` knows the values that a frame had to abbreviate."""
         schema = self._by_name.get(call.name)
         if schema is None:
             hint = did_you_mean(call.name, self._by_name)
@@ -99,6 +102,8 @@ class Toolbox:
             if isinstance(operation, str):
                 return Malformed(call.name, operation)
             return StepCall(operation, _about(operation, arguments))
+        if configuration is not None:
+            arguments = whole_values(configuration, arguments)
         problem = argument_problem(schema, arguments)
         if problem:
             return Malformed(call.name, problem)

@@ -33,8 +33,6 @@ def stale_since(
     programs: Programs, configuration: Configuration, verifier: str, newest: Answered
 ) -> str:
     """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
-    if may_disturb(programs, verifier, verifier):
-        return f"`{verifier}` changes itself what it reads"
     for action, by_arguments in configuration.answers.items():
         latest = max(
             (one.touched for one in by_arguments.values() if one is not newest), default=-1

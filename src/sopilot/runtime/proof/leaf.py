@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Act, Kind
-from sopilot.runtime.proof.freshness import stale_since
+from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.proof.grade import Grade
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
@@ -159,6 +159,8 @@ class Prover:
             return Absent(f"{_told(call)} has not been called")
         if not self._answers(newest):
             return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+        if may_disturb(self.programs, action, action):
+            return Absent(f"`{action}` changes what it reads, so it proves nothing")
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
             return Absent(f"{_told(call)} must be called again: {changed}")
@@ -307,13 +309,19 @@ def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type."""
+    """Unless it names another value of the same type; a tool may read one of another type as
+    it likes."""
     return not any(
         name in arguments
-        and type(arguments[name]) is type(given)
+        and _is_number(arguments[name]) == _is_number(given)
+        and (_is_number(given) or type(arguments[name]) is type(given))
         and not same(given, arguments[name])
         for name, given in call.arguments.items()
     )
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _told(call: WantedCall) -> str:

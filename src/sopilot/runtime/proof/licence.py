@@ -38,7 +38,6 @@ from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import JSON, same, shown
 
-_MOST_NAMED = 3
 _DEEPEST = 64
 
 Slots = dict[str, bool | None]
@@ -140,8 +139,8 @@ class _Walk:
         told = [_told(verdict, wanted) for verdict, wanted in self.unmet.values()]
         if not told:
             return f"the program does not lead to `{action}` by what was checked"
-        more = len(told) - _MOST_NAMED
-        return "; ".join(told[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        # All of them: who decides without the proof decides about these and no others.
+        return "; ".join(told)
 
     def _from(
         self,
@@ -192,7 +191,7 @@ class _Walk:
         trusted = verdict.grade is Grade.PROVEN or (verdict.grade is Grade.ATTESTED and by_model)
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
-            verdict = verdict._replace(holds=None, why=why)
+            verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
         self.leaves[key] = verdict
         if verdict.holds is not step.wanted:
             self.unmet.setdefault(key, (verdict, step.wanted))

@@ -8,7 +8,6 @@ signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
 from sopilot.runtime.session.approvals import HeldCall, HeldState, Ruling
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
 from sopilot.runtime.session.clocks import SystemClock
-from sopilot.runtime.session.context_slot import context_slot
 from sopilot.runtime.session.errors import (
     Conflict,
     LeaseHeld,
@@ -99,7 +98,6 @@ __all__ = [
     "Usage",
     "User",
     "attach_session",
-    "context_slot",
     "default_owner",
     "export_trace",
     "guarded_actions",

@@ -28,6 +28,7 @@ from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_even
 from sopilot.runtime.session.settings import Settings
 from sopilot.runtime.session.store import Batch, Lease, Store
 from sopilot.runtime.session.summary import summarise
+from sopilot.runtime.session.writing import Writing
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.vm import (
     JSON,
@@ -262,9 +263,9 @@ class Session:
             await self.release()
 
     def _held_lease(self) -> Lease:
-        if self._lease is None:
-            raise RunEnded(f"session {self.id} was released; resume it to go on")
-        return self._lease
+        if self._lease is not None:
+            return self._lease
+        raise RunEnded(f"session {self.id} was released; resume it to go on")
 
     # --- writing, for this room ---------------------------------------------------
 
@@ -381,23 +382,3 @@ class Session:
         event, kept = redact(event, names=names, limit=limit, salt=self._salt)
         payloads.update(kept)
         return seal_line(event, previous)
-
-
-class Writing:
-    """Written out by hand: a generator would cost as much as a step of the machine."""
-
-    __slots__ = ("_session",)
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    async def __aenter__(self) -> None:
-        await self._session.begin_writing()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.end_writing()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm.machine import Outcome
 from sopilot.runtime.vm.operations import (
     TOOL_OPERATIONS,
@@ -18,7 +19,7 @@ from sopilot.runtime.vm.operations import (
     Start,
     ToolOperation,
 )
-from sopilot.runtime.vm.values import JSON, plain_mapping, shown
+from sopilot.runtime.vm.values import JSON, plain_mapping
 
 TOOL_NAME: Final = "pg_program_step"
 TOOL_DESCRIPTION: Final = (
@@ -234,4 +235,6 @@ def _shape(shape: Mapping[str, JSON]) -> str:
 
 
 def _values(values: Mapping[str, JSON]) -> str:
-    return "(" + ", ".join(f"{name}={shown(value, 40)}" for name, value in values.items()) + ")"
+    return (
+        "(" + ", ".join(f"{name}={quote_value(value, 40)}" for name, value in values.items()) + ")"
+    )

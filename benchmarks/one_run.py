@@ -1,0 +1,102 @@
+"""What one run of a desk task touches: files read, handbooks parsed, audits, functions.
+
+python benchmarks/one_run.py [--src OTHER/src]
+
+A task of a bundled desk and a scenario of a handbook of one's own, each in a fresh process with
+a profiler that counts functions of this project. `--src` measures another checkout beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+OWN = Path(__file__).parents[1] / "src"
+DESK_TASK = ("bank-desk", "--task", "refund-unknown-shop")
+MEASURE = r"""
+import collections, json, os, sys
+root = os.path.abspath(sys.argv[1])
+sys.path.insert(0, root)
+touched, classes, calls, opened = set(), set(), collections.Counter(), collections.Counter()
+def profile(frame, event, argument):
+    if event != "call":
+        return
+    code = frame.f_code
+    if code.co_filename.startswith(root) and not code.co_name.startswith("<"):
+        # The body of a class runs when its file is imported, and is no function.
+        kind = touched if code.co_flags & 2 else classes
+        kind.add((code.co_filename, code.co_qualname))
+        calls[code.co_name] += 1
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[0], str):
+        path = os.path.abspath(arguments[0])
+        if path.endswith((".yaml", ".yml")):
+            opened[path] += 1
+sys.addaudithook(hook)
+try:
+    from sopilot.doors.cli.main import main
+except ImportError:
+    from sopilot.cli.main import main
+import threading
+sys.setprofile(profile)
+threading.setprofile(profile)
+try:
+    main(["run", *sys.argv[3:]])
+except SystemExit as ended:
+    code = ended.code
+finally:
+    sys.setprofile(None)
+figures = {
+    "exit": code,
+    "functions": len(touched),
+    "classes": len(classes),
+    "source files": len({file for file, _ in touched | classes}),
+    "data files read": len(opened),
+    "read more than once": sorted(os.path.basename(p) for p, n in opened.items() if n > 1),
+    "handbooks parsed": calls["read_handbook"],
+    "closing audits": calls["audit_trace"] + calls["audit_untracked"],
+    "audits of any kind": calls["read_events"],
+}
+with open(sys.argv[2], "w") as file:
+    json.dump(figures, file)
+"""
+
+
+def measure(source: Path, *arguments: str) -> dict[str, object]:
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "figures.json"
+        environment = {**os.environ, "SOPILOT_HOME": folder, "PYTHONPATH": str(source)}
+        subprocess.run(
+            [sys.executable, "-c", MEASURE, str(source), str(out), *arguments],
+            check=True,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+        )
+        figures: dict[str, object] = json.loads(out.read_text(encoding="utf-8"))
+        return figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--src", type=Path, help="the src folder of another checkout")
+    compared = parser.parse_args().src
+    with tempfile.TemporaryDirectory() as folder:
+        make = "from sopilot.doors.cli.main import main; main(['new', 'my-desk'])"
+        made = {**os.environ, "PYTHONPATH": str(OWN)}
+        quiet = subprocess.DEVNULL
+        subprocess.run([sys.executable, "-c", make], check=True, cwd=folder, env=made, stdout=quiet)
+        for task in (DESK_TASK, (str(Path(folder) / "my-desk.yaml"),)):
+            print(" ".join(task))
+            now = measure(OWN, *task)
+            before = measure(compared.resolve(), *task) if compared is not None else {}
+            for name, value in now.items():
+                print(f"  {name:22} {value}" + (f"   (there: {before[name]})" if before else ""))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""Models whose truth is known, to try the verdict on: the reference executor misbehaving.
+
+What each one does wrong, and where, is written in its name; whether paging
+harms or helps it is measured by running every case, not assumed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from sopilot.desks.tasks import Task
+from sopilot.lab.discipline.paging_decision import Verdict, decide
+from sopilot.lab.discipline.plan import planned
+from sopilot.lab.discipline.record import RunRecord
+from sopilot.lab.discipline.rehearsal import Rehearsal
+from sopilot.lab.discipline.rule import FLAT, OFFICIAL, PAGED, PROSE
+from sopilot.lab.discipline.running import ProgramSets, StoreFor, run_budgets, run_case
+from sopilot.runtime.agent import ARMS, SWITCHES, Misbehaviour, Reference
+from sopilot.runtime.session.protocols import Message, Model, ModelReply, ModelRequest
+
+LONG = 15_000
+"""Characters: more than any paged request of the bundled desks, less than any with a whole
+handbook in it."""
+SIMULATED_ARMS = (OFFICIAL, PROSE, FLAT, PAGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """``anywhere`` holds for every arm but those in ``by_arm``."""
+
+    name: str
+    says: str
+    anywhere: Misbehaviour = field(default_factory=Misbehaviour)
+    by_arm: Mapping[str, Misbehaviour] = field(default_factory=dict)
+
+    def behaves(self, arm: str) -> bool:
+        """Nothing can go wrong under this arm, whatever the seed: the run is the reference
+        executor's, and need not be made again."""
+        misbehaviour = self.by_arm.get(arm, self.anywhere)
+        if not any(getattr(misbehaviour, switch) for switch in SWITCHES):
+            return True
+        paged = arm == PAGED
+        return (misbehaviour.only_when_paged and not paged) or (
+            misbehaviour.only_when_long >= LONG and paged
+        )
+
+    def model(self, case: Task, arm: str, seed: int) -> Model:
+        # Every arm has its own luck: texts that mean the same are read anew.
+        own = len(SIMULATED_ARMS) * seed + SIMULATED_ARMS.index(arm)
+        misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
+        reference = Reference(case.reader, misbehaviour, name=self.name)
+        if arm in (OFFICIAL, PROSE):
+            return Translating(reference, case, arm)
+        return reference
+
+
+class Translating:
+    """Reads prose as the executor reads the program: each text stands for the other."""
+
+    def __init__(self, reference: Reference, case: Task, arm: str) -> None:
+        self._reference = reference
+        self._shown = ARMS[arm].first_message(case.briefing)
+        self._meant = ARMS[FLAT].first_message(case.briefing)
+
+    @property
+    def name(self) -> str:
+        return self._reference.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        messages: list[Message] = list(request.messages)
+        if messages and messages[0].content == self._shown:
+            messages[0] = replace(messages[0], content=self._meant)
+        return await self._reference.complete(replace(request, messages=messages))
+
+
+SUBJECTS: Sequence[Subject] = (
+    Subject("disciplined", "does what the program says, however it is shown"),
+    Subject(
+        "over-verifies-paged",
+        "goes on calling tools after the goal, only when paged",
+        Misbehaviour(over_verify=0.5, only_when_paged=True),
+    ),
+    Subject(
+        "forgets-the-frame",
+        "calls tools that have nothing to do with the frame, only when paged",
+        Misbehaviour(ignore_frame=0.25, only_when_paged=True),
+    ),
+    Subject(
+        "guesses-when-paged",
+        "returns verdicts without evidence, only when paged",
+        Misbehaviour(return_without_evidence=0.06, only_when_paged=True),
+    ),
+    Subject(
+        "refuses-too-much",
+        "gives up without a reason, at every check that it is about to make",
+        Misbehaviour(refuse_wrongly=0.10),
+    ),
+    Subject(
+        "skips-when-long",
+        "skips checks when the text is long",
+        Misbehaviour(skip_check=0.06, only_when_long=LONG),
+    ),
+    Subject(
+        "careless-less-when-paged",
+        "skips checks everywhere, and fewer of them when paged",
+        Misbehaviour(skip_check=0.10),
+        by_arm={PAGED: Misbehaviour(skip_check=0.01)},
+    ),
+    Subject(
+        "careless-more-when-paged",
+        "skips checks everywhere, and guesses as well when paged",
+        Misbehaviour(skip_check=0.03),
+        by_arm={PAGED: Misbehaviour(skip_check=0.03, return_without_evidence=0.02)},
+    ),
+    Subject(
+        "guesses-when-long",
+        "returns verdicts without evidence when the text is long",
+        Misbehaviour(return_without_evidence=0.08, only_when_long=LONG),
+    ),
+    Subject(
+        "skips-official-text",
+        "skips checks of the official text alone",
+        by_arm={OFFICIAL: Misbehaviour(skip_check=0.06)},
+    ),
+    Subject(
+        "skips-when-long-over-verifies",
+        "skips checks when the text is long, and goes on after the goal when paged",
+        Misbehaviour(skip_check=0.05, only_when_long=LONG),
+        by_arm={PAGED: Misbehaviour(over_verify=0.5)},
+    ),
+)
+
+
+class Laboratory:
+    """Runs subjects on cases. Runs that no seed can change are made once."""
+
+    def __init__(self, cases: Sequence[Task], rehearsal: Rehearsal, store_for: StoreFor) -> None:
+        self._cases = cases
+        self._rehearsal = rehearsal
+        self._store_for = store_for
+        self._programs = ProgramSets()
+        self._behaved: dict[tuple[str, str], RunRecord] = {}
+
+    async def run(self, subject: Subject, case: Task, arm: str, seed: int) -> RunRecord:
+        key = (case.key, arm)
+        if subject.behaves(arm) and key in self._behaved:
+            return self._behaved[key]
+        record, _, _ = await run_case(
+            case,
+            arm,
+            subject.model(case, arm, seed),
+            store=self._store_for(),
+            budgets=run_budgets(self._rehearsal.turns[case.key]),
+            programs=self._programs.of(case.briefing, ARMS[arm]),
+        )
+        if subject.behaves(arm):
+            self._behaved[key] = record
+        return record
+
+    async def check(self, subject: Subject, *, seed: int, count: int) -> tuple[Verdict, int]:
+        """One whole check on ``count`` cases drawn by the seed, and the requests it used."""
+        drawn = list(self._cases)
+        random.Random(seed).shuffle(drawn)
+        plan = planned(drawn, count)
+        records = [
+            await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS
+        ]
+        used = sum(one.requests for one in records)
+        return decide(subject.name, records, planned=len(plan)), used
+
+    async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RunRecord]]:
+        """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""
+        return {
+            arm: [
+                await self.run(subject, case, arm, seed) for seed in seeds for case in self._cases
+            ]
+            for arm in (FLAT, PAGED)
+        }

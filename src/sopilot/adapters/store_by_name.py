@@ -1,0 +1,45 @@
+"""Stores by the name a person writes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.runtime.session import Store
+
+
+def data_folder() -> Path:
+    """`SOPILOT_HOME`, else the user's data folder for this program."""
+    home = os.environ.get("SOPILOT_HOME")
+    if home:
+        return Path(home)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "sopilot"
+
+
+def open_store(spec: str | None = None) -> Store:
+    """The store that ``spec`` names; nothing is opened before it is used."""
+    if not spec:
+        from sopilot.adapters.sqlite_store import SQLiteStore
+
+        return SQLiteStore(data_folder() / "sessions.db")
+    kind, _, where = spec.partition(":")
+    if kind == "sqlite" and where:
+        from sopilot.adapters.sqlite_store import SQLiteStore
+
+        return SQLiteStore(Path(where).expanduser())
+    if kind in ("postgres", "postgresql") and where:
+        from sopilot.adapters.postgres_store import PostgresStore
+
+        # A whole URL is as good as a prefix and a connection string.
+        return PostgresStore(f"postgresql:{where}" if where.startswith("//") else where)
+    raise UserMistake(
+        [
+            Diagnostic(
+                "unknown-store",
+                f"`{spec}` names no store",
+                help="sqlite:PATH or postgres:DSN",
+            )
+        ]
+    )

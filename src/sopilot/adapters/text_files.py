@@ -1,0 +1,61 @@
+"""Text files that people name, read and written with a word about what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.program import Program, program_from_yaml
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message, cure = "there is no such file", "check the name and the folder"
+    except IsADirectoryError:
+        message, cure = "this is a folder", "name a file in it"
+    except UnicodeDecodeError:
+        message, cure = "the file is not UTF-8 text", "save it as UTF-8"
+    except OSError as error:
+        message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
+    raise UserMistake([Diagnostic("unreadable-file", message, Place(str(path)), cure)])
+
+
+def write_whole(path: Path, text: str, cure: str = "name a place you may write to") -> None:
+    """The old file or the new one, never a part: an interruption must not cost anybody a file."""
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+            Path(draft).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            Path(draft).replace(target)
+        except OSError:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        message = f"the file cannot be written: {error.strerror}"
+        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)), cure)]) from error
+
+
+def is_program_text(text: str) -> bool:
+    """Program artifacts name their format first; handbooks do not."""
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and not stripped.startswith("#"):
+            return stripped.startswith("sopilot_program:")
+    return False
+
+
+def is_program_file(source: str) -> bool:
+    path = Path(source)
+    return os.path.isfile(path) and is_program_text(read_text(path))
+
+
+def load_program(path: Path) -> Program:
+    return program_from_yaml(read_text(path), str(path))

@@ -1,0 +1,217 @@
+"""A folder with a program written by hand, its tools and its tasks.
+
+``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``: the tools
+for one task, which keep and make their files in the folder ``out`` and go on from what is there.
+``tasks.yaml`` lists the tasks. The Python of a folder runs because somebody named
+the folder on the command line; nothing that a program says is ever run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+
+import yaml
+
+from sopilot.adapters.text_files import load_program, read_text
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.language.program import Act, Kind, Program
+from sopilot.runtime.agent import Vote
+from sopilot.runtime.session.protocols import JSON, Tools
+
+PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
+_NEEDED = ("id", "goal", "says")
+_KEYS = (*_NEEDED, "title", "knows", "votes", "interrupted_after", "expected", "world")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTask:
+    """``votes`` is what people say who are asked for approval; behind a call of the tool
+    ``interrupted_after`` the run is cut off once. ``given`` is the whole entry, for the tools."""
+
+    id: str
+    goal: str
+    says: str
+    title: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+    votes: tuple[Vote, ...] = ()
+    interrupted_after: str | None = None
+    expected: str | None = None
+    given: Mapping[str, JSON] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowFolder:
+    path: Path
+    program: Program
+    tasks: tuple[FolderTask, ...]
+
+    @property
+    def name(self) -> str:
+        return self.program.source.handbook or self.path.name
+
+    @property
+    def goal(self) -> str:
+        return self.program.entry
+
+    def task(self, task_id: str | None) -> FolderTask:
+        """The task named, else the first one."""
+        if task_id is None:
+            return self.tasks[0]
+        for task in self.tasks:
+            if task.id == task_id:
+                return task
+        known = [task.id for task in self.tasks]
+        message = f"`{self.path}` has no task `{task_id}`"
+        raise UserMistake([Diagnostic("unknown-task", message, help=did_you_mean(task_id, known))])
+
+    def make_tools(self, task: FolderTask, out: Path) -> Tools:
+        module = _module(self.path)
+        maker: Callable[[Mapping[str, JSON], Path], Tools] | None
+        maker = getattr(module, "make_tools", None)
+        if maker is None:
+            raise UserMistake(f"{self.path / TOOLS} has no function `make_tools(task, out)`")
+        out.mkdir(parents=True, exist_ok=True)
+        tools: Tools = maker(task.given, out)
+        return tools
+
+    def handbook(self, tools: Tools) -> Handbook:
+        """What a handbook would say of this program: its rules as predicates, its tools."""
+        return Handbook(
+            self.name,
+            actions={
+                schema.name: Action(schema.name, _inputs(schema.parameters), schema.description)
+                for schema in tools.schemas()
+            },
+            predicates=_predicates(self.program),
+            procedures={self.goal: _procedure(self.program)},
+        )
+
+
+def is_workflow_folder(source: str) -> bool:
+    return os.path.isfile(Path(source) / PROGRAM)
+
+
+def load_folder(source: str) -> WorkflowFolder:
+    path = Path(source).resolve()
+    return WorkflowFolder(path, load_program(path / PROGRAM), _tasks(path / TASKS))
+
+
+# --- tasks ----------------------------------------------------------------------------
+
+
+def _tasks(path: Path) -> tuple[FolderTask, ...]:
+    try:
+        document = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise UserMistake(f"{path} is not YAML: {error}") from error
+    entries = document.get("tasks") if isinstance(document, dict) else None
+    if not isinstance(entries, list) or not entries:
+        raise _mistake(path, "there are no tasks", "list them under `tasks`")
+    tasks = tuple(_task(path, index, entry) for index, entry in enumerate(entries))
+    if len({task.id for task in tasks}) != len(tasks):
+        raise _mistake(path, "two tasks have the same id", "give every task its own")
+    return tasks
+
+
+def _task(path: Path, index: int, entry: object) -> FolderTask:
+    if not isinstance(entry, dict):
+        raise _mistake(path, f"task {index + 1} is not a mapping", "write `id`, `goal` and `says`")
+    missing = [key for key in _NEEDED if key not in entry]
+    unknown = [key for key in entry if key not in _KEYS]
+    if missing or unknown:
+        wrong = f"lacks `{missing[0]}`" if missing else f"has an unknown key `{unknown[0]}`"
+        help_ = did_you_mean(unknown[0], _KEYS) if unknown else f"add `{missing[0]}`"
+        raise _mistake(path, f"task {index + 1} {wrong}", help_)
+    if not all(isinstance(entry.get(key, {}), dict) for key in ("knows", "world")):
+        raise _mistake(path, f"task {index + 1}: `knows` and `world` are mappings", "name: value")
+    return FolderTask(
+        id=str(entry["id"]),
+        goal=str(entry["goal"]),
+        says=str(entry["says"]).strip(),
+        title=str(entry.get("title", "")),
+        knows=entry.get("knows", {}),
+        votes=tuple(_vote(path, index, vote) for vote in entry.get("votes", ())),
+        interrupted_after=entry.get("interrupted_after"),
+        expected=entry.get("expected"),
+        given=entry,
+    )
+
+
+def _vote(path: Path, index: int, vote: object) -> Vote:
+    if not isinstance(vote, dict) or {"role", "decision"} - set(vote):
+        raise _mistake(path, f"task {index + 1}: a vote is incomplete", "write role and decision")
+    role = str(vote["role"])
+    by = str(vote.get("by", f"the {role}"))
+    return Vote(str(vote["decision"]), by, role, reason=str(vote.get("reason", "")))
+
+
+def _mistake(path: Path, message: str, help_: str) -> UserMistake:
+    return UserMistake([Diagnostic("bad-tasks", message, Place(str(path)), help_)])
+
+
+# --- tools ----------------------------------------------------------------------------
+
+
+def _module(folder: Path) -> ModuleType:
+    """``tools.py`` as part of a package of its own, so that it can import its neighbours."""
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+    package = f"sopilot_folder_{digest}"
+    if not (folder / TOOLS).exists():
+        raise UserMistake(f"{folder} has no {TOOLS}")
+    if package not in sys.modules:
+        # Neighbours are found by the path alone; an `__init__.py` is welcome, not needed.
+        module = ModuleType(package)
+        module.__path__ = [str(folder)]
+        sys.modules[package] = module
+    return importlib.import_module(f"{package}.tools")
+
+
+# --- the program as a handbook ---------------------------------------------------------
+
+
+def _inputs(parameters: Mapping[str, JSON]) -> tuple[Input, ...]:
+    required = parameters.get("required", ())
+    return tuple(
+        Input(
+            name,
+            str(schema.get("type", "string")),
+            str(schema.get("description", "")),
+            name in required,
+        )
+        for name, schema in parameters.get("properties", {}).items()
+    )
+
+
+def _predicates(program: Program) -> dict[str, Predicate]:
+    found = {}
+    for function in program.functions.values():
+        if function.kind not in (Kind.RULE, Kind.GATE):
+            continue
+        calls = tuple(ActionCall(one.action) for one in function.steps if isinstance(one, Act))
+        gate = function.kind is Kind.GATE and bool(calls)
+        found[function.name] = Predicate(
+            function.name,
+            function.parameters,
+            function.says,
+            function.says_not,
+            recipes=(calls,) if calls and not gate else (),
+            established_by=calls[-1] if gate else None,
+            tool_free=not calls,
+            verdict=function.verdict,
+            remedy=function.remedy,
+        )
+    return found
+
+
+def _procedure(program: Program) -> Procedure:
+    entry = program.functions[program.entry]
+    goals = [one.action for one in entry.steps if isinstance(one, Act) and one.goal]
+    return Procedure(program.entry, goals[0] if goals else program.entry, says=entry.says)

@@ -1,0 +1,56 @@
+"""The tasks of a workflow folder: nothing here is simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sopilot.desks.folders import (
+    FolderTask,
+    InterruptedTools,
+    RecordedVotes,
+    WorkflowFolder,
+    opening,
+)
+from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
+from sopilot.desks.tasks.result import Result
+from sopilot.desks.tasks.task import Surroundings, Task
+from sopilot.desks.tasks.world import FinishedRun
+from sopilot.runtime.agent import Briefing, Ending, VerdictJudge
+from sopilot.runtime.session.protocols import JSON
+
+
+def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: str = "en") -> Task:
+    """``out`` is where its tools keep and make their files."""
+    tools = InterruptedTools.of(folder.make_tools(entry, out), entry, out)
+    handbook = folder.handbook(tools)
+    expected = Ending(entry.expected) if entry.expected else None
+
+    def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+        ending = run.result.ending if run is not None else None
+        good = expected is None or ending is expected
+        reasons = [] if good else [f"expected `{expected}`, but it ended `{ending}`"]
+        return {"success": good, "reasons": reasons}
+
+    return Task(
+        source=folder.name,
+        name=entry.id,
+        goal=folder.goal,
+        briefing=Briefing(handbook, {folder.goal: folder.program}, language),
+        surround=lambda keep: Surroundings(tools, score if expected is not None else None),
+        request=opening(entry.says, entry, folder),
+        reader=VerdictJudge(handbook),
+        knows=entry.knows,
+        expected=expected,
+        operator=RecordedVotes(entry.votes) if entry.votes else None,
+        simulated=False,
+        names_goal=False,
+    )
+
+
+def folder_coverage(folder: WorkflowFolder, results: Sequence[Result]) -> ProgramCoverage:
+    """What the runs reached of the folder's program."""
+    touched = Coverage()
+    for result in results:
+        touched.add(folder.program, [sealed.event for sealed in result.events])
+    return coverage_of(folder.goal, folder.program, touched)

@@ -1,0 +1,262 @@
+"""What `sopilot audit` can be given, and how each is judged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sopilot.adapters.text_files import read_text
+from sopilot.doors.sources.source import compile_source
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.handbook import Handbook
+from sopilot.language.handbook.cel import judge
+from sopilot.language.program import Program
+from sopilot.runtime.agent import ARMS
+from sopilot.runtime.audit import Finding, Report, audit_trace
+from sopilot.runtime.audit.timeline import Row, rows_of_trace, rows_of_transcript
+from sopilot.runtime.audit.transcript import (
+    Transcript,
+    read_messages,
+    success_first_outcome,
+)
+from sopilot.runtime.audit.transcripts import audit_transcript
+from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.session import (
+    Problem,
+    ProgramSet,
+    Store,
+    TraceFile,
+    export_trace,
+    read_trace,
+    verify_trace,
+)
+from sopilot.runtime.session.recovery import program_changes, whole_events
+from sopilot.runtime.session.trace_check import as_recorded
+from sopilot.runtime.vm import Event
+
+_DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    title: str
+    report: Report
+    rows: list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceInput:
+    """``handbook`` stands in for programs that did not come along, and judges a session that
+    had no machine; ``goal`` is what its user came for."""
+
+    trace: TraceFile
+    handbook: str | None
+    ended: bool
+    goal: str | None = None
+
+    def verify(self) -> list[Problem]:
+        return verify_trace(self.trace)
+
+    def audit(self) -> list[Audited]:
+        """What is wrong with the file itself is told too, and nothing that was exchanged in it
+        is believed: neither a payload nor a program."""
+        problems = [one for one in self.verify() if one.code != "broken-chain"]
+        if not problems:
+            return [self._judged()]
+        touched = [
+            Finding("tampering", one.index or 0, one.message, details={"check": one.code})
+            for one in problems
+        ]
+        try:
+            audited = replace(self, trace=as_recorded(self.trace))._judged()
+        except UserMistake:
+            # Without the programs that ran nothing else can be said.
+            empty = audit_trace({}, (), session_id=self.trace.session_id, chain=self.trace.events)
+            rows = rows_of_trace([sealed.event for sealed in self.trace.events])
+            audited = Audited("Audit of a trace that was touched", empty, rows)
+        return [replace(audited, report=audited.report.with_findings(touched))]
+
+    def _judged(self) -> Audited:
+        trace = self.trace
+        whole: list[Event] = whole_events(trace.events, trace.payloads)
+        arm = ARMS.get(str(trace.about.get("arm")))
+        if arm is not None and not arm.machine:
+            return self._untracked(whole)
+        changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
+        report = audit_trace(
+            self._programs(trace.programs),
+            whole,
+            session_id=trace.session_id,
+            judge=judge,
+            changes=changes,
+            ended=self.ended,
+            # The chain is over the events as they were sealed; these may be restored ones.
+            chain=trace.events,
+        )
+        goals = str(trace.about.get("handbook") or "") or ", ".join(trace.programs) or "session"
+        return Audited(f"Audit of {goals}", report, rows_of_trace(whole))
+
+    def _untracked(self, whole: list[Event]) -> Audited:
+        if self.handbook is None:
+            raise UserMistake("this session had no machine: name what judges it with --handbook")
+        units = compile_source(self.handbook, goal=self.goal)
+        goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
+        report = audit_untracked(
+            units[0].handbook,
+            whole,
+            goal=goal,
+            chain=self.trace.events,
+            session_id=self.trace.session_id,
+            judge=judge,
+        )
+        return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
+
+    def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
+        texts = self.trace.program_texts
+        if all(digest in texts for digest in hashes.values()):
+            return ProgramSet.from_texts(hashes, texts).programs
+        if self.handbook is None:
+            raise UserMistake("the trace came without its programs: name them with --handbook")
+        units = compile_source(self.handbook)
+        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
+        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+        if strange:
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "other-program",
+                        f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
+                        help="audit with the handbook as it was, or export the trace with programs",
+                    )
+                ]
+            )
+        return {goal: found.programs[goal] for goal in hashes}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignInput:
+    """Transcripts, each with the handbook and the goal it is judged by."""
+
+    transcripts: tuple[tuple[str, Handbook, str, Transcript], ...]
+
+    def audit(self) -> list[Audited]:
+        return [
+            Audited(
+                f"Audit of {goal}",
+                audit_transcript(book, transcript, goal=goal, judge=judge, session_id=name),
+                rows_of_transcript(transcript),
+            )
+            for name, book, goal, transcript in self.transcripts
+        ]
+
+
+def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInput | ForeignInput:
+    """A trace file, or a transcript of any agent."""
+    text = read_text(Path(what))
+    if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
+        return TraceInput(read_trace(text), handbook, True, goal)
+    try:
+        content = json.loads(text)
+    except ValueError:
+        raise _mistake(
+            what,
+            "this is neither a trace nor JSON",
+            "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
+        ) from None
+    return transcript_input(what, content, handbook, goal)
+
+
+async def session_input(
+    store: Store, session_id: str, *, handbook: str | None, goal: str | None
+) -> TraceInput:
+    record = await store.record(session_id)
+    trace = await export_trace(store, session_id, payloads=True)
+    made = record.metadata.get("extra") or {}
+    source, asked = handbook or made.get("source"), goal or made.get("goal")
+    return TraceInput(trace, source, not record.owner, asked)
+
+
+def transcript_input(
+    what: str, content: object, handbook: str | None, goal: str | None
+) -> ForeignInput:
+    if isinstance(content, Mapping):
+        held = [content[name] for name in ("messages", "items", "output") if name in content]
+        content = next((one for one in held if isinstance(one, list)), content)
+    if not isinstance(content, list):
+        raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
+    if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
+        return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
+    if handbook is None:
+        raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
+    book, chosen = _procedure(handbook, goal)
+    effects = frozenset(one.action for one in book.procedures.values())
+    transcript = read_messages(content, effects=effects)
+    return ForeignInput(((Path(what).stem, book, chosen, transcript),))
+
+
+def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
+    units = compile_source(handbook, goal=goal)
+    if len(units) != 1:
+        known = ", ".join(f"`{unit.procedure.name}`" for unit in units[:8])
+        raise _mistake(handbook, "the handbook has several goals", f"add --goal: {known}")
+    return units[0].handbook, units[0].procedure.name
+
+
+def _recorded(
+    what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
+) -> list[tuple[str, Handbook, str, Transcript]]:
+    """SOPBench's own recordings name their task, so that no handbook need be named."""
+    found = []
+    for number, entry in enumerate(entries):
+        recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
+        if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
+            raise _mistake(
+                what, f"entry {number} holds no recorded interactions", "is the file whole?"
+            )
+        if handbook is not None:
+            book, chosen = _procedure(handbook, goal)
+        else:
+            book, chosen = _sopbench_task(what, entry)
+        if goal is not None and chosen != goal:
+            continue
+        for one in recorded:
+            transcript = read_messages(
+                one["interaction"], outcome=success_first_outcome, ignored=_DIALOG_TOOLS
+            )
+            found.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
+    if not found:
+        raise _mistake(what, "no trajectory of that goal is recorded here", "")
+    return found
+
+
+def _is_interaction(one: object) -> bool:
+    return isinstance(one, Mapping) and isinstance(one.get("interaction"), list)
+
+
+def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
+    from sopilot.lab.bench.reference import TaskReference
+    from sopilot.lab.bench.sopbench_process import shared_upstream
+    from sopilot.lab.bench.source import task_handbook
+
+    domain, task = str(entry.get("domain")), entry.get("task")
+    if not isinstance(task, Mapping):
+        raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
+    keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
+    for index, known in enumerate(
+        shared_upstream().tasks(domain).get(str(task.get("user_goal")), ())
+    ):
+        if all(known[key] == task.get(key) for key in keys):
+            reference = TaskReference(domain, task["user_goal"], index)
+            return task_handbook(reference), reference.goal
+    raise _mistake(
+        what,
+        "a recorded trajectory is of no task of the SOPBench data set",
+        "name what it is judged by with --handbook",
+    )
+
+
+def _mistake(what: str, message: str, cure: str) -> UserMistake:
+    return UserMistake([Diagnostic("audit-input", message, Place(what), cure)])

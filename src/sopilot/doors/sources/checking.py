@@ -1,0 +1,39 @@
+"""Everything that is wrong with one file, as findings with their places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sopilot.adapters.text_files import is_program_text, read_text
+from sopilot.desks.scenarios import read_scenarios
+from sopilot.doors.sources.compiled_warnings import compiled_warnings
+from sopilot.doors.sources.source import SCENARIOS
+from sopilot.language.compiler import compile_handbook
+from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
+from sopilot.language.handbook import read_handbook
+from sopilot.language.program import program_from_yaml
+
+
+def check_text(text: str, source: str) -> list[Diagnostic]:
+    """Every finding in one handbook, program or scenario file."""
+    try:
+        if source.endswith(SCENARIOS):
+            return _check_scenarios(text, source)
+        if is_program_text(text):
+            program_from_yaml(text, source)
+            return []
+        handbook, findings = read_handbook(text, source)
+        if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
+            for name, compiled in compile_handbook(handbook).items():
+                found = compiled_warnings(name, compiled, text=text, source=source)
+                findings = [*findings, *found]
+        return findings
+    except UserMistake as mistake:
+        return list(mistake.diagnostics)
+
+
+def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
+    """Against the handbook beside it; that one's own mistakes are told under its own name."""
+    path = Path(source.removesuffix(SCENARIOS) + ".yaml")
+    handbook, _ = read_handbook(read_text(path), str(path))
+    return read_scenarios(text, handbook, source)[1] if handbook is not None else []

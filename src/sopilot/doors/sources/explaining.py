@@ -1,0 +1,72 @@
+"""Why a program looks as it does, as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sopilot.doors.sources.source import Unit
+from sopilot.language.handbook import Leaf, Name, Recipe
+
+
+def explain(unit: Unit) -> dict[str, Any]:
+    why = unit.explanation
+    return {
+        "guards": [
+            {
+                "gate": show_leaf(guard.leaf),
+                "hoisted": guard.hoisted,
+                "because": f"`{guard.action}` requires it, and {show_leaf(guard.needed_by)} "
+                f"{'is opened' if _is_gate(unit, guard.needed_by) else 'is verified'} "
+                f"by `{guard.action}`",
+            }
+            for guard in why.guards
+        ],
+        "recipes": [
+            {
+                "predicate": name,
+                "chosen": show_recipe(ranked.chosen),
+                "because": ranked.because or "no verifier is offered",
+                "fallbacks": [show_recipe(recipe) for recipe in ranked.fallbacks],
+                "notes": list(ranked.notes),
+            }
+            for name, ranked in why.recipes.items()
+        ],
+        "frames": [
+            {
+                "function": function.name,
+                "kind": str(function.kind),
+                "steps": len(function.steps),
+                "because": next((g.because for g in why.groups if g.name == function.name), ""),
+            }
+            for function in unit.program.functions.values()
+        ],
+        "notes": [
+            f"{function.name}: {note}"
+            for function in unit.program.functions.values()
+            for note in function.notes
+        ]
+        + [
+            f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
+            for action, leaf in why.unchecked
+        ]
+        + [
+            f"{show_leaf(one.check)} needs {show_leaf(one.gate)}, which "
+            + ("is opened only later" if one.later else "an `any` or `first` can leave shut")
+            for one in why.unopened
+        ],
+    }
+
+
+def _is_gate(unit: Unit, leaf: Leaf) -> bool:
+    return unit.handbook.predicates[leaf.predicate].is_gate
+
+
+def show_leaf(leaf: Leaf) -> str:
+    arguments = ", ".join(
+        term.name if isinstance(term, Name) else repr(term.value) for _, term in leaf.arguments
+    )
+    return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({arguments})"
+
+
+def show_recipe(recipe: Recipe) -> str:
+    return " + ".join(call.action for call in recipe) or "nothing"

@@ -1,0 +1,105 @@
+"""Values that a person gives: NAME=VALUE on the command line, results in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sopilot.adapters.text_files import read_text
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.runtime.agent import DEEP_BUDGETS, Budgets
+
+DEEPEST = 64
+MOST_VALUES = 100_000
+"""In one file, with aliases written out: a few lines of them can stand for more than fits."""
+LARGEST_BUDGET = 10**9
+
+
+def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
+    """``name=value``; a value that is not JSON is a text."""
+    found: dict[str, Any] = {}
+    for pair in written:
+        name, equals, value = pair.partition("=")
+        if not equals or not name:
+            raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
+        try:
+            found[name] = json.loads(value)
+        except (ValueError, RecursionError):
+            found[name] = value
+    check_values(found, Place(option))
+    return found
+
+
+def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
+    known = set(type(DEEP_BUDGETS).__dataclass_fields__)
+    chosen: dict[str, Any] = (
+        {"wall_seconds": DEEP_BUDGETS.wall_seconds, "user_turns": DEEP_BUDGETS.user_turns}
+        if deep
+        else {}
+    )
+    given = pairs("--budget", written)
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
+    Budgets(**given)
+    for name, value in given.items():
+        if value > LARGEST_BUDGET:
+            raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
+    return chosen | given
+
+
+def read_results(path: str) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(read_text(Path(path)))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # A date that no calendar has is a ValueError of the reader.
+        raise UserMistake(f"{path} is not YAML: {error}") from error
+    if not isinstance(value, dict):
+        raise UserMistake(f"{path} must map each action to its result")
+    check_values(value, Place(path))
+    return value
+
+
+def check_values(value: object, place: Place) -> None:
+    """Refuses what JSON cannot say, with the way to it: a tool could not have answered it."""
+    found = _Walk().problem(value, "", 0)
+    if found is not None:
+        way, message, cure = found
+        where = f"`{way}`: " if way else ""
+        raise UserMistake([Diagnostic("not-json", f"{where}{message}", place, cure)])
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self._seen = 0
+
+    def problem(self, value: object, way: str, depth: int) -> tuple[str, str, str] | None:
+        self._seen += 1
+        if depth > DEEPEST or self._seen > MOST_VALUES:
+            return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
+        if value is None or isinstance(value, str | bool | int):
+            return None
+        if isinstance(value, float):
+            cure = "write a number, or a text in quotes"
+            return None if math.isfinite(value) else (way, f"{value} is no JSON number", cure)
+        inner: Sequence[tuple[object, object]]
+        if isinstance(value, Mapping):
+            inner = list(value.items())
+            wrong = next((name for name, _ in inner if not isinstance(name, str)), None)
+            if wrong is not None or None in value:
+                return way, f"the name {wrong!r} is not a text", "put it in quotes"
+        elif isinstance(value, list):
+            inner = list(enumerate(value))
+        else:
+            kind = type(value).__name__
+            return way, f"a value of the kind {kind} is not JSON", "put it in quotes"
+        for name, item in inner:
+            found = self.problem(item, f"{way}.{name}" if way else str(name), depth + 1)
+            if found is not None:
+                return found
+        return None

@@ -1,0 +1,351 @@
+"""SOURCE: a handbook file, a bundled desk, a workflow folder, SOPBench. Read and compiled once,
+whatever a command then wants of it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sopilot.adapters.text_files import is_program_text, read_text
+from sopilot.desks.bundled import bundled_names, load_desk
+from sopilot.desks.folders import is_workflow_folder, load_folder
+from sopilot.desks.scenarios import Scenario, load_scenarios
+from sopilot.desks.tasks import Task, desk_tasks, folder_task, results_task, scenario_task
+from sopilot.language.compiler import Compiled, Compiler, Explanation
+from sopilot.language.diagnostics import Diagnostic, InternalBug, Place, UserMistake, did_you_mean
+from sopilot.language.handbook import Handbook, Procedure, load_handbook
+from sopilot.language.program import Program, program_from_yaml
+from sopilot.runtime.agent import Briefing
+from sopilot.runtime.session.protocols import JSON
+
+SOURCE_HELP = (
+    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), or SOPBench "
+    "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
+)
+TOOL_LISTS = ("official", "full-state")
+SCENARIOS = ".scenarios.yaml"
+"""How the name of a scenario file ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One procedure of a source, compiled. ``group`` is its domain or handbook."""
+
+    label: str
+    group: str
+    handbook: Handbook
+    procedure: Procedure
+    compiled: Compiled
+
+    @property
+    def program(self) -> Program:
+        return self.compiled.program
+
+    @property
+    def explanation(self) -> Explanation:
+        return self.compiled.explanation
+
+
+class Source:
+    """A handbook of one's own. ``text`` is the file as it was read."""
+
+    bundled = False
+
+    def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
+        self.name = name
+        self.handbook = handbook
+        self.text = text
+        self._units: dict[tuple[str | None, str | None], list[Unit]] = {}
+        self._scenarios: dict[Path, Sequence[Scenario]] = {}
+        self._briefings: dict[tuple[str | None, str], Briefing] = {}
+
+    def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
+        """Every procedure, or the one named, compiled and verified."""
+        key = (goal, tools)
+        if key not in self._units:
+            self._units[key] = list(self._compiled(self._goals(goal), tools))
+        return self._units[key]
+
+    def briefing(self, goal: str | None = None, language: str = "en") -> Briefing:
+        if (goal, language) not in self._briefings:
+            programs = {unit.procedure.name: unit.program for unit in self.units(goal=goal)}
+            self._briefings[goal, language] = Briefing(self.handbook, programs, language)
+        return self._briefings[goal, language]
+
+    def tasks(self, *, goal: str | None = None, language: str = "en") -> list[Task]:
+        """Those of the goal, or all."""
+        found = self._all_tasks(self.briefing(goal, language))
+        return [task for task in found if goal in (None, task.goal)]
+
+    def task(
+        self, name: str | None = None, *, goal: str | None = None, language: str = "en"
+    ) -> Task:
+        """The task named, else the first one for the goal."""
+        found = self._all_tasks(self.briefing(goal, language))
+        if name is None:
+            for task in found:
+                if goal in (None, task.goal):
+                    return task
+            return self._without_task(found, goal)
+        for task in found:
+            if task.name == name:
+                return task
+        return self._no_task(name, found)
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        return [scenario_task(one, briefing) for one in self.scenarios()]
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        what = goal or next(iter(self.handbook.procedures), "")
+        raise self._no_scenario(f"there is no scenario for `{what}`", "write one")
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in found])
+        raise self._no_scenario(f"there is no scenario `{name}`", cure)
+
+    def scenarios(self, path: Path | None = None) -> Sequence[Scenario]:
+        path = path or self.scenario_file
+        if path in self._scenarios:
+            return self._scenarios[path]
+        if not path.exists():
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "no-tools",
+                        f"`{self.name}` comes without tools, and there is no `{path.name}` "
+                        "that says what they answer",
+                        Place(self.name),
+                        "write what they return into a YAML file (action: result) and name it "
+                        "with --results, or write scenarios, which `sopilot test` runs as well "
+                        "(`sopilot new` shows some)",
+                    )
+                ]
+            )
+        suite = load_scenarios(read_text(path), self.handbook, str(path))
+        self._scenarios[path] = suite.scenarios
+        return suite.scenarios
+
+    @property
+    def scenario_file(self) -> Path:
+        return Path(self.name).with_suffix(SCENARIOS)
+
+    def with_results(
+        self, results: Mapping[str, JSON], *, goal: str | None, person: bool, language: str = "en"
+    ) -> Task:
+        """Tools that answer as a file says, for one goal; a ``person`` need not name it."""
+        check_results(results, self.handbook)
+        briefing = self.briefing(goal, language)
+        goals = list(briefing.programs)
+        if len(goals) != 1 and not person:
+            raise UserMistake(f"name the goal with --goal: {', '.join(goals)}")
+        return results_task(briefing, results, goals[0] if len(goals) == 1 else "")
+
+    def _goals(self, goal: str | None) -> list[str]:
+        known = list(self.handbook.procedures)
+        if goal is None:
+            return known
+        if goal not in known:
+            raise unknown_goal(self.name, goal, known)
+        return [goal]
+
+    def _compiled(self, goals: Sequence[str], tools: str | None) -> Iterator[Unit]:
+        handbook = self.handbook
+        offered = None
+        if tools == "official":
+            offered = frozenset(
+                name
+                for name, action in handbook.actions.items()
+                if action.offered and not action.full_state
+            )
+        compiler = Compiler(
+            handbook.actions, handbook.predicates, offered=offered, tools=tools or "as-written"
+        )
+        for name in goals:
+            procedure = handbook.procedures[name]
+            compiled = compiler.compile(handbook, procedure)
+            yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
+
+    def _no_scenario(self, message: str, cure: str) -> UserMistake:
+        place = Place(str(self.scenario_file))
+        return UserMistake([Diagnostic("unknown-scenario", message, place, cure)])
+
+
+class DeskSource(Source):
+    """A desk that ships, with a world of its own."""
+
+    bundled = True
+
+    def __init__(self, name: str) -> None:
+        self.desk = load_desk(name)
+        super().__init__(name, self.desk.handbook)
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        return desk_tasks(self.desk, briefing)
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        return found[0]  # its world serves for any goal
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        self.desk.task(name)
+        raise InternalBug(f"`{name}` is a task of the desk and was not found")
+
+
+class FolderSource(Source):
+    """A workflow folder: its program is written by hand and its tools are real."""
+
+    def __init__(self, name: str, out: Path) -> None:
+        self.folder = load_folder(name)
+        self.out = out
+        super().__init__(name, Handbook(self.folder.name))
+
+    def task(
+        self, name: str | None = None, *, goal: str | None = None, language: str = "en"
+    ) -> Task:
+        return folder_task(self.folder, self.folder.task(name), self.out, language)
+
+    def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "folder-not-handbook",
+                    "this is a workflow folder; here a handbook is needed",
+                    Place(self.name),
+                    "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
+                )
+            ]
+        )
+
+
+def open_source(name: str, *, text: str | None = None, out: str | None = None) -> Source:
+    """``text`` is read instead of the file, where that may have changed; ``out`` is where the
+    tools of a workflow folder work."""
+    if name.startswith("sopbench:"):
+        raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
+    if is_workflow_folder(name):
+        return FolderSource(name, Path(out or ".").resolve())
+    if name in bundled_names():
+        return _desk_source(name)
+    if text is None:
+        text = _text_of(name)
+    return Source(name, load_handbook(text, name), text)
+
+
+@functools.cache
+def _desk_source(name: str) -> DeskSource:
+    return DeskSource(name)
+
+
+def load_source(source: str) -> Handbook:
+    """The handbook behind a file or a bundled name."""
+    return open_source(source).handbook
+
+
+def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
+    """Every procedure that SOURCE names, SOPBench's too, compiled and verified."""
+    if not source.startswith("sopbench:"):
+        return open_source(source).units(goal=goal, tools=tools)
+    units = list(_sopbench(source, tools or "official"))
+    chosen = [unit for unit in units if goal in (None, unit.procedure.name)]
+    if not chosen:
+        raise unknown_goal(source, str(goal), [unit.procedure.name for unit in units])
+    return chosen
+
+
+def unknown_goal(source: str, goal: str, known: Sequence[str]) -> UserMistake:
+    message = f"`{goal}` is not a goal of `{source}`"
+    cure = did_you_mean(goal, set(known))
+    return UserMistake([Diagnostic("unknown-goal", message, Place(source), cure)])
+
+
+def check_results(results: Mapping[str, JSON], handbook: Handbook) -> None:
+    place = Place("--results")
+    if "scenarios" in results and "scenarios" not in handbook.actions:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "scenarios-as-results",
+                    "this is a scenario file, not a file of results (action: result)",
+                    place,
+                    "leave --results out: `--task NAME` plays one of the scenarios beside the "
+                    "handbook, `sopilot test` runs them all",
+                )
+            ]
+        )
+    unknown = [name for name in results if name not in handbook.actions]
+    if unknown:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unknown-action",
+                    f"there is no action `{name}`",
+                    place,
+                    did_you_mean(str(name), handbook.actions),
+                )
+                for name in unknown
+            ]
+        )
+
+
+def _text_of(source: str) -> str:
+    path = Path(source)
+    if not os.path.exists(path):  # unlike Path.exists, false for a name that is too long
+        here = [str(file) for file in sorted(path.parent.glob("*.y*ml"))[:200]]
+        beside = [name for name in here if Path(name).stem == path.stem]
+        known = beside or [*bundled_names(), *here]
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "no-such-source",
+                    f"`{source}` is neither a file nor a bundled handbook",
+                    Place(source),
+                    f"did you mean `{beside[0]}`?" if beside else did_you_mean(source, known),
+                )
+            ]
+        )
+    text = read_text(path)
+    _is_handbook(text, source)
+    return text
+
+
+def _is_handbook(text: str, source: str) -> None:
+    """A program or a scenario file is told apart before its keys are held against it."""
+    if is_program_text(text):
+        made_from = program_from_yaml(text, source).source.handbook
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "program-not-handbook",
+                    "this is a compiled program; here the handbook is needed"
+                    + (f" that it was compiled from, `{made_from}`" if made_from else ""),
+                    Place(source),
+                    "name the handbook's file; `sopilot show` and `sopilot check` read programs",
+                )
+            ]
+        )
+    if source.endswith(SCENARIOS):
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "scenarios-not-handbook",
+                    "this is a scenario file; here its handbook is needed",
+                    Place(source),
+                    f"name `{source.removesuffix(SCENARIOS)}.yaml`",
+                )
+            ]
+        )
+
+
+def _sopbench(source: str, tools: str) -> Iterator[Unit]:
+    from sopilot.lab.bench.programs import ProgramShelf
+    from sopilot.lab.bench.sopbench_process import ToolList, shared_upstream
+    from sopilot.lab.bench.source import load_tasks
+
+    offered: ToolList = "full-state" if tools == "full-state" else "official"
+    shelf = ProgramShelf(offered, shared_upstream())
+    for task in load_tasks(source):
+        compiled = shelf.compiled(task)
+        procedure = task.handbook.procedures[task.goal]
+        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled)
