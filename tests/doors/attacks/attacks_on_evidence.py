@@ -27,6 +27,18 @@ def _cites_the_older(user: str) -> tuple[Move, ...]:
     )
 
 
+READ_AGAIN = Case(
+    7,
+    "the newest no is not in the session",
+    BALANCE.replace("irreversible: true", "irreversible: true, recheck: true"),
+    _falling,
+    _cites_the_older("ann")[1:],
+    ("covered",),
+    _cites_the_older("bob")[1:],
+    [("transfer", {"user": "bob", "amount": 80, "to": "x"})],
+)
+"""The machine itself reads once more, just before the act."""
+
 NAMED = """
 handbook: named
 actions:
@@ -249,6 +261,7 @@ ON_EVIDENCE = (
         _cites_the_older("bob"),
         [("transfer", {"user": "bob", "amount": 80, "to": "x"})],
     ),
+    READ_AGAIN,
     Case(
         8,
         "two calls of one action",

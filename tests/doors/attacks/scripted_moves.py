@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
@@ -82,9 +83,14 @@ class Case:
         return f"{self.number:02} {self.name}"
 
     def briefing(self) -> Briefing:
-        handbook = load_handbook(self.handbook, "attack.yaml")
-        compiled = compile_handbook(handbook)
-        return Briefing(handbook, {goal: one.program for goal, one in compiled.items()})
+        return _briefing(self.handbook)
+
+
+@cache
+def _briefing(text: str) -> Briefing:
+    handbook = load_handbook(text, "attack.yaml")
+    compiled = compile_handbook(handbook)
+    return Briefing(handbook, {goal: one.program for goal, one in compiled.items()})
 
 
 class RecordingTools:
@@ -94,7 +100,7 @@ class RecordingTools:
         self._answers = case.answers
         self._state: dict[str, JSON] = {}
         self.made: list[tuple[str, Mapping[str, JSON]]] = []
-        actions = load_handbook(case.handbook, "attack.yaml").actions.values()
+        actions = case.briefing().handbook.actions.values()
         self._guarded = {one.name for one in actions if one.irreversible}
         self._schemas = tuple(map(action_schema, actions))
 

@@ -1,96 +1,54 @@
-"""Every attack by a LangChain agent whose own tools stand behind the middleware."""
+"""Every attack by a LangChain agent whose own tools stand behind the middleware; and around it."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 pytest.importorskip("langchain", reason="needs the extra `frameworks`")
 
 from attack_table import ARMS_WITH_A_MACHINE, CASES, assert_done, assert_held
-from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from scripted_moves import Case, RecordingTools, Script
+from attacks_on_evidence import READ_AGAIN
+from attacks_on_values import BALANCE, COVERED
+from langchain_agent import follow
+from scripted_moves import Case, Move, RecordingTools, Script, call, start
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.hooks import ProcedureHook
-from sopilot.doors.hooks.langchain import SopilotMiddleware
-from sopilot.runtime.agent import ARMS
-from sopilot.runtime.session.protocols import ToolSchema
+from sopilot.runtime.agent import ARMS, Operator, Vote
+from sopilot.runtime.session import HeldCall
+from sopilot.runtime.session.protocols import JSON
 
-LIMIT = {"recursion_limit": 200}
 # A framework makes the calls of a message all at once, so arms that need order are refused.
 ARMS_HOOKED = [name for name in ARMS_WITH_A_MACHINE if not ARMS[name].in_order]
+# And it makes every call itself: what the machine must read again it cannot read there.
+HOOKABLE = [case for case in CASES if case is not READ_AGAIN]
+PLACES = [
+    *(("pg", case) for case in HOOKABLE),
+    *((arm, case) for arm in ARMS_HOOKED for case in HOOKABLE if arm != "pg" and case.number >= 11),
+]
 EVERYWHERE = pytest.mark.parametrize(
-    ("arm", "case"),
-    [("pg", case) for case in CASES]
-    + [(arm, case) for arm in ARMS_HOOKED if arm != "pg" for case in CASES if case.number in (6, 12)],
-    ids=lambda one: one if isinstance(one, str) else one.id,
+    ("arm", "case"), PLACES, ids=[f"{arm} {case.id}" for arm, case in PLACES]
 )
 
 
-class ScriptedChat(BaseChatModel):
-    script: Any
-    asked: int = 0
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(
-        self, tools: Sequence[Any], *, tool_choice: Any = None, **kwargs: Any
-    ) -> Runnable[Any, AIMessage]:
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        *dialog, slot = messages
-        assert isinstance(slot, SystemMessage)
-        if isinstance(dialog[-1], ToolMessage):
-            self.script.answered(dialog[-1].text)
-        move = self.script.next(slot.text)
-        answer = AIMessage("That is all.")
-        if move is not None:
-            self.asked += 1
-            made = {"name": move.tool, "args": dict(move.arguments), "id": f"c{self.asked}"}
-            answer = AIMessage("", tool_calls=[made])
-        return ChatResult(generations=[ChatGeneration(message=answer)])
-
-
-def _own_tool(tools: RecordingTools, schema: ToolSchema) -> BaseTool:
-    async def run(**arguments: Any) -> str:
-        result = tools.perform(schema.name, arguments)
-        if not result.ok:
-            raise ToolException(json.dumps(result.value))
-        return json.dumps(result.value)
-
-    return StructuredTool(
-        name=schema.name,
-        description=schema.name,
-        args_schema=dict(schema.parameters),
-        coroutine=run,
-        handle_tool_error=True,
-    )
-
-
-def hooked(case: Case, script: Script, arm: str) -> RecordingTools:
+def hooked(
+    case: Case,
+    script: Script,
+    arm: str = "pg",
+    *,
+    at_once: Sequence[Move] = (),
+    operator: Operator | None = None,
+) -> RecordingTools:
     tools = RecordingTools(case)
 
     async def run() -> None:
-        hook = await ProcedureHook.open(MemoryStore(), case.briefing(), ARMS[arm])
-        agent: Any = create_agent(
-            ScriptedChat(script=script),
-            [_own_tool(tools, schema) for schema in tools.schemas()],
-            middleware=[SopilotMiddleware(hook)],
+        hook = await ProcedureHook.open(
+            MemoryStore(), case.briefing(), ARMS[arm], operator=operator
         )
-        await agent.ainvoke({"messages": [HumanMessage("Please do it.")]}, LIMIT)
+        await follow(hook, script, tools, at_once)
         await hook.close()
 
     asyncio.run(run())
@@ -107,3 +65,45 @@ def test_an_attack_is_held(case: Case, arm: str) -> None:
 def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
     script = Script(case.twin)
     assert_done(case, script, hooked(case, script, arm))
+
+
+(BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
+TRANSFER: dict[str, JSON] = {"user": "ann", "amount": 80, "to": "x"}
+CHECKED = (start("transfer", **TRANSFER), *COVERED)
+ACT = call("transfer", **TRANSFER)
+
+
+def test_acts_in_one_message_are_one() -> None:
+    """The framework makes them at the same time."""
+    script = Script(CHECKED)
+    tools = hooked(BALANCES, script, at_once=(ACT, ACT, ACT))
+    assert tools.carried_out == [("transfer", TRANSFER)]
+    assert sum(answer.startswith("Not called: ") for answer in script.answers) == 2
+
+
+def _with(case: Case, what: str) -> Case:
+    guarded = case.handbook.replace("irreversible: true", f"irreversible: true, {what}")
+    return Case(6, what, guarded, case.answers, (), (), (), ())
+
+
+def test_reading_again_before_the_act_is_not_the_act() -> None:
+    """A hook has only the call that it wraps: what it cannot read again it does not carry out."""
+    script = Script((*CHECKED, ACT))
+    tools = hooked(_with(BALANCES, "recheck: true"), script)
+    assert tools.carried_out == []
+    assert script.answers[-1].startswith("Not called: `transfer` is held")
+
+
+class Lowers:
+    async def decide(self, held: HeldCall) -> Sequence[Vote]:
+        lower = {**held.arguments, "amount": 10}
+        return [
+            Vote("amend", "Kim", held.roles[0], arguments=lower),
+            Vote("approve", "Kim", held.roles[0]),
+        ]
+
+
+def test_what_the_approver_amended_is_what_is_carried_out() -> None:
+    script = Script((*CHECKED, ACT))
+    tools = hooked(_with(BALANCES, "approval: boss"), script, operator=Lowers())
+    assert tools.carried_out == [("transfer", {**TRANSFER, "amount": 10})]

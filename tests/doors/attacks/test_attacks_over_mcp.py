@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from attack_table import CASES, ONE_OF_EACH_CLASS, assert_done, assert_held
+from attacks_on_evidence import READ_AGAIN
 from mcp.client import Client
 from over_http import over_http
 from over_mcp import send, upstream_url
@@ -67,7 +68,7 @@ async def gateway(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[
 PLACES = [
     *((streams, arm, case) for arm in ("pg", "fused", "chunk") for case in CASES),
     *((http, "full-cursor", case) for case in ONE_OF_EACH_CLASS),
-    *((gateway, "pg", case) for case in ONE_OF_EACH_CLASS),
+    *((gateway, "pg", case) for case in (*ONE_OF_EACH_CLASS, READ_AGAIN)),
 ]
 EVERYWHERE = pytest.mark.parametrize(
     ("door", "arm", "case"),
