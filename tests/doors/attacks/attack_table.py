@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from attacks_on_evidence import ON_EVIDENCE
 from attacks_on_values import ON_VALUES
+from attacks_on_words import ON_WORDS
 from scripted_moves import Case, RecordingTools, Script
 
 from sopilot.runtime.agent import ARMS, Arm
 
-CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE)
+CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE, *ON_WORDS)
 ONE_OF_EACH_CLASS = tuple({case.number: case for case in reversed(CASES)}.values())
 ARMS_WITH_A_MACHINE = tuple(name for name, arm in ARMS.items() if arm.machine)
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])

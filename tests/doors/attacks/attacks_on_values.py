@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scripted_moves import DONE, ENTER, FAILED, Case, Move, call, say, start
+from scripted_moves import DONE, ENTER, FAILED, Case, Cited, Move, call, say, start
 
 from sopilot.runtime.session.protocols import JSON
 
@@ -207,10 +207,11 @@ ON_VALUES = (
         (
             call("look_up", guest="guest-1"),
             start("open_door"),
-            *LOOK_UP,
+            ENTER,
+            say(True, Cited(0)),
             call("open_door", guest="guest-2"),
         ),
-        ("guest",),
+        ("known", 'look_up(guest="guest-2")'),
         (
             start("open_door", guest="guest-1"),
             *LOOK_UP,
@@ -278,6 +279,7 @@ ON_VALUES = (
         ("start its goal",),
         PAY,
         [PAYMENT],
+        by_proof=False,
     ),
     Case(
         5,
@@ -288,6 +290,7 @@ ON_VALUES = (
         ("amount",),
         PAY,
         [PAYMENT],
+        by_proof=False,
     ),
     Case(
         5,
@@ -298,6 +301,7 @@ ON_VALUES = (
         ("call_back",),
         CALLED_BACK,
         [("call_back", {"number": 124})],
+        by_proof=False,
     ),
     Case(
         6,

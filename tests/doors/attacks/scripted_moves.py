@@ -66,7 +66,8 @@ def call(tool: str, **arguments: JSON) -> Move:
 class Case:
     """``attack`` ends with the guarded call that must be held, with a message that has all of
     ``says``; the guarded calls that the tools got by then are ``before``. The honest twin, on
-    the same handbook and world, ends with one that the tools get as ``done``."""
+    the same handbook and world, ends with one that the tools get as ``done``. ``by_proof``:
+    nothing but the proof holds it; else its type does, or that another value was checked."""
 
     number: int
     name: str
@@ -77,6 +78,7 @@ class Case:
     twin: Sequence[Move]
     done: Sequence[tuple[str, Mapping[str, JSON]]]
     before: Sequence[tuple[str, Mapping[str, JSON]]] = ()
+    by_proof: bool = True
 
     @property
     def id(self) -> str:
