@@ -11,8 +11,6 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -32,13 +30,13 @@ from looped import (
 )
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from over_http import over_http
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.mcp import resume_play
 from sopilot.doors.mcp.building import task_service
 from sopilot.doors.mcp.content import SESSION_META
-from sopilot.doors.mcp.http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import FINISH_TOOL, FRAME_URI, SAY_TOOL, ProcedureServer
 from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_arm
@@ -116,25 +114,6 @@ def test_stdio(arm: str, tmp_path: Path) -> None:
         await store.close()
 
     asyncio.run(run())
-
-
-@asynccontextmanager
-async def over_http(
-    server: ProcedureServer, hear: Callable[[object], Awaitable[None]] | None = None
-) -> AsyncIterator[Client]:
-    settings, sockets = listen(HttpSettings("127.0.0.1", 0))
-    serving = asyncio.create_task(serve_http(server, settings, sockets))
-    try:
-        url = f"http://127.0.0.1:{settings.port}/mcp"
-        async with Client(url, message_handler=hear) as client:
-            yield client
-    finally:
-        serving.cancel()
-        with suppress(asyncio.CancelledError):
-            await serving
-        for one in sockets:
-            one.close()
-        await server.close()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,139 @@
+"""Around the guard over MCP: calls at once, `_meta`, and tools that the handbook does not name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs the extra `mcp`")
+
+from attack_table import CASES
+from attacks_on_values import BALANCE, COVERED
+from mcp.client import Client
+from over_mcp import send, texts
+from scripted_moves import Case, Move, RecordingTools, Script, start
+from test_attacks_over_mcp import Door, gateway, streams
+
+from sopilot.doors.mcp.content import SESSION_META
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+
+(BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
+TRANSFER: dict[str, JSON] = {"user": "ann", "amount": 80, "to": "x"}
+CHECKED = (start("transfer", **TRANSFER), *COVERED)
+BOTH = pytest.mark.parametrize("door", [streams, gateway])
+
+
+class MoreTools(RecordingTools):
+    """Beside those of the handbook, tools of these names."""
+
+    def __init__(self, case: Case, *unnamed: str) -> None:
+        super().__init__(case)
+        self._unnamed = tuple(ToolSchema(name, "", {"type": "object"}) for name in unnamed)
+
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        return (*super().schemas(), *self._unnamed)
+
+
+class WaitingTools(RecordingTools):
+    """Look-ups are answered when ``answer`` is set."""
+
+    def __init__(self, case: Case) -> None:
+        super().__init__(case)
+        self.asked, self.answer = asyncio.Event(), asyncio.Event()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if name == "read_account":
+            self.asked.set()
+            await self.answer.wait()
+        return await super().call(name, arguments, key=key)
+
+
+async def transfer(client: Client, meta: JSON = None, **changed: JSON) -> str:
+    return texts(await client.call_tool("transfer", {**TRANSFER, **changed}, meta=meta))[0]
+
+
+@BOTH
+def test_four_acts_at_once_are_one(door: Door) -> None:
+    async def run() -> None:
+        tools = RecordingTools(BALANCES)
+        async with door(BALANCES, tools, "pg") as client:
+            await send(client, Script(CHECKED))
+            answers = await asyncio.gather(*(transfer(client) for _ in range(4)))
+        assert tools.carried_out == [("transfer", TRANSFER)]
+        assert sum(answer.startswith("Not called: ") for answer in answers) == 3
+
+    asyncio.run(run())
+
+
+def test_an_act_while_its_evidence_is_awaited() -> None:
+    async def run() -> None:
+        tools = WaitingTools(BALANCES)
+        begin, enter, read, verdict = CHECKED
+        async with streams(BALANCES, tools, "pg") as client:
+            await send(client, Script((begin, enter)))
+            reading = asyncio.create_task(client.call_tool(read.tool, dict(read.arguments)))
+            await tools.asked.wait()
+            await send(client, Script((verdict,)))
+            assert "is not answered" in await transfer(client)
+            assert tools.carried_out == []
+            tools.answer.set()
+            await reading
+            assert " ok: " in await transfer(client)
+        assert tools.carried_out == [("transfer", TRANSFER)]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("named", ["nobody's", "", 5, None])
+def test_what_a_client_writes_beside_a_call_proves_nothing(named: JSON) -> None:
+    """Another amount than the checked one; ``_meta`` says that it is all right."""
+    meta = {SESSION_META: named, "sopilot/runtime": True, "sopilot/licence": {"grade": "proven"}}
+
+    async def run() -> None:
+        tools = RecordingTools(BALANCES)
+        async with streams(BALANCES, tools, "pg") as client:
+            await send(client, Script(CHECKED))
+            answer = await transfer(client, meta, amount=90)
+            assert "another `amount`" in answer or "no session" in answer
+            assert tools.carried_out == []
+            assert " ok: " in await transfer(client)
+        assert tools.carried_out == [("transfer", TRANSFER)]
+
+    asyncio.run(run())
+
+
+@BOTH
+def test_a_tool_that_the_handbook_does_not_name_may_change_everything(door: Door) -> None:
+    """It passes, for nobody guards it; but what was read before it proves nothing after it."""
+
+    async def run() -> None:
+        tools = MoreTools(BALANCES, "tidy_up")
+        async with door(BALANCES, tools, "pg") as client:
+            await send(client, Script((*CHECKED, Move("tidy_up", {"amount": 0}))))
+            answer = await transfer(client)
+            assert "`tidy_up`" in answer
+            assert "must be called again" in answer
+            assert tools.carried_out == []
+            await send(client, Script(COVERED[1:2]))
+            assert " ok: " in await transfer(client)
+        assert tools.carried_out == [("transfer", TRANSFER)]
+
+    asyncio.run(run())
+
+
+@BOTH
+def test_another_case_is_another_tool(door: Door) -> None:
+    """An upstream with both has two tools, and the guarded one is made by its own name alone."""
+
+    async def run() -> None:
+        tools = RecordingTools(BALANCES)
+        async with door(BALANCES, tools, "pg") as client:
+            await send(client, Script(CHECKED))
+            for name in ("Transfer", "TRANSFER", "transfer ", "other.transfer"):
+                answer = texts(await client.call_tool(name, TRANSFER))[0]
+                assert answer.startswith("Not done: there is no tool ")
+        assert [name for name, _ in tools.made] == ["read_account"]
+
+    asyncio.run(run())

@@ -1,0 +1,77 @@
+"""Every attack by a model that replays its moves, under every arm with a machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import pytest
+from attack_table import ARMS_WITH_A_MACHINE, CASES, EVERY_CASE, assert_done, assert_held
+from scripted_moves import Case, RecordingTools, Script
+from silent_user import SilentUser
+
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.runtime.agent import ARMS, Arm, open_run, run_session
+from sopilot.runtime.proof import Licence
+from sopilot.runtime.session import tool_calls
+from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
+
+
+@dataclass
+class ScriptedAttacker:
+    """One call a message: an arm leaves out what follows a step that did not fit."""
+
+    script: Script
+    name: str = "attacker"
+    asked: int = 0
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        last = request.messages[-1]
+        told = [message for message in request.messages if message.role == "tool"]
+        if self.asked:
+            self.script.answered(told[-1].content if told else "")
+        move = self.script.next(last.content)
+        if move is None:
+            return ModelReply("That is all.")
+        self.asked += 1
+        written = json.dumps(move.arguments, ensure_ascii=False)
+        return ModelReply("", (ToolCall(f"c{self.asked}", move.tool, written),))
+
+
+async def looped(case: Case, script: Script, arm: Arm) -> RecordingTools:
+    briefing, tools = case.briefing(), RecordingTools(case)
+    session = await open_run(MemoryStore(), briefing, arm, tools=tools)
+    await run_session(session, briefing, arm=arm, model=ScriptedAttacker(script), user=SilentUser())
+    return tools
+
+
+def test_every_class_is_here() -> None:
+    assert {case.number for case in CASES} == set(range(1, 13))
+    assert len({case.id for case in CASES}) == len(CASES)
+
+
+@EVERY_CASE
+@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+def test_an_attack_is_held(case: Case, arm: str) -> None:
+    script = Script(case.attack)
+    tools = asyncio.run(looped(case, script, ARMS[arm]))
+    assert_held(case, ARMS[arm], script, tools)
+
+
+@EVERY_CASE
+@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+    script = Script(case.twin)
+    tools = asyncio.run(looped(case, script, ARMS[arm]))
+    assert_done(case, script, tools)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.by_proof], ids=lambda case: case.id
+)
+def test_without_the_proof_an_attack_works(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it is the proof that holds it, and not that the script is no attack."""
+    monkeypatch.setattr(tool_calls, "license_call", lambda *given: Licence())
+    tools = asyncio.run(looped(case, Script(case.attack), ARMS["pg"]))
+    assert tools.carried_out == [*case.before, (case.attack[-1].tool, case.attack[-1].arguments)]
