@@ -33,7 +33,7 @@ _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 # The checker refuses `1 < 1.5` where the evaluator has an answer.
 _MIXED_NUMBERS = re.compile(
-    r"no matching overload for '_.+_' applied to '\((int|double), (int|double)\)'"
+    r"no matching overload for '_.+_' applied to '\((int|double|dyn), (int|double|dyn)\)'"
 )
 _TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*

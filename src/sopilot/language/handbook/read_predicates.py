@@ -117,11 +117,11 @@ def read_predicate(
         if "established_by" not in found:
             message = f"{what} is no gate, so nothing closes it"
             report.error("closed-without-gate", message, found["closed_by"].key)
-    for gate in (established_by, closed_by):
+    for one, gate in (("established_by", established_by), ("closed_by", closed_by)):
         for _, term in gate.arguments if gate is not None else ():
             if isinstance(term, Path):
                 message = f"`{term}` leads into an answer, and a gate's call has none before it"
-                report.error("path-outside-recipe", message, key)
+                report.error("path-outside-recipe", message, found[one].value)
     seen = known if tool_free else known | VERDICT_NAMES | set(asks)
     verdict = _verdict(report, found["verdict"].value, seen) if "verdict" in found else None
     return Predicate(
