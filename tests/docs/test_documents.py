@@ -117,7 +117,11 @@ def test_every_room_is_described() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     missing = [wing for wing in wings["layers"] if f"\n| **{wing}** |" not in text]
     missing += [
-        room for contract in rooms for room in contract["layers"] if f"\n| | `{room}` |" not in text
+        room
+        for contract in rooms
+        for layer in contract["layers"]
+        for room in layer.split(" | ")  # rooms on one floor, which do not import each other
+        if f"\n| | `{room}` |" not in text
     ]
     assert missing == [], "every wing and every room has a row in CONTRIBUTING.md"
 

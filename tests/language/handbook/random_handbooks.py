@@ -22,6 +22,7 @@ from sopilot.language.handbook import (
     Input,
     Leaf,
     Name,
+    Origin,
     Path,
     Predicate,
     Procedure,
@@ -175,7 +176,7 @@ def _recipes(
         if answers and draw(st.booleans()):
             each = Path(draw(st.sampled_from(answers)), draw(_STEPS))
             roots.append("one")
-        origin = _SCALARS.map(Constant)
+        origin: st.SearchStrategy[Origin] = _SCALARS.map(Constant)
         if names:
             origin |= st.sampled_from(names).map(Name)
         if roots:

@@ -68,9 +68,8 @@ paths = st.builds(
     ),
 )
 types = st.sampled_from(["string", "number", "integer", "boolean", "object", "array", "null"])
-schemas: st.SearchStrategy[dict[str, object]] = types.map(
-    lambda kind: {"type": kind}
-) | st.dictionaries(texts, json_values, max_size=3)
+plain_schemas: st.SearchStrategy[dict[str, object]] = types.map(lambda kind: {"type": kind})
+schemas = plain_schemas | st.dictionaries(texts, json_values, max_size=3)
 topics = st.none() | st.lists(names, unique=True, max_size=2).map(tuple)
 facts = st.builds(
     ActionFacts,
