@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.doors.cli.check import check_text
+from sopilot.doors.sources.checking import check_text
 from sopilot.language.diagnostics import Severity
 
 DESK = """\

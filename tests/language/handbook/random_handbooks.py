@@ -173,7 +173,7 @@ def _recipes(
         action = draw(st.sampled_from(sorted(actions)))
         each: Path | None = None
         roots = list(answers)
-        if answers and draw(st.booleans()):
+        if draw(st.booleans()) and answers:
             each = Path(draw(st.sampled_from(answers)), draw(_STEPS))
             roots.append("one")
         origin: st.SearchStrategy[Origin] = _SCALARS.map(Constant)
@@ -213,7 +213,7 @@ def _predicates(draw: st.DrawFn, name: str, actions: dict[str, tuple[Input, ...]
         recipes = tuple(draw(st.lists(_recipes(actions, known), min_size=1, max_size=3)))
     placeholder = "{" + draw(st.sampled_from((*parameters, "limit"))) + "}"
     verdict = "limit != 3" if kind == "arguments" else draw(_VERDICTS)
-    if asks and draw(st.booleans()):
+    if draw(st.booleans()) and asks:
         verdict = "found == result.found"
     by_model = kind != "gate" and draw(st.booleans())
     return Predicate(
