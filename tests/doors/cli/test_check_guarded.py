@@ -32,13 +32,13 @@ def test_check_says_so_at_the_requirement() -> None:
         "desk.yaml:15:16: note[model-judged]: `wipe` is guarded, and may rest on a model's word "
         "for `calm`",
         "desk.yaml:15:34: warning[unprovable]: `wipe` is guarded, and nobody but a model can judge "
-        "`fair`; it will always be held for a person\n"
+        "`fair`; where that is needed, a person must decide\n"
         "  help: give it a `verdict`, or write `judged_by: model` if a model's word is enough",
         "desk.yaml:15:47: warning[unprovable]: `wipe` is guarded, and nobody but a model can judge "
-        "`sane`; it will always be held for a person\n"
+        "`sane`; where that is needed, a person must decide\n"
         "  help: give it a `verdict`, or write `judged_by: model` if a model's word is enough",
         "desk.yaml:15:71: warning[unprovable]: `wipe` is guarded, and what proves `drawn` is never "
-        "fresh: `draw` changes what it reads; it will always be held for a person\n"
+        "fresh: `draw` changes what it reads; where that is needed, a person must decide\n"
         "  help: say what `draw` changes and reads (`changes`, `reads`)",
     ]
     assert all(one.severity is not Severity.ERROR for one in found)

@@ -62,7 +62,7 @@ def _unprovable(procedure: str, one: Unprovable, place: Place) -> Diagnostic:
     else:
         why = f"nobody but a model can judge `{one.predicate}`"
         help = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
-    message = f"`{procedure}` is guarded, and {why}; it will always be held for a person"
+    message = f"`{procedure}` is guarded, and {why}; where that is needed, a person must decide"
     return Diagnostic("unprovable", message, place, help, Severity.WARNING)
 
 

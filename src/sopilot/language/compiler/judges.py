@@ -1,8 +1,8 @@
 """Who judges the checks of a guarded action.
 
 In:  a compiled program.
-Out: the predicates that a model may judge for it, and those that nobody can prove, so that a
-     person decides every time.
+Out: the predicates that a model may judge for it, and those that nobody can prove: where one
+     of them is needed, a person must decide.
 
 Nothing is told of a program whose goal is not guarded: there a model's word is enough.
 """
