@@ -60,7 +60,7 @@ def explain(unit: Unit) -> dict[str, Any]:
             for name in judged_by_model(unit.program)
         ]
         + [
-            f"{unit.program.entry} waits for a person where it needs {one.predicate}: nobody proves it"
+            f"{unit.program.entry} waits for a person where it needs {one.predicate}, unprovable"
             for one in unprovable(unit.program)
         ],
     }
