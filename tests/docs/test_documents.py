@@ -13,7 +13,7 @@ from document_shell import DocumentShell
 
 from sopilot.doors.sources.checking import check_text
 from sopilot.lab.bench.checkout import find_checkout
-from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics import Severity, UserMistake
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
@@ -75,7 +75,8 @@ def _take_yaml(block: Block, where: str) -> None:
     if block.comment:
         Path(block.about).write_text(text, encoding="utf-8")
     if re.search(r"^procedures:", text, re.M):
-        problems = "\n".join(map(str, check_text(text, block.about or where)))
+        found = check_text(text, block.about or where)
+        problems = "\n".join(str(one) for one in found if one.severity is not Severity.NOTE)
         assert bool(problems) is (block.comment == "wrong file"), f"{where}: {problems}"
 
 
@@ -116,7 +117,11 @@ def test_every_room_is_described() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     missing = [wing for wing in wings["layers"] if f"\n| **{wing}** |" not in text]
     missing += [
-        room for contract in rooms for room in contract["layers"] if f"\n| | `{room}` |" not in text
+        room
+        for contract in rooms
+        for layer in contract["layers"]
+        for room in layer.split(" | ")  # rooms on one floor, which do not import each other
+        if f"\n| | `{room}` |" not in text
     ]
     assert missing == [], "every wing and every room has a row in CONTRIBUTING.md"
 

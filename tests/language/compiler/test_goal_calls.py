@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from sopilot.language.compiler import Compiled, compile_handbook
 from sopilot.language.handbook import Binding, Leaf, load_handbook
-from sopilot.language.program import Act, Argument, Check, Literal, Local, program_to_yaml
+from sopilot.language.program import (
+    Act,
+    Argument,
+    CallArgument,
+    Check,
+    Literal,
+    Local,
+    program_to_yaml,
+)
 
 HEAD = """\
 handbook: calls
@@ -22,7 +30,7 @@ def compiled(text: str) -> dict[str, Compiled]:
     return compile_handbook(load_handbook(text))
 
 
-def goal(one: Compiled) -> dict[str, Argument]:
+def goal(one: Compiled) -> dict[str, CallArgument]:
     (act,) = (s for s in entry(one) if isinstance(s, Act) and s.goal)
     return dict(act.arguments)
 

@@ -14,6 +14,7 @@ from sopilot.language.handbook import (
     AnyOf,
     Approval,
     Binding,
+    CallBinding,
     Constant,
     First,
     Handbook,
@@ -21,8 +22,11 @@ from sopilot.language.handbook import (
     Input,
     Leaf,
     Name,
+    Origin,
+    Path,
     Predicate,
     Procedure,
+    Recipe,
     Scalar,
     Tree,
 )
@@ -37,6 +41,12 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
     _SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=6,
+)
+_TOPICS = st.none() | st.lists(st.sampled_from(["stock", "on", "no"]), unique=True, max_size=2).map(
+    tuple
+)
+_STEPS = st.lists(st.sampled_from(["key", "no", "null"]) | st.integers(0, 999_999), max_size=2).map(
+    tuple
 )
 _TYPES = st.sampled_from(["string", "number", "integer", "boolean", "object", "array"])
 _VERDICTS = st.sampled_from(
@@ -111,7 +121,7 @@ def handbooks(draw: st.DrawFn) -> Handbook:
         predicate = draw(_predicates(f"holds_{at}", free))
         predicates[predicate.name] = predicate
     signatures = {one.name: one.parameters for one in predicates.values()}
-    actions = {name: Action(name, some, draw(_TEXT)) for name, some in free.items()}
+    actions = {name: draw(_free_actions(name, some)) for name, some in free.items()}
     procedures = {}
     for at in range(draw(st.integers(0, 3))):
         name = f"do_{at}"
@@ -126,6 +136,9 @@ def handbooks(draw: st.DrawFn) -> Handbook:
             draw(_approvals()),
             draw(st.booleans()),
             draw(st.booleans()),
+            changes=draw(_TOPICS),
+            reads=draw(_TOPICS),
+            recheck=draw(st.booleans()),
         )
         given = draw(bindings(names, names, False))
         new = [term.name for _, term in given if isinstance(term, Name)]
@@ -143,30 +156,77 @@ def handbooks(draw: st.DrawFn) -> Handbook:
 
 
 @st.composite
+def _free_actions(draw: st.DrawFn, name: str, some: tuple[Input, ...]) -> Action:
+    quiet = draw(st.booleans())
+    changes = draw(st.sampled_from([None, ()]) if quiet else _TOPICS)
+    return Action(name, some, draw(_TEXT), read_only=quiet, changes=changes, reads=draw(_TOPICS))
+
+
+@st.composite
+def _recipes(
+    draw: st.DrawFn, actions: dict[str, tuple[Input, ...]], names: tuple[str, ...]
+) -> Recipe:
+    """Every required input is given; a name is known, or leads into an earlier answer."""
+    calls: list[ActionCall] = []
+    answers: list[str] = []
+    for at in range(draw(st.integers(1, 3))):
+        action = draw(st.sampled_from(sorted(actions)))
+        each: Path | None = None
+        roots = list(answers)
+        if draw(st.booleans()) and answers:
+            each = Path(draw(st.sampled_from(answers)), draw(_STEPS))
+            roots.append("one")
+        origin: st.SearchStrategy[Origin] = _SCALARS.map(Constant)
+        if names:
+            origin |= st.sampled_from(names).map(Name)
+        if roots:
+            origin |= st.builds(Path, st.sampled_from(roots), _STEPS)
+        given: CallBinding = tuple(
+            (item.name, draw(origin))
+            for item in actions[action]
+            if item.required or draw(st.booleans())
+        )
+        named = action in answers or draw(st.booleans())
+        call = ActionCall(
+            action, given, f"answer_{at}" if named else "", each, "one" if each else ""
+        )
+        answers.append(call.answer)
+        calls.append(call)
+    return tuple(calls)
+
+
+@st.composite
 def _predicates(draw: st.DrawFn, name: str, actions: dict[str, tuple[Input, ...]]) -> Predicate:
     parameters = tuple(draw(st.lists(st.sampled_from(_WORDS), unique=True, max_size=3)))
 
-    def call() -> ActionCall:
+    def gate_call() -> ActionCall:
         action = draw(st.sampled_from(sorted(actions)))
         expected = tuple(one.name for one in actions[action])
         return ActionCall(action, draw(bindings(expected, (*parameters, "found"), False)))
 
     kind = draw(st.sampled_from(["verify", "gate", "arguments"]))
-    recipes: tuple[tuple[ActionCall, ...], ...] = ()
+    recipes: tuple[Recipe, ...] = ()
+    asks: tuple[str, ...] = ()
     if kind == "verify":
-        recipes = tuple(
-            tuple(call() for _ in range(draw(st.integers(1, 2))))
-            for _ in range(draw(st.integers(1, 3)))
-        )
+        asks = draw(st.sampled_from([(), ("found",), ("found", "no_one")]))
+        known = (*parameters, *asks)
+        recipes = tuple(draw(st.lists(_recipes(actions, known), min_size=1, max_size=3)))
     placeholder = "{" + draw(st.sampled_from((*parameters, "limit"))) + "}"
+    verdict = "limit != 3" if kind == "arguments" else draw(_VERDICTS)
+    if draw(st.booleans()) and asks:
+        verdict = "found == result.found"
+    by_model = kind != "gate" and draw(st.booleans())
     return Predicate(
         name,
         parameters,
         draw(_TEXT) + placeholder,
         draw(_TEXT),
         recipes,
-        call() if kind == "gate" else None,
+        gate_call() if kind == "gate" else None,
         kind == "arguments",
-        "limit != 3" if kind == "arguments" else draw(_VERDICTS),
+        None if by_model else verdict,
         draw(_TEXT),
+        asks,
+        by_model,
+        gate_call() if kind == "gate" and draw(st.booleans()) else None,
     )

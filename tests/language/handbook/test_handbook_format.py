@@ -37,6 +37,7 @@ actions:
             line' # end
           # dangling
       c: {says: 'plain' }
+      d: {input: {x: string, y: string}}
 predicates:
    p(x,y):
       says:    words
@@ -44,7 +45,7 @@ predicates:
       verify:
        all:
        - a( x,  y )
-       -   any:   [a(x,y),b( )]
+       -   any:   [d(x,y),b( )]
 procedures:
   a:
     requires:
@@ -77,6 +78,7 @@ actions:
       line'  # end
     # dangling
   c: {says: "plain"}
+  d: {input: {x: string, y: string}}
 predicates:
   p(x,y):
     says: words
@@ -84,7 +86,7 @@ predicates:
     verify:
       all:
         - a( x,  y )
-        - any: [a(x, y), b( )]
+        - any: [d(x, y), b( )]
 procedures:
   a:
     requires:
@@ -131,7 +133,9 @@ def _mess(text: str, dice: random.Random) -> str:
         indent = " " * ((len(line) - len(bare)) * factor)
         if dice.random() < 0.2:
             lines.append(dice.choice(["", "   ", "# note", indent + "# note: x", "      # far"]))
-        # A dash's own content keeps its column only if nothing follows it on later lines.
+        # What stands behind a dash goes on in later lines, in the same column.
+        if bare.startswith("- "):
+            bare = "-" + " " * (2 * factor - 1) + bare[2:]
         if ": " in bare and '"' not in bare and not bare.startswith("- "):
             key, value = bare.split(": ", 1)
             bare = f"{key}{dice.choice(['', ' '])}:{dice.choice([' ', '   '])}{value}"

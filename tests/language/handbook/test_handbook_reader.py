@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path as File
 
 import pytest
 import yaml
@@ -19,12 +19,13 @@ from sopilot.language.handbook import (
     Input,
     Leaf,
     Name,
+    Path,
     load_handbook,
     read_handbook,
     yaml_nodes,
 )
 
-BANK = (Path(__file__).parent / "valid" / "bank_desk.yaml").read_text(encoding="utf-8")
+BANK = (File(__file__).parent / "valid" / "bank_desk.yaml").read_text(encoding="utf-8")
 
 DESK = """
 handbook: desk
@@ -36,7 +37,7 @@ actions:
 predicates:
   a(user): {says: a, verify: arguments}
   b(user, amount): {says: b, verify: arguments}
-  c: {says: c, verify: RECIPE}
+  c: {says: c, verify: RECIPE, ask: [who, x]}
 procedures:
   act: {requires: REQUIRES}
 """
@@ -109,15 +110,24 @@ LOOK = ActionCall("look", (("user", Name("who")), ("key", Constant("k"))))
         ("'look(who, \"k\")'", ((LOOK,),)),
         ("{all: ['look(who, \"k\")', peek()]}", ((LOOK, ActionCall("peek")),)),
         (
-            "{all: [peek(), {any: [look(key=x), {all: [peek(), peek()]}]}]}",
+            "{all: [peek(), {any: ['look(\"k\", key=x)', {all: [SECOND, THIRD]}]}]}",
             (
-                (ActionCall("peek"), ActionCall("look", (("key", Name("x")),))),
-                (ActionCall("peek"), ActionCall("peek"), ActionCall("peek")),
+                (
+                    ActionCall("peek"),
+                    ActionCall("look", (("user", Constant("k")), ("key", Name("x")))),
+                ),
+                (
+                    ActionCall("peek"),
+                    ActionCall("peek", name="second"),
+                    ActionCall("peek", name="third", each=Path("second"), element="one"),
+                ),
             ),
         ),
     ],
 )
 def test_recipes(written: str, recipes: object) -> None:
+    written = written.replace("SECOND", "{call: peek(), name: second}")
+    written = written.replace("THIRD", "{call: peek(), name: third, for_each: second as one}")
     assert desk("c", written).predicates["c"].recipes == recipes
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from sopilot.language.handbook import Scalar
+from sopilot.language.handbook import Path, Scalar
 from sopilot.language.program import (
     Act,
+    ActionFacts,
     Always,
     Argument,
     Arguments,
     Ask,
     Branch,
+    CallArgument,
     Check,
     Choose,
     Complete,
@@ -34,6 +36,7 @@ from sopilot.language.program import (
     Step,
     Unknown,
 )
+from sopilot.language.program.model import KNOWN_FORMATS
 
 _AWKWARD = [
     *("", "yes", "null", "~", "$x", "??", "a: b # c", "- a", "{a}", "true", "1", "1e3", "x "),
@@ -54,6 +57,26 @@ json_values: st.SearchStrategy[object] = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6,
+)
+
+
+paths = st.builds(
+    Path,
+    names,
+    st.lists(st.sampled_from(["key", "no", "null"]) | st.integers(0, 999_999), max_size=3).map(
+        tuple
+    ),
+)
+types = st.sampled_from(["string", "number", "integer", "boolean", "object", "array", "null"])
+plain_schemas: st.SearchStrategy[dict[str, object]] = types.map(lambda kind: {"type": kind})
+schemas = plain_schemas | st.dictionaries(texts, json_values, max_size=3)
+topics = st.none() | st.lists(names, unique=True, max_size=2).map(tuple)
+facts = st.builds(
+    ActionFacts,
+    st.dictionaries(texts, schemas, max_size=2),
+    st.lists(texts, max_size=2).map(tuple),
+    topics,
+    topics,
 )
 
 
@@ -80,6 +103,31 @@ def arguments(draw: st.DrawFn, keys: tuple[str, ...], known: tuple[str, ...]) ->
 
 
 @st.composite
+def recipe_calls(
+    draw: st.DrawFn, label: str, known: tuple[str, ...], answers: tuple[str, ...]
+) -> Act:
+    """A call whose arguments may lead into ``answers``, which were given before it."""
+    keys = tuple(draw(st.lists(texts, unique=True, max_size=3)))
+    given: list[tuple[str, CallArgument]] = list(draw(arguments(keys, known)))
+    each, element = None, ""
+    if answers:
+        into = st.builds(Path, st.sampled_from(answers), paths.map(lambda path: path.steps))
+        if draw(st.booleans()):
+            each, element = draw(into), draw(names)
+        inside = into if not element else into | paths.map(lambda path: Path(element, path.steps))
+        given = [(key, draw(inside) if draw(st.booleans()) else one) for key, one in given]
+    return Act(
+        label,
+        draw(names),
+        tuple(given),
+        says=draw(texts),
+        name=draw(st.just("") | names),
+        each=each,
+        element=element,
+    )
+
+
+@st.composite
 def middle_step(
     draw: st.DrawFn,
     label: str,
@@ -87,13 +135,13 @@ def middle_step(
     later: list[str],
     known: tuple[str, ...],
     slots: list[str],
+    answers: tuple[str, ...],
 ) -> Step:
     """A step that may fall through to ``below`` or jump to one of ``later``."""
     jump = st.none() | st.just(below)
     kind = draw(st.integers(0, 5))
     if kind == 0:
-        keys = tuple(draw(st.lists(texts, unique=True, max_size=3)))
-        return Act(label, draw(names), draw(arguments(keys, known)), says=draw(texts))
+        return draw(recipe_calls(label, known, answers))
     if kind == 1:
         wants = tuple(draw(st.lists(names, min_size=1, max_size=2)))
         return Ask(label, wants, draw(texts), draw(jump))
@@ -139,7 +187,8 @@ def functions(
     last = len(labels) - 1
     for index in range(len(called), last):
         later = labels[index + 1 :]
-        steps.append(draw(middle_step(labels[index], later[0], later, parameters, slots)))
+        answers = tuple(step.answer for step in steps if isinstance(step, Act))
+        steps.append(draw(middle_step(labels[index], later[0], later, parameters, slots, answers)))
     if kind is Kind.PROCESS:
         accepts = draw(st.booleans())
         says = draw(texts)
@@ -147,14 +196,13 @@ def functions(
     else:
         holds = draw(st.none() | conditions(slots))
         steps.append(Return(labels[last], holds, draw(texts)))
-    fallbacks = draw(
-        st.lists(
-            st.lists(
-                st.builds(Act, names, names, arguments(("a",), parameters)), min_size=1, max_size=2
-            ),
-            max_size=1,
-        )
-    )
+    fallbacks: list[list[Act]] = []
+    for _ in range(draw(st.integers(0, 1))):
+        acts: list[Act] = []
+        for _ in range(draw(st.integers(1, 2))):
+            answers = tuple(act.answer for act in acts)
+            acts.append(draw(recipe_calls(draw(names), parameters, answers)))
+        fallbacks.append(acts)
     return Function(
         name,
         kind,
@@ -167,6 +215,8 @@ def functions(
         verdict=draw(st.none() | texts),
         remedy=draw(texts),
         notes=tuple(draw(st.lists(texts, max_size=2))),
+        judged_by_model=draw(st.booleans()),
+        closed_by=draw(st.none() | recipe_calls("close", parameters, ())),
     )
 
 
@@ -182,7 +232,9 @@ def programs(draw: st.DrawFn) -> Program:
     process = draw(functions(entry, Kind.PROCESS, [], made))
     listed = draw(st.permutations([process, *made]))
     guards = [
-        Guarded(action, roles, len(roles), draw(st.none() | st.integers(1, 10**6)))
+        Guarded(
+            action, roles, len(roles), draw(st.none() | st.integers(1, 10**6)), draw(st.booleans())
+        )
         for action in draw(st.lists(names, unique=True, max_size=2))
         for roles in [tuple(draw(st.lists(names, max_size=2)))]
     ]
@@ -193,4 +245,7 @@ def programs(draw: st.DrawFn) -> Program:
         compiler=draw(texts),
         constants=draw(st.dictionaries(names, scalars, max_size=3)),
         guarded=tuple(guards),
+        types=draw(st.dictionaries(names, schemas, max_size=2)),
+        actions=draw(st.dictionaries(names, facts, max_size=2)),
+        format=draw(st.sampled_from(KNOWN_FORMATS)),
     )

@@ -54,7 +54,7 @@ HOSTILE = [
 
 @dataclass(frozen=True)
 class Given:
-    holds: bool
+    holds: bool | None
     evidence: tuple[int, ...]
     value: object = None
 
@@ -94,7 +94,7 @@ def test_every_kind_of_step_says_what_to_do() -> None:
         "Fail": "Now: tell the user what is not met, then pg_program_step fail.",
         "Complete": "Now: pg_program_step complete.",
         "Ask": "Now: ask the user for code unless the dialog has it; then go on.",
-        "Return": "Now: pg_program_step return with holds and the evidence.",
+        "Return": "Now: pg_program_step return with holds and the evidence, or undecided.",
         "Do": "Now: do it, then pg_program_step select_branch next.",
     }
 
@@ -103,7 +103,7 @@ def _worst(program: Program, value: object, language: str) -> int:
     longest = 0
     for function in program.functions.values():
         evidence = tuple(range(10**12, 10**12 + 50))
-        results = {slot: Given(False, evidence, value) for slot in shown_slots(function)}
+        results = {slot: Given(None, evidence, value) for slot in shown_slots(function)}
         known = dict.fromkeys(shown_names(function), value)
         for step in function.steps:
             frame = render_frame(program, function.name, step.label, results, known, language)

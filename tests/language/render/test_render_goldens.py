@@ -14,6 +14,8 @@ from sopilot.language.render import LANGUAGES, RENDERINGS, render, render_functi
 HERE = Path(__file__).parent
 HANDBOOK = load_handbook((HERE / "small.yaml").read_text(encoding="utf-8"), "small.yaml")
 PROGRAM = compile_procedure(HANDBOOK, "redirect").program
+TRAVEL = load_handbook((HERE / "travel.yaml").read_text(encoding="utf-8"), "travel.yaml")
+CANCEL = compile_procedure(TRAVEL, "cancel").program
 
 
 def _check(name: str, language: str, text: str) -> None:
@@ -33,3 +35,10 @@ def test_rendering(name: str, language: str) -> None:
 def test_functions(language: str) -> None:
     functions = [render_function(f, PROGRAM, language) for f in PROGRAM.functions.values()]
     _check("functions", language, "\n".join(functions))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["flat", "prose", "official-recipes"])
+def test_paths_elements_and_names(name: str, language: str) -> None:
+    """What a recipe takes from its earlier answers, in every way that a call is shown."""
+    _check(f"travel-{name}", language, render(name, TRAVEL, "cancel", CANCEL, language))

@@ -23,7 +23,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
 
     PATHS are handbook files, program files, scenario files beside their handbook
     (NAME.scenarios.yaml), folders of them, or bundled names.
-    Exit 0 when nothing is wrong (warnings do not count), 1 with findings, 2 when a
+    Exit 0 when nothing is wrong (warnings and notes do not count), 1 with findings, 2 when a
     file cannot be read.
     """
     findings: list[Diagnostic] = []
@@ -43,7 +43,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
     else:
         for finding in findings:
             say(str(finding))
-        warnings = len(findings) - len(errors)
+        warnings = sum(finding.severity is Severity.WARNING for finding in findings)
         say(
             f"{counted(checked, 'file')} checked: {counted(len(errors), 'error')}, "
             f"{counted(warnings, 'warning')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sopilot.doors.sources.explaining import show_leaf
-from sopilot.language.compiler import Compiled, Unopened
+from sopilot.language.compiler import Compiled, Unopened, Unprovable, judged_by_model, unprovable
 from sopilot.language.diagnostics import Diagnostic, Place, Severity
 from sopilot.language.handbook.locating import locate_requirement
 
@@ -38,7 +38,32 @@ def compiled_warnings(
         )
         for name in compiled.missing_recipes
     ]
+    found += [
+        Diagnostic(
+            "model-judged",
+            f"`{procedure}` is guarded, and may rest on a model's word for `{name}`",
+            at(name),
+            severity=Severity.NOTE,
+        )
+        for name in judged_by_model(compiled.program)
+    ]
+    found += [
+        _unprovable(procedure, one, at(one.predicate)) for one in unprovable(compiled.program)
+    ]
     return found
+
+
+def _unprovable(procedure: str, one: Unprovable, place: Place) -> Diagnostic:
+    if one.verifier:
+        why = (
+            f"what proves `{one.predicate}` is never fresh: `{one.verifier}` changes what it reads"
+        )
+        help = f"say what `{one.verifier}` changes and reads (`changes`, `reads`)"
+    else:
+        why = f"nobody but a model can judge `{one.predicate}`"
+        help = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
+    message = f"`{procedure}` is guarded, and {why}; where that is needed, a person must decide"
+    return Diagnostic("unprovable", message, place, help, Severity.WARNING)
 
 
 def _unopened(one: Unopened, place: Place) -> Diagnostic:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sopilot.doors.sources.source import Unit
+from sopilot.language.compiler import judged_by_model, unprovable
 from sopilot.language.handbook import Leaf, Name, Recipe
 
 
@@ -53,6 +54,14 @@ def explain(unit: Unit) -> dict[str, Any]:
             f"{show_leaf(one.check)} needs {show_leaf(one.gate)}, which "
             + ("is opened only later" if one.later else "an `any` or `first` can leave shut")
             for one in why.unopened
+        ]
+        + [
+            f"{unit.program.entry} may rest on a model's word for {name} (judged_by: model)"
+            for name in judged_by_model(unit.program)
+        ]
+        + [
+            f"{unit.program.entry} waits for a person where it needs {one.predicate}, unprovable"
+            for one in unprovable(unit.program)
         ],
     }
 

@@ -5,6 +5,7 @@ free of language models. Pure. May import ``diagnostics``, ``handbook`` and
 ``program``.
 """
 
+from sopilot.language.compiler.judges import Unprovable, judged_by_model, unprovable
 from sopilot.language.compiler.pipeline import (
     Compiled,
     Compiler,
@@ -19,6 +20,9 @@ __all__ = [
     "Compiler",
     "Explanation",
     "Unopened",
+    "Unprovable",
     "compile_handbook",
     "compile_procedure",
+    "judged_by_model",
+    "unprovable",
 ]

@@ -7,6 +7,7 @@ values and answers true or false; it cannot reach anything else.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 # The checker refuses `1 < 1.5` where the evaluator has an answer.
 _MIXED_NUMBERS = re.compile(
-    r"no matching overload for '_.+_' applied to '\((int|double), (int|double)\)'"
+    r"no matching overload for '_.+_' applied to '\((int|double|dyn), (int|double|dyn)\)'"
 )
 _TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*
@@ -40,6 +41,15 @@ _TOKEN = re.compile(
         |(?P<null>(?<![\w.])null(?!\w))
         |(?P<word>[A-Za-z_]\w*)""",
     re.VERBOSE,
+)
+_ESCAPE = re.compile(
+    r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-fA-F]{5})|([0-7]{3}))"
+)
+# An operator's name with its length in front of it, or as a whole text.
+_OPERATOR_TEXTS = tuple(
+    text
+    for named, _ in RENAMED
+    for text in (named.decode(), *(f"{sign}{named[1:].decode()}{sign}" for sign in "'\""))
 )
 
 
@@ -74,11 +84,29 @@ def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:
     """The compiled expression, or ``RuntimeError`` with the library's error list."""
     if len(text) > LONGEST:
         raise RuntimeError(f"ERROR: <input>:1:1: longer than {LONGEST} characters")
-    if any(f"{sign}{plain[1:].decode()}{sign}" in text for plain, _ in RENAMED for sign in "'\""):
+    if _has_operator_text(text):
         raise RuntimeError("ERROR: <input>:1:1: a text is spelled like an operator")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise RuntimeError("ERROR: <input>:1:1: not valid Unicode")
     return _environment(names).compile(text, disable_check=not check)
+
+
+def _has_operator_text(text: str) -> bool:
+    """Whether renaming the operators would rename (a part of) a text as well."""
+    for token in _TOKEN.finditer(text):
+        written = token["skip"]
+        if written is None or written.startswith("//"):
+            continue
+        said = _ESCAPE.sub(_unescaped, written)
+        if any(spelled in said for spelled in _OPERATOR_TEXTS):
+            return True
+    return False
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    *hexadecimal, octal = escape.groups()
+    digits = next((one for one in hexadecimal if one), "")
+    return chr(int(digits, 16)) if digits else chr(int(octal, 8))
 
 
 def _errors(error: RuntimeError) -> list[VerdictProblem]:
@@ -189,12 +217,16 @@ def _value(value: object, depth: int) -> object:
     if isinstance(value, str):
         if "\0" in value:
             raise VerdictError("a text has a NUL character in it")
+        if value == NULL_SIGN:
+            raise VerdictError("a text is the sign of a written null")
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, int):
         if not -_INT64 <= value < _INT64:
             raise VerdictError("a number is too large")
         return value
     if isinstance(value, float):
+        if not math.isfinite(value):
+            raise VerdictError("a number is infinite or not a number")
         return value
     if depth >= DEEPEST:
         raise VerdictError(f"a value is nested deeper than {DEEPEST} levels")

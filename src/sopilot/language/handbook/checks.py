@@ -14,13 +14,14 @@ def check_handbook(
     report: DiagnosticCollector,
     handbook: Handbook,
     places: Mapping[str, Positioned],
+    action_places: Mapping[str, Positioned],
     root: Positioned,
 ) -> None:
-    """``places`` is where each predicate is declared."""
+    """``places`` is where each predicate is declared, ``action_places`` each action."""
     _check_circles(report, handbook, places)
     _check_use(report, handbook, places)
     _check_inputs(report, handbook, places)
-    _check_effects(report, handbook, root)
+    _check_effects(report, handbook, action_places)
     if not handbook.procedures and not report.failed:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
@@ -42,11 +43,14 @@ def _check_use(
             report.warning("unused-predicate", message, places[name])
 
 
-def _check_effects(report: DiagnosticCollector, handbook: Handbook, root: Positioned) -> None:
+def _check_effects(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
     for name, action in handbook.actions.items():
         if action.read_only and (action.changes or action.is_guarded):
-            message = f"the action `{name}` is `read_only`, and says that it changes something"
-            report.error("not-read-only", message, root, "drop one of the two")
+            otherwise = "that it changes something" if action.changes else "that it is guarded"
+            message = f"the action `{name}` is `read_only`, and says {otherwise}"
+            report.error("not-read-only", message, places[name], "drop one of the two")
 
 
 def _check_inputs(

@@ -17,9 +17,17 @@ class OriginProblem:
 
 
 def resolved_recipe(
-    recipe: Recipe, parameters: Collection[str], asks: Collection[str], what: str
+    recipe: Recipe,
+    parameters: Collection[str],
+    asks: Collection[str],
+    what: str,
+    constants: Collection[str] = (),
 ) -> tuple[Recipe, list[OriginProblem]]:
-    """The recipe with every bare name that means an answer written as a path."""
+    """The recipe with every bare name that means an answer written as a path.
+
+    ``constants`` are the handbook's parameters, which the reader has put in already.
+    """
+    taken = {*parameters, *asks, *constants}
     problems: list[OriginProblem] = []
     answers: dict[str, None] = {}
     calls: list[ActionCall] = []
@@ -27,9 +35,12 @@ def resolved_recipe(
         known = {**answers, call.element: None} if call.each is not None else dict(answers)
         if call.each is not None and call.each.root not in answers:
             problems.append(_no_answer(call.each.root, answers))
-        if call.element and (call.element in parameters or call.element in answers):
+        if call.element and (call.element in taken or call.element in answers):
             message = f"`{call.element}` names something else already in {what}"
             problems.append(OriginProblem("two-meanings", message, "call the element otherwise"))
+        if call.name in taken:
+            message = f"`{call.name}` names something else already in {what}"
+            problems.append(OriginProblem("two-meanings", message, "call the answer otherwise"))
         arguments: list[tuple[str, Origin]] = []
         for name, term in call.arguments:
             origin, problem = _origin(term, parameters, asks, known, what)

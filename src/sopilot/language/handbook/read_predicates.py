@@ -85,7 +85,7 @@ def read_predicate(
     found = fields.fields(report, value, PREDICATE_KEYS, what)
     scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
     known = scope.names | constants.keys()
-    asks = _asks(report, found, declaration)
+    asks = _asks(report, found, declaration, constants)
     is_map = isinstance(value, MapNode)
     if is_map and "says" not in found:
         fields.missing(report, key, "says", what)
@@ -101,7 +101,7 @@ def read_predicate(
         tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
         if not tool_free:
             recipes = tuple(
-                _with_origins(report, found["verify"], recipe, declaration, asks)
+                _with_origins(report, found["verify"], recipe, declaration, asks, constants)
                 for recipe in read_recipes(report, verify, scope, signatures)
             )
     established_by = None
@@ -117,11 +117,11 @@ def read_predicate(
         if "established_by" not in found:
             message = f"{what} is no gate, so nothing closes it"
             report.error("closed-without-gate", message, found["closed_by"].key)
-    for gate in (established_by, closed_by):
+    for one, gate in (("established_by", established_by), ("closed_by", closed_by)):
         for _, term in gate.arguments if gate is not None else ():
             if isinstance(term, Path):
                 message = f"`{term}` leads into an answer, and a gate's call has none before it"
-                report.error("path-outside-recipe", message, key)
+                report.error("path-outside-recipe", message, found[one].value)
     seen = known if tool_free else known | VERDICT_NAMES | set(asks)
     verdict = _verdict(report, found["verdict"].value, seen) if "verdict" in found else None
     return Predicate(
@@ -146,15 +146,21 @@ def _with_origins(
     recipe: Recipe,
     declaration: Declaration,
     asks: tuple[str, ...],
+    constants: dict[str, Scalar],
 ) -> Recipe:
     what = f"the recipe of `{declaration.name}`"
-    resolved, problems = resolved_recipe(recipe, declaration.parameters, asks, what)
+    resolved, problems = resolved_recipe(recipe, declaration.parameters, asks, what, constants)
     for problem in problems:
         report.error(problem.code, problem.message, verify.key, problem.help)
     return resolved
 
 
-def _asks(report: DiagnosticCollector, found: Fields, declaration: Declaration) -> tuple[str, ...]:
+def _asks(
+    report: DiagnosticCollector,
+    found: Fields,
+    declaration: Declaration,
+    constants: dict[str, Scalar],
+) -> tuple[str, ...]:
     """What only the user has."""
     if "ask" not in found:
         return ()
@@ -167,6 +173,12 @@ def _asks(report: DiagnosticCollector, found: Fields, declaration: Declaration) 
         elif name in declaration.parameters:
             message = f"`{name}` is a parameter of `{declaration.name}`, so nobody is asked for it"
             report.error("asked-parameter", message, item)
+        elif name in constants:
+            message = f"`{name}` is a parameter of the handbook, so nobody is asked for it"
+            report.error("asked-parameter", message, item)
+        elif name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so nobody is asked for it"
+            report.error("reserved-name", message, item)
         elif name:
             names.append(name)
     return tuple(dict.fromkeys(names))
@@ -181,6 +193,9 @@ def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
     if "verdict" in found:
         message = "a predicate with a `verdict` is judged by the machine"
         report.error("two-judges", message, found["judged_by"].key, "drop one of the two")
+    elif "established_by" in found:
+        message = "a gate is judged by the success of its action"
+        report.error("two-judges", message, found["judged_by"].key, "drop `judged_by`")
     return True
 
 

@@ -65,10 +65,14 @@ def _described_call(
     each, element = None, ""
     if "for_each" in found:
         where = found["for_each"].value
+        written = text(report, where, "`for_each`")
+        if not written:
+            return None
         try:
-            each, element = parse_each(text(report, where, "`for_each`"))
+            each, element = parse_each(written)
         except ExpressionError as error:
             report.error("bad-expression", error.message, where, error.help)
+            return None
     return ActionCall(call.action, call.arguments, name, each, element)
 
 

@@ -95,7 +95,10 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
         if procedure is not None:
             procedures[procedure.name] = procedure
     handbook = Handbook(name, says, constants, actions, predicates, procedures)
-    check_handbook(report, handbook, {one.name: one.entry.key for one in declared.values()}, root)
+    places = {one.name: one.entry.key for one in declared.values()}
+    check_handbook(
+        report, handbook, places, {one: entry.key for one, (entry, _, _) in inputs.items()}, root
+    )
     return handbook
 
 

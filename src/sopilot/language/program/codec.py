@@ -30,8 +30,10 @@ A program can be written by hand in the same form::
           - {step: read, act: read_ticket, with: {id: $ticket}}
           - {step: judge, return: null}    # null: judged from the evidence
 
-``$name`` is a value of the function, ``?name`` one that must be found out, ``$$``
-and ``??`` stand for a text that starts with the sign. A condition is a slot,
+``$name`` is a value of the function, ``$call.key`` a place in an earlier answer of the
+recipe (``$call.`` all of it), ``?name`` one that must be found out, ``$$`` and ``??``
+stand for a text that starts with the sign. An ``act`` may ``name`` its answer and be
+made ``for_each: call.list as element``. A condition is a slot,
 ``not slot``, ``true``, ``false``, ``{all: […]}`` or ``{any: […]}``.
 """
 

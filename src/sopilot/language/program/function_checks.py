@@ -43,7 +43,10 @@ def check_function(program: Program, function: Function, report: Report) -> None
     if complete:
         check_paths(function, graph, report)
     check_slots(function, graph, report)
-    _check_fallbacks(function, report)
+    for acts in function.fallbacks:
+        _check_plain_calls("fallback", function, acts, report)
+    if function.closed_by is not None:
+        _check_plain_calls("closing", function, (function.closed_by,), report)
 
 
 def _check_signature(function: Function, report: Report) -> None:
@@ -209,34 +212,34 @@ def _check_choose(function: Function, index: int, step: Choose, report: Report) 
         )
 
 
-def _check_fallbacks(function: Function, report: Report) -> None:
-    for acts in function.fallbacks:
-        known = set(function.parameters)
-        answers: set[str] = set()
-        for act in acts:
-            for problem in path_problems(act, answers):
-                report.function(function, "unknown-answer", problem, "name an earlier call")
-            answers.add(act.answer)
-            for _, argument in act.arguments:
-                if isinstance(argument, Local) and argument.name not in known:
-                    report.function(
-                        function,
-                        "unknown-value",
-                        f"fallback `{act.action}`: `{argument.name}` has no value there",
-                        report.nearest(argument.name, known, "name a parameter"),
-                    )
-            known.update(a.name for _, a in act.arguments if isinstance(a, Unknown))
-            if act.goal or act.next is not None or not is_identifier(act.label):
+def _check_plain_calls(
+    what: str, function: Function, acts: tuple[Act, ...], report: Report
+) -> None:
+    """Calls that stand beside the steps: a recipe of their own, from the parameters alone."""
+    known = set(function.parameters)
+    answers: set[str] = set()
+    for act in acts:
+        for problem in path_problems(act, answers):
+            report.function(function, "unknown-answer", problem, "name an earlier call")
+        answers.add(act.answer)
+        for _, argument in act.arguments:
+            if isinstance(argument, Local) and argument.name not in known:
                 report.function(
                     function,
-                    "bad-fallback",
-                    f"fallback `{act.action}` is not a plain call",
-                    "a fallback has a label, no goal and no jump",
+                    "unknown-value",
+                    f"{what} `{act.action}`: `{argument.name}` has no value there",
+                    report.nearest(argument.name, known, "name a parameter"),
                 )
-        if not acts:
+        known.update(a.name for _, a in act.arguments if isinstance(a, Unknown))
+        if act.goal or act.next is not None or not is_identifier(act.label):
             report.function(
-                function, "bad-fallback", "a fallback without any call", "name its calls"
+                function,
+                "bad-fallback",
+                f"{what} `{act.action}` is not a plain call",
+                f"a {what} has a label, no goal and no jump",
             )
+    if not acts:
+        report.function(function, "bad-fallback", f"a {what} without any call", "name its calls")
 
 
 def _repeated(names: Sequence[str]) -> list[str]:

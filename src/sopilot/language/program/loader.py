@@ -186,7 +186,7 @@ class _Loader:
             verdict=_text_or_none(report, found, "verdict"),
             remedy=optional_text(report, found, "remedy"),
             notes=texts(report, found, "notes"),
-            judged_by_model=optional_text(report, found, "judged_by") == "model",
+            judged_by_model=_judged_by_model(report, found),
             closed_by=_closed_by(report, found),
         )
         if report.failed:
@@ -230,6 +230,14 @@ def _fallbacks(report: DiagnosticCollector, found: Fields) -> tuple[tuple[Act, .
                 wrong(report, inner, "a part of a fallback", "an `act` step")
         fallbacks.append(tuple(acts))
     return tuple(fallbacks)
+
+
+def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
+    if "judged_by" not in found:
+        return False
+    if optional_text(report, found, "judged_by") != "model":
+        wrong(report, found["judged_by"].value, "`judged_by`", "`model`")
+    return True
 
 
 def _closed_by(report: DiagnosticCollector, found: Fields) -> Act | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
+    ActionFacts,
     Always,
     Ask,
     Branch,
@@ -44,6 +45,7 @@ def print_program(program: Program) -> str:
     ]
     lines += [f"  guarded {_guarded(guarded)}" for guarded in program.guarded]
     lines += [f"  type of {name}: {json_to_yaml(one)}" for name, one in program.types.items()]
+    lines += [f"  action {_facts(name, facts)}" for name, facts in program.actions.items()]
     for function in program.functions.values():
         lines += ["", *_function(function)]
     return "\n".join(lines) + "\n"
@@ -147,6 +149,21 @@ def _step(step: Step) -> str:
 
 def _goto(words: str, target: str | None) -> str:
     return "" if target is None else words + target
+
+
+def _facts(name: str, facts: ActionFacts) -> str:
+    """``name(input: schema, optional?: schema), changes …, reads …``."""
+    inputs = ", ".join(
+        f"{one}{'' if one in facts.required else '?'}: {json_to_yaml(schema)}"
+        for one, schema in facts.inputs.items()
+    )
+    return f"{name}({inputs}), changes {_topics(facts.changes)}, reads {_topics(facts.reads)}"
+
+
+def _topics(topics: tuple[str, ...] | None) -> str:
+    if topics is None:
+        return "everything"
+    return ", ".join(topics) or "nothing"
 
 
 def _guarded(guarded: Guarded) -> str:

@@ -94,7 +94,9 @@ def program_to_yaml(program: Program) -> str:
 
 def _schema(schema: Mapping[str, object]) -> str:
     kind = schema.get("type")
-    return kind if len(schema) == 1 and isinstance(kind, str) else json_to_yaml(schema)
+    if len(schema) == 1 and isinstance(kind, str):
+        return text_to_yaml(kind)
+    return json_to_yaml(schema)
 
 
 def _facts(facts: ActionFacts) -> str:

@@ -32,7 +32,9 @@ def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
     if len(shown) <= budget and len(text) <= budget:
         return shown
     name = f'"@{digest_of(value)} '
-    inside = shown[1:] if isinstance(value, str) else shown.replace('"', "'")
+    inside = shown[1:] if isinstance(value, str) else shown
+    # No quotation mark may end the text before its end.
+    inside = inside.replace('\\"', "'").replace('"', "'")
     cut = inside[: budget - len(name) - len(_CUT) - 1]
     return name + _half_escape(cut).replace("\\", "/") + _CUT + '"'
 

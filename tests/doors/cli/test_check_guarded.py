@@ -1,0 +1,44 @@
+"""What ``sopilot check`` tells of guarded actions, at the requirement that it is about."""
+
+from __future__ import annotations
+
+from sopilot.doors.sources.checking import check_text
+from sopilot.language.diagnostics import Severity
+
+DESK = """\
+handbook: judged-desk
+actions:
+  look: {input: {user: string}}
+  draw: {input: {user: string}, changes: [lots]}
+  wipe: {input: {user: string}, irreversible: true}
+  note: {input: {user: string}}
+predicates:
+  calm(user): {says: "{user} is calm.", verify: look(user), judged_by: model}
+  fair(user): {says: "{user} is fair.", verify: look(user)}
+  sane(user): {says: "{user} is sane.", verify: arguments}
+  sure(user): {says: "{user} is sure.", verify: look(user), verdict: result.sure}
+  drawn(user): {says: "{user} was drawn.", verify: draw(user), verdict: result.drawn}
+procedures:
+  wipe:
+    requires: [calm(user), {not: fair(user)}, sane(user), sure(user), drawn(user)]
+  note:
+    requires: [calm(user), fair(user), sane(user)]
+"""
+
+
+def test_check_says_so_at_the_requirement() -> None:
+    found = check_text(DESK, "desk.yaml")
+    assert [str(one) for one in found] == [
+        "desk.yaml:15:16: note[model-judged]: `wipe` is guarded, and may rest on a model's word "
+        "for `calm`",
+        "desk.yaml:15:34: warning[unprovable]: `wipe` is guarded, and nobody but a model can judge "
+        "`fair`; where that is needed, a person must decide\n"
+        "  help: give it a `verdict`, or write `judged_by: model` if a model's word is enough",
+        "desk.yaml:15:47: warning[unprovable]: `wipe` is guarded, and nobody but a model can judge "
+        "`sane`; where that is needed, a person must decide\n"
+        "  help: give it a `verdict`, or write `judged_by: model` if a model's word is enough",
+        "desk.yaml:15:71: warning[unprovable]: `wipe` is guarded, and what proves `drawn` is never "
+        "fresh: `draw` changes what it reads; where that is needed, a person must decide\n"
+        "  help: say what `draw` changes and reads (`changes`, `reads`)",
+    ]
+    assert all(one.severity is not Severity.ERROR for one in found)

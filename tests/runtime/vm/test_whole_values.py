@@ -1,0 +1,44 @@
+"""What a frame cuts and an executor copies is the whole value again where it is used."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from vm_programs import PROGRAMS
+from vm_runs import Run
+
+from sopilot.language.render.values import digest_of, quote_value
+from sopilot.runtime.vm import JSON, Start
+from sopilot.runtime.vm.whole_values import whole_values
+
+LONG: list[JSON] = ["x" * 500, 'say "no" ' * 40, ["a" * 60, "b" * 60], {"k": "v" * 100}]
+
+
+def _run(value: JSON) -> Run:
+    run = Run(PROGRAMS)
+    name = next(iter(PROGRAMS))
+    entry = PROGRAMS[name].functions[PROGRAMS[name].entry]
+    run.ok(Start(name, {entry.parameters[0]: value}))
+    return run
+
+
+@pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
+def test_an_abbreviation_stands_for_its_value(value: JSON) -> None:
+    shown = json.loads(quote_value(value))
+    assert shown != value
+    configuration = _run(value).configuration
+    given: dict[str, JSON] = {"a": shown, "b": [shown], "c": {"d": shown}, "e": 3}
+    assert whole_values(configuration, given) == {
+        "a": value,
+        "b": [value],
+        "c": {"d": value},
+        "e": 3,
+    }
+    assert whole_values(configuration, {"a": f"@{digest_of(value)}"}) == {"a": value}
+
+
+def test_what_nobody_knows_stays_what_it_is() -> None:
+    configuration = _run("x" * 500).configuration
+    other: dict[str, JSON] = {"a": json.loads(quote_value("y" * 500)), "b": "@home", "c": "@"}
+    assert whole_values(configuration, other) == other
