@@ -6,10 +6,10 @@ import random
 from collections import Counter
 
 import pytest
-from trace_executions import CLASSES, SESSION, Labelled, labelled_trace, wanted_class
+from trace_executions import CLASSES, FORGERIES, SESSION, Labelled, labelled_trace, wanted_class
 from trace_programs import World, judge, random_world
 
-from sopilot.runtime.audit import TITLES, audit_trace
+from sopilot.runtime.audit import TITLES, Report, audit_trace
 from sopilot.runtime.trace import SealedEvent
 
 TRACES = 2_000
@@ -24,12 +24,23 @@ def disagreement(world: World, trace: Labelled) -> str | None:
     )
     found = {(one.code, one.seq) for one in report.findings}
     if trace.label is None:
-        return f"false alarm: {report.findings[0]}" if found else None
-    if (trace.label, trace.seq) not in found:
+        return f"false alarm: {report.findings[0]}" if found else _contradiction(trace, report)
+    if (trace.wanted_code, trace.seq) not in found:
         return f"missed {trace.label} at {trace.seq}: {sorted(found)}"
-    allowed = {trace.label, *trace.implied}
+    allowed = {trace.wanted_code, *trace.implied}
     odd = [one for one in report.findings if one.code not in allowed]
-    return f"beside {trace.label}: {odd[0]}" if odd and "*" not in allowed else None
+    if odd and "*" not in allowed:
+        return f"beside {trace.label}: {odd[0]}"
+    return None if trace.label in FORGERIES else _contradiction(trace, report)
+
+
+def _contradiction(trace: Labelled, report: Report) -> str | None:
+    """Where the guard's proof and the audit's own reading say different things of a call."""
+    doubted = {one.seq for one in report.findings if "ran unproven" in one.explanation}
+    for seq, missing in trace.guarded.items():
+        if bool(missing) != (seq in doubted):
+            return f"guard and audit disagree at {seq}: guard says {missing or 'proven'}"
+    return None
 
 
 def test_labelled_traces() -> None:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trace_programs import EXTRA, GOALS, SHARED, World, judge
 
-from sopilot.language.program.model import Act, Ask, Branch, Check, Kind, Local
+from sopilot.language.program.model import Act, Ask, Branch, Check, Guarded, Kind, Local
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.language.program.model import Return as ReturnStep
+from sopilot.runtime.proof import Licence, grade_of_return, license_call
 from sopilot.runtime.trace import SealedEvent, genesis, seal_all
 from sopilot.runtime.vm import (
     AssistantSaid,
     Automation,
     Call,
     Complete,
+    Configuration,
     Decision,
     DomainCall,
     DomainResult,
@@ -38,12 +40,21 @@ SESSION = "session-under-test"
 
 @dataclass(frozen=True)
 class Labelled:
-    """``label`` is the injected class with its event; ``implied`` may be found beside it."""
+    """``label`` is the injected class with its event; ``code`` the finding that it must give,
+    where that has another name; ``implied`` may be found beside it. ``guarded`` is what the
+    guard says of each guarded call at its step that was carried out: event → what is missing.
+    """
 
     events: tuple[Event | SealedEvent, ...]
     label: str | None = None
     seq: int | None = None
     implied: frozenset[str] = frozenset()
+    guarded: Mapping[int, str] = field(default_factory=dict)
+    code: str | None = None
+
+    @property
+    def wanted_code(self) -> str | None:
+        return self.code or self.label
 
 
 Violation = Callable[["Execution", Position], bool]
@@ -67,6 +78,8 @@ class Execution:
     truths: dict[tuple[str, str], bool] = field(default_factory=dict)
     changed_goal: bool = False
     loud: bool = False
+    guarded: dict[int, str] = field(default_factory=dict)
+    read_again: bool = False
 
     def __post_init__(self) -> None:
         self.configuration = self.world.machine.initial()
@@ -84,17 +97,48 @@ class Execution:
 
     def do(self, operation: Operation) -> bool:
         self.clock += 1.0
-        outcome = self.world.machine.step(self.configuration, operation, at=self.clock)
+        machine = self.world.machine
+        grade = self.grade(self.configuration, operation)
+        outcome = machine.step(self.configuration, operation, at=self.clock, grade=grade)
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
         return outcome.accepted
 
     def settle(self) -> None:
         outcome = self.world.machine.settle(
-            self.configuration, self.automation, at=self.clock, judge=judge
+            self.configuration, self.automation, at=self.clock, judge=judge, grade=self.grade
         )
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
+
+    def grade(self, configuration: Configuration, operation: Operation) -> str | None:
+        here = self.world.machine.position(configuration)
+        if here is None or not isinstance(operation, Return):
+            return None
+        return grade_of_return(self.world.machine.programs, here, operation, judge)
+
+    def guard(self, arguments: dict[str, Any]) -> Licence | None:
+        """What the guard says of the goal's call here; ``None`` where it has no say."""
+        here = self.position()
+        if here is None or len(here.process.frames) != 1 or not isinstance(here.step, Act):
+            return None
+        if not here.step.goal or here.step.action not in {g.action for g in here.source.guarded}:
+            return None
+        return license_call(self.world.machine.programs, here, arguments, judge)
+
+    def carry_out(
+        self, call_id: str, action: str, arguments: dict[str, Any], *, decided: bool = False
+    ) -> DomainCall:
+        """The goal's call, with its licence on record where it has one."""
+        licence = self.guard(arguments)
+        recorded: dict[str, Any] | None = None
+        if licence is not None:
+            self.guarded[self.configuration.next_seq] = "" if decided else licence.missing
+            if not licence.missing:
+                recorded = licence.as_json()
+            elif decided:
+                recorded = {"grade": "claimed", "missing": licence.missing}
+        return DomainCall(call_id, action, arguments, recorded)
 
     def inject(self, label: str, operation: Operation, *implied: str) -> bool:
         self.label, self.seq = label, self.configuration.next_seq
@@ -164,7 +208,7 @@ class Execution:
             forged = forge(self)
             if forged is not None:
                 return forged
-        return Labelled(tuple(self.events), self.label, self.seq, self.implied)
+        return Labelled(tuple(self.events), self.label, self.seq, self.implied, dict(self.guarded))
 
     def begin(self, goal: str) -> None:
         if self.rng.random() < 0.5:
@@ -282,18 +326,96 @@ class Execution:
 
     def reach_goal(self, here: Position) -> None:
         arguments = self.goal_arguments(here)
+        licence = self.guard(arguments)
+        if licence is not None and licence.missing:
+            self.be_held(here, arguments, licence.missing)
+            return
         if self.rng.random() < 0.1:
             call_id = self.goal_call(here, arguments)
-            self.do(DomainCall(call_id, here.process.goal, arguments))
+            self.do(self.carry_out(call_id, here.process.goal, arguments))
             self.do(DomainResult(call_id, False, "try again"))
         call_id = self.goal_call(here, arguments)
-        self.do(DomainCall(call_id, here.process.goal, arguments))
+        self.do(self.carry_out(call_id, here.process.goal, arguments))
         self.do(DomainResult(call_id, True, {"done": True}))
+
+    def be_held(self, here: Position, arguments: dict[str, Any], missing: str) -> None:
+        """As a session holds a call: verified again, decided by people, or left waiting."""
+        guarded = next(g for g in here.source.guarded if g.action == here.process.goal)
+        call_id = self.hold(guarded, arguments, missing)
+        if not self.read_again:
+            self.read_again = True
+            for action, asked in leaf_calls(here, arguments):
+                self.domain(action, asked)
+            self.do(Decision("expire", call_id, reason="verified again"))
+            return
+        if self.rng.random() < 0.5 and not self.configuration.suspended:
+            self.stopped = True
+            return
+        self.approve(guarded, call_id)
+        self.do(self.carry_out(call_id, here.process.goal, arguments, decided=True))
+        self.do(DomainResult(call_id, True, {"done": True}))
+
+    def hold(self, guarded: Guarded, arguments: dict[str, Any], missing: str) -> str:
+        self.calls += 1
+        call_id = f"c{self.calls}"
+        details = {
+            "call_id": call_id,
+            "action": guarded.action,
+            "arguments": arguments,
+            "awaits": "approval",
+            "why": missing,
+        }
+        self.do(Note("held_call", details))
+        return call_id
+
+    def approve(self, guarded: Guarded, call_id: str) -> None:
+        roles = guarded.roles or ("operator",)
+        for number in range(max(guarded.needed, 1)):
+            role = roles[number % len(roles)]
+            self.do(Decision("approve", call_id, f"person {number}", role))
+
+
+def leaf_calls(here: Position, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every call that a rule of the program asks for under the values of the goal's call."""
+
+    def below(name: str, known: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        function = here.source.functions[name]
+        for step in function.steps:
+            if isinstance(step, Check):
+                passed = {
+                    parameter: known[term.name]
+                    for parameter, term in step.arguments
+                    if isinstance(term, Local) and term.name in known
+                }
+                yield from below(step.function, passed)
+        if function.kind is Kind.RULE and "v" in known:
+            layout = here.program.functions[name]
+            for act in layout.recipe_acts:
+                yield act.action, {"v": known["v"]}
+
+    made: list[tuple[str, dict[str, Any]]] = []
+    for one in below(here.source.entry, values):
+        if one not in made:
+            made.append(one)
+            yield one
 
 
 # --- violations, made where the run gives a chance ------------------------------------
 
 GUARD = ("guard-violated", "approval-missing")
+PROOF = (
+    "unproven-value",
+    "unproven-evidence",
+    "evidence-wrong-arguments",
+    "incomplete-evidence",
+    "evidence-superseded",
+    "evidence-stale",
+    "unproven-verdict",
+    "evidence-contradicts-verdict",
+    "model-verdict",
+    "gate-shut",
+)
+"""What may be found at a guarded call that is not proven."""
 
 
 def _in_rule(here: Position, *, fresh: bool = True) -> bool:
@@ -459,7 +581,8 @@ def _unlicensed(run: Execution, here: Position) -> bool:
     elif isinstance(here.step, Act) and here.step.goal and run.rng.random() < 0.5:
         arguments = {**run.goal_arguments(here), "x": "somebody else"}
         call_id = run.goal_call(here, arguments)
-        run.inject("unlicensed-call", DomainCall(call_id, here.step.action, arguments), *GUARD)
+        made = run.carry_out(call_id, here.step.action, arguments)
+        run.inject("unlicensed-call", replace(made, licence=None), *GUARD, *PROOF)
         run.do(DomainResult(call_id, False, {}))
         return True
     run.calls += 1
@@ -597,6 +720,8 @@ def _approval(run: Execution, here: Position) -> bool:
     if guarded is None or not guarded.needed:
         return False
     arguments = run.goal_arguments(here)
+    if not _is_proven(run, arguments):
+        return False
     roll = run.rng.random()
     call_id = run.goal_call(here, arguments, approve=roll < 0.4)
     if roll < 0.2:
@@ -610,6 +735,11 @@ def _approval(run: Execution, here: Position) -> bool:
     return True
 
 
+def _is_proven(run: Execution, arguments: dict[str, Any]) -> bool:
+    licence = run.guard(arguments)
+    return licence is not None and not licence.missing
+
+
 def _amended(run: Execution, here: Position) -> bool:
     if not (isinstance(here.step, Act) and here.step.goal):
         return False
@@ -617,6 +747,8 @@ def _amended(run: Execution, here: Position) -> bool:
     if guarded is None or not guarded.needed:
         return False
     arguments = run.goal_arguments(here)
+    if not _is_proven(run, arguments):
+        return False
     call_id = run.goal_call(here, arguments)
     other = {**arguments, "note": "only half of it"}
     run.do(Decision("amend", call_id, "person 0", guarded.roles[0], other))

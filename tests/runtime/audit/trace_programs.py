@@ -35,6 +35,12 @@ EXTRA = "wander"
 SHARED = ("read",)
 """Verifiers that predicates share, so that one result can serve twice."""
 EXPIRES = 100
+VALUE = {"type": ["string", "number"]}
+"""Of every input: both kinds of value go everywhere, and ``1`` is never ``"1"``."""
+
+
+def _input(name: str) -> Input:
+    return Input(name, schema=VALUE)
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,14 @@ class World:
 
 def random_world(rng: random.Random) -> World:
     predicates = {p.name: p for p in (_predicate(rng, n) for n in range(rng.randint(3, 6)))}
-    actions = {name: Action(name, (Input("v"),)) for name in (*SHARED, EXTRA)}
+    actions = {name: Action(name, (_input("v"),)) for name in (*SHARED, EXTRA)}
     for predicate in predicates.values():
         calls = [call for recipe in predicate.recipes for call in recipe]
         if predicate.established_by is not None:
             calls.append(predicate.established_by)
         for call in calls:
             inputs = ("v", "secret") if call.action.startswith("open") else ("v",)
-            actions.setdefault(call.action, Action(call.action, tuple(map(Input, inputs))))
+            actions.setdefault(call.action, Action(call.action, tuple(map(_input, inputs))))
     gates = [name for name, p in predicates.items() if p.is_gate]
     for name in [n for n in actions if n.startswith("look")]:
         if gates and rng.random() < 0.3:
@@ -67,7 +73,7 @@ def random_world(rng: random.Random) -> World:
             approval = Approval(("boss", "auditor"), rng.choice((1, 2)), EXPIRES)
         actions[goal] = Action(
             goal,
-            tuple(map(Input, INPUTS)),
+            tuple(map(_input, INPUTS)),
             irreversible=rng.random() < 0.4,
             approval=approval,
         )
@@ -93,7 +99,13 @@ def random_world(rng: random.Random) -> World:
 
 def _predicate(rng: random.Random, number: int) -> Predicate:
     name = f"p{number}"
-    plain = Predicate(name, ("v",), says=f"P{number} holds of {{v}}.", remedy=f"Mend {name}.")
+    plain = Predicate(
+        name,
+        ("v",),
+        says=f"P{number} holds of {{v}}.",
+        remedy=f"Mend {name}.",
+        judged_by_model=rng.random() < 0.8,
+    )
     roll = rng.random()
     if roll < 0.2:
         call = ActionCall(f"open{number}", (("v", Name("v")), ("secret", Name("secret"))))

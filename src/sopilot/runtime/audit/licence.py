@@ -57,6 +57,8 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
             action=call.action,
         )
     judge_guard(run, event, call, process, violated=True)
+    if process is not None and process.goal_reached is None:
+        judge_proof(run, event, call, process)
     return False
 
 

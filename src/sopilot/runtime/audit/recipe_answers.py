@@ -128,9 +128,12 @@ def mistyped_input(
 
 
 def disturbed_by(moment: Moment, answer: SessionCall) -> SessionCall | None:
-    """P5: a call that may have changed what ``answer`` reads since it was asked for."""
+    """P5: a call that may have changed what ``answer`` reads since it was asked for: the one
+    that it answers, where a verifier changes what it reads."""
+    if _touches(moment, answer.action, answer.action):
+        return answer
     for one in moment.calls:
-        if one is answer or not one.may_have_run or one.done_by() < answer.seq:
+        if not one.may_have_run or one.done_by() < answer.seq:
             continue
         if _touches(moment, one.action, answer.action):
             return one
