@@ -8,15 +8,17 @@ from collections import Counter
 import pytest
 from trace_executions import CLASSES, FORGERIES, SESSION, Labelled, labelled_trace, wanted_class
 from trace_programs import World, judge, random_world
+from value_traces import TACTICS, VALUE_CLASSES, cel_judge, value_trace, wanted_value_class
 
-from sopilot.runtime.audit import TITLES, Report, audit_trace
+from sopilot.runtime.audit import TITLES, Judge, Report, audit_trace
 from sopilot.runtime.trace import SealedEvent
 
 TRACES = 2_000
 WORLDS = 100
+VALUE_TRACES = 480
 
 
-def disagreement(world: World, trace: Labelled) -> str | None:
+def disagreement(world: World, trace: Labelled, judge: Judge = judge) -> str | None:
     """What the audit says that the label does not, or the other way round."""
     sealed = any(isinstance(event, SealedEvent) for event in trace.events)
     report = audit_trace(
@@ -36,7 +38,11 @@ def disagreement(world: World, trace: Labelled) -> str | None:
 
 def _contradiction(trace: Labelled, report: Report) -> str | None:
     """Where the guard's proof and the audit's own reading say different things of a call."""
-    doubted = {one.seq for one in report.findings if "ran unproven" in one.explanation}
+    doubted = {
+        one.seq
+        for one in report.findings
+        if "ran unproven" in one.explanation or one.code == "guard-violated"
+    }
     for seq, missing in trace.guarded.items():
         if bool(missing) != (seq in doubted):
             return f"guard and audit disagree at {seq}: guard says {missing or 'proven'}"
@@ -56,9 +62,26 @@ def test_labelled_traces() -> None:
     assert set(seen) >= {None, *CLASSES}, f"classes never injected: {set(CLASSES) - set(seen)}"
 
 
+def test_labelled_traces_of_values() -> None:
+    rng = random.Random(20261)
+    seen: Counter[str | None] = Counter()
+    held = 0
+    for number in range(VALUE_TRACES):
+        wanted = wanted_value_class(number)
+        world, trace = value_trace(rng, wanted)
+        assert trace.label == wanted, f"trace {number}: no chance for {wanted}"
+        seen[trace.label] += 1
+        held += sum(map(bool, trace.guarded.values()))
+        problem = disagreement(world, trace, cel_judge)
+        assert problem is None, f"trace {number}: {problem}"
+    assert set(seen) == {None, *VALUE_CLASSES}
+    assert held > VALUE_TRACES // 3
+
+
 def test_every_finding_of_a_trace_has_a_class() -> None:
     foreign_only = {"executed-against-condition", "withheld-payload"}
-    assert {*CLASSES, *foreign_only} == set(TITLES)
+    by_values = {one.code for some in TACTICS.values() for one in some} | {"old-format"}
+    assert {*CLASSES, *by_values, *foreign_only} == set(TITLES)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,7 +13,8 @@ from sopilot.language.program.model import Act, Ask, Branch, Check, Guarded, Kin
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.proof import Licence, grade_of_return, license_call
+from sopilot.runtime.proof import Judge, Licence, grade_of_return, license_call
+from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.trace import SealedEvent, genesis, seal_all
 from sopilot.runtime.vm import (
     AssistantSaid,
@@ -80,6 +81,8 @@ class Execution:
     loud: bool = False
     guarded: dict[int, str] = field(default_factory=dict)
     read_again: bool = False
+    amended: bool = False
+    judge: Judge = judge
 
     def __post_init__(self) -> None:
         self.configuration = self.world.machine.initial()
@@ -106,7 +109,7 @@ class Execution:
 
     def settle(self) -> None:
         outcome = self.world.machine.settle(
-            self.configuration, self.automation, at=self.clock, judge=judge, grade=self.grade
+            self.configuration, self.automation, at=self.clock, judge=self.judge, grade=self.grade
         )
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
@@ -115,7 +118,7 @@ class Execution:
         here = self.world.machine.position(configuration)
         if here is None or not isinstance(operation, Return):
             return None
-        return grade_of_return(self.world.machine.programs, here, operation, judge)
+        return grade_of_return(self.world.machine.programs, here, operation, self.judge)
 
     def guard(self, arguments: dict[str, Any]) -> Licence | None:
         """What the guard says of the goal's call here; ``None`` where it has no say."""
@@ -124,7 +127,16 @@ class Execution:
             return None
         if not here.step.goal or here.step.action not in {g.action for g in here.source.guarded}:
             return None
-        return license_call(self.world.machine.programs, here, arguments, judge)
+        held = hold_reason(
+            self.world.machine,
+            self.configuration,
+            here.step.action,
+            arguments,
+            amended=self.amended,
+        )
+        if held is not None:
+            return Licence(held.why)
+        return license_call(self.world.machine.programs, here, arguments, self.judge)
 
     def carry_out(
         self, call_id: str, action: str, arguments: dict[str, Any], *, decided: bool = False
@@ -464,7 +476,7 @@ def _unproven(run: Execution, here: Position) -> bool:
         run.calls += 1
         run.do(DomainCall(f"c{run.calls}", act.action, arguments))
         if garbled:
-            answer = run.rng.choice((None, "it looks fine to me", {"nothing": 1}, []))
+            answer: Any = run.rng.choice((None, "it looks fine to me", {"nothing": 1}, []))
             run.do(DomainResult(f"c{run.calls}", True, answer))
         else:
             ok = number != broken

@@ -42,7 +42,8 @@ def recipe_answers(
             one = answer_to(moment, act, arguments)
             if one is None:
                 begun = bool(evidence or found) or _begun(moment, code, recipe, act, values, named)
-                return _unmade(moment, code, act, asked, arguments, begun=begun)
+                ours = _asked_by(moment, code, recipe, act.action, values, named)
+                return _unmade(moment, code, act, ours, arguments, begun=begun)
             if isinstance(one, Lack):
                 return one
             found.append(one)
@@ -176,6 +177,19 @@ def _begun(
         if any(newest_answer(moment.calls, act.action, one) for one in asked):
             return True
     return False
+
+
+def _asked_by(
+    moment: Moment,
+    code: ResolvedFunction,
+    recipe: Sequence[Act],
+    action: str,
+    values: Mapping[str, JSON],
+    named: Mapping[str, JSON],
+) -> list[dict[str, JSON]]:
+    """Every call of one action that the recipe asks for, as far as that can be told."""
+    ways = [asked_calls(moment, code, one, values, named) for one in recipe if one.action == action]
+    return [each for way in ways if not isinstance(way, Lack) for each in way]
 
 
 def _unmade(
