@@ -13,7 +13,7 @@ from sopilot.runtime.audit.sentence import filled_sentence
 from sopilot.runtime.audit.session_calls import SessionCall
 from sopilot.runtime.audit.state import FrameView, PendingCall, ProcessView, Result, is_withheld
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, ArgumentsKey
 
 Judge = Callable[[str, Mapping[str, JSON]], bool | None]
 """A verdict expression over its variables; ``None`` where it cannot say."""
@@ -71,8 +71,8 @@ class Refusal:
         }
 
 
-DoubtKey = tuple[str, str, str]
-"""Code, predicate and the spelling of its values."""
+DoubtKey = tuple[str, str, ArgumentsKey]
+"""Code, predicate and its values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from sopilot.runtime.audit.recipe_answers import mistyped_input
 from sopilot.runtime.audit.resolved_function import ResolvedFunction
 from sopilot.runtime.audit.sentence import filled_sentence
 from sopilot.runtime.audit.state import NEITHER, ProcessView, has_withheld
-from sopilot.runtime.vm.values import JSON, key_of, same
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same
 
 AGAINST = "evidence-contradicts-verdict"
 
@@ -164,8 +164,8 @@ class _Path:
     def __init__(self, moment: Moment, values: Mapping[str, JSON]) -> None:
         self.moment = moment
         self.values = values
-        self.leaves: dict[tuple[str, str], LeafReading] = {}
-        self.unmet: dict[tuple[str, str], tuple[LeafReading, bool]] = {}
+        self.leaves: dict[tuple[str, ArgumentsKey], LeafReading] = {}
+        self.unmet: dict[tuple[str, ArgumentsKey], tuple[LeafReading, bool]] = {}
 
     def settled(self, step: Check, callee: ResolvedFunction, chain: tuple[Arguments, ...]) -> Truth:
         passed = passed_along(chain, self.values)

@@ -11,7 +11,7 @@ from sopilot.runtime.audit.call_reading import CallReading, read_call
 from sopilot.runtime.audit.moment import Grade
 from sopilot.runtime.audit.state import PendingCall, ProcessView
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, key_of
+from sopilot.runtime.vm.values import JSON, spell
 
 
 def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
@@ -90,7 +90,7 @@ def _compare_licence(
         if isinstance(one, Mapping) and one.get("holds") is not None
     }
     shown = {
-        key_of([one.predicate, one.holds, str(one.grade), list(one.evidence)])
+        spell([one.predicate, one.holds, str(one.grade), list(one.evidence)])
         for one in reading.leaves
     }
     if named != shown:
@@ -107,7 +107,7 @@ def _compare_licence(
 
 def _spelled(leaf: Mapping[str, JSON]) -> str:
     names = ("predicate", "holds", "grade", "evidence")
-    return key_of([leaf.get(name) for name in names])
+    return spell([leaf.get(name) for name in names])
 
 
 _GRADES: tuple[JSON, ...] = tuple(Grade)
