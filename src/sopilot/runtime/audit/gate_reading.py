@@ -20,7 +20,7 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     act, closing = code.acts[0], code.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
-    for one in sorted(opening, key=lambda each: -each.seq):
+    for one in sorted(opening, key=SessionCall.done_by, reverse=True):
         exact = one.ok and _is_about(act, blank.values, one)
         if exact and all(other.done_by() < one.seq for other in closings):
             return _opened(moment, code, blank, act, one)

@@ -25,6 +25,7 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
     licensed, why = _licence(process, frame, call)
     if frame is not None and not licensed:
         licensed = _is_amended(run, event, frame, call)
+    reread = not licensed and is_reread(run, event, call, process)
     if _after_goal(run, process):
         run.calls_after_goal += 1
         run.find(
@@ -34,18 +35,11 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
             severity=Severity.ERROR if call.action in run.goal_actions else Severity.WARNING,
             action=call.action,
         )
-    elif licensed:
-        judge_guard(run, event, call, process)
-        if process is not None:
-            judge_proof(run, event, call, process)
-        return True
-    elif is_reread(run, event, call, process):
-        return True
     elif call.action in run.goal_actions and not (
-        process is not None and why and call.action in _asked_for(frame)
+        licensed or (process is not None and why and call.action in _asked_for(frame))
     ):
         _premature(run, event, call, process)
-    else:
+    elif not licensed and not reread:
         run.find(
             "unlicensed-call",
             event,
@@ -56,10 +50,10 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
             ),
             action=call.action,
         )
-    judge_guard(run, event, call, process, violated=True)
-    if process is not None and process.goal_reached is None:
+    judge_guard(run, event, call, process, violated=not licensed)
+    if process is not None:
         judge_proof(run, event, call, process)
-    return False
+    return licensed or reread
 
 
 def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCall) -> bool:

@@ -68,9 +68,10 @@ def _answer(
     values: list[JSON] = []
     for one in wanted:
         fitting = [r for r in results if r.action == act.action and meets(process, one, r)]
-        if not fitting:
+        newest = fitting[-1] if fitting else None
+        if newest is None or not (newest.ok or isinstance(newest.value, bool)):
             return MISSING
-        values.append(fitting[-1].value)
+        values.append(newest.value)
     return values if act.each is not None else values[0]
 
 

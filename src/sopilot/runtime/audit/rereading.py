@@ -24,7 +24,7 @@ def is_reread(
     run: AuditState, event: Event, call: PendingCall, process: ProcessView | None
 ) -> bool:
     facts = run.facts.get(call.action)
-    if facts is None or facts.changes != ():
+    if facts is None or facts.changes != () or call.action in run.goal_actions:
         return False
     if event.actor == Actor.MACHINE:
         return True
