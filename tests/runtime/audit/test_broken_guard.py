@@ -4,13 +4,12 @@ apart as soon as one clause of it is off."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
+
 from adversary.campaign import campaign
 from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.session_play import SessionPlay
-
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.audit import audit_trace
 
@@ -19,7 +18,7 @@ ENOUGH = 3
 
 
 @pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def found(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What the audit says of every session that ends: unproven calls, and differences."""
     codes: Counter[str] = Counter()
     close = SessionPlay.close
@@ -34,7 +33,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
                 codes[one.code] += 1
 
     monkeypatch.setattr(SessionPlay, "close", audited)
-    yield codes
+    return codes
 
 
 @pytest.mark.parametrize("through", ["session", "outside"])
