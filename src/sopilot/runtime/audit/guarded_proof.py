@@ -120,6 +120,7 @@ def disagree(
     what: str,
     recorded: JSON,
     shown: Grade,
+    predicate: str | None = None,
 ) -> None:
     """An error where the record says more than the trace shows, else a warning."""
     rank = _GRADES.index(recorded) if recorded in _GRADES else len(_GRADES)
@@ -128,6 +129,7 @@ def disagree(
         event,
         f"{what} is recorded as {recorded}, the trace shows it {shown}",
         process=process,
+        predicate=predicate,
         severity=Severity.ERROR if rank > _GRADES.index(shown) else Severity.WARNING,
         recorded=str(recorded),
         shown=str(shown),

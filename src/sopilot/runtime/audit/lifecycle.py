@@ -61,8 +61,8 @@ def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> Non
     run.find(
         "old-format",
         event,
-        f"the program of `{program.goal}` is of the first format, which knows neither types nor "
-        "origins of values: what was checked is told by the answers, and was not proven then",
+        f"the program of `{program.goal}` is of the first format, which declares neither types nor "
+        "origins of values: that what was checked is what was meant could not be proven then",
         process=None,
         severity=Severity.NOTE,
     )

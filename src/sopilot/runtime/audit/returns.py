@@ -148,7 +148,9 @@ class ReturnReview:
             return recorded if isinstance(recorded, str) else str(Grade.CLAIMED)
         if recorded is not None and recorded != shown:
             what = f"the verdict on `{self.predicate}`"
-            disagree(self.run, self.event, self.process, what, recorded, shown)
+            disagree(
+                self.run, self.event, self.process, what, recorded, shown, predicate=self.predicate
+            )
         return str(shown)
 
     def _judge_citations(self, results: Sequence[Result]) -> None:
