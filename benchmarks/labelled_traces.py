@@ -26,14 +26,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "runtime" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
-from trace_executions import CLASSES, labelled_trace, wanted_class  # noqa: E402
+from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
 from trace_programs import random_world  # noqa: E402
-from value_traces import (  # noqa: E402
-    VALUE_CLASSES,
-    cel_judge,
-    value_trace,
-    wanted_value_class,
-)
+from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
+
+from sopilot.language.handbook.cel import judge as cel_judge  # noqa: E402
 
 OUTPUT = ROOT / "evidence" / "labelled-traces.json"
 SHARD = 2_000

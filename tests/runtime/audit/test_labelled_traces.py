@@ -6,10 +6,12 @@ import random
 from collections import Counter
 
 import pytest
-from trace_executions import CLASSES, FORGERIES, SESSION, Labelled, labelled_trace, wanted_class
+from trace_executions import SESSION, Labelled
+from trace_forgeries import CLASSES, FORGERIES, labelled_trace, wanted_class
 from trace_programs import World, judge, random_world
-from value_traces import TACTICS, VALUE_CLASSES, cel_judge, value_trace, wanted_value_class
+from value_traces import TACTICS, VALUE_CLASSES, value_trace, wanted_value_class
 
+from sopilot.language.handbook.cel import judge as cel_judge
 from sopilot.runtime.audit import TITLES, Judge, Report, audit_trace
 from sopilot.runtime.trace import SealedEvent
 

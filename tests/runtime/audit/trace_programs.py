@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +25,8 @@ from sopilot.language.handbook import (
     Recipe,
     Tree,
 )
-from sopilot.language.program.model import Program
-from sopilot.runtime.vm import Machine
+from sopilot.language.program.model import Check, Kind, Local, Program
+from sopilot.runtime.vm import Machine, Position
 
 INPUTS = ("x", "y")
 GOALS = ("move", "close")
@@ -146,3 +146,28 @@ def judge(expression: str, variables: Mapping[str, Any]) -> bool | None:
     result = variables["result"]
     said = result.get(expression.removeprefix("result.")) if isinstance(result, dict) else None
     return said if isinstance(said, bool) else None
+
+
+def leaf_calls(here: Position, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every call that a rule of the program asks for under the values of the goal's call."""
+
+    def below(name: str, known: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        function = here.source.functions[name]
+        for step in function.steps:
+            if isinstance(step, Check):
+                passed = {
+                    parameter: known[term.name]
+                    for parameter, term in step.arguments
+                    if isinstance(term, Local) and term.name in known
+                }
+                yield from below(step.function, passed)
+        if function.kind is Kind.RULE and "v" in known:
+            layout = here.program.functions[name]
+            for act in layout.recipe_acts:
+                yield act.action, {"v": known["v"]}
+
+    made: list[tuple[str, dict[str, Any]]] = []
+    for one in below(here.source.entry, values):
+        if one not in made:
+            made.append(one)
+            yield one
