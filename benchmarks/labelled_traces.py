@@ -5,7 +5,9 @@
 Random programs, random conforming and non-conforming executions through the real
 machine, one labelled violation each; the audit must name the label's class at
 the label's event, nothing beside what that class implies, and nothing at all on
-a clean run. Writes evidence/labelled-traces.json.
+a clean run. Every second trace is about values: one guarded payment, proven or not.
+At each guarded call the guard's own proof is asked too, and the two must agree.
+Writes evidence/labelled-traces.json; a smaller run never replaces a larger one.
 """
 
 from __future__ import annotations
@@ -17,56 +19,87 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "audit"))
+sys.path.insert(0, str(ROOT / "tests" / "runtime" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
-from trace_executions import CLASSES, labelled_trace, wanted_class  # noqa: E402
+from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
 from trace_programs import random_world  # noqa: E402
+from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
+
+from sopilot.language.handbook.cel import judge as cel_judge  # noqa: E402
 
 OUTPUT = ROOT / "evidence" / "labelled-traces.json"
 SHARD = 2_000
 TRACES_PER_WORLD = 20
 
 
-def shard(seed: int) -> tuple[Counter[str], int, list[str]]:
+@dataclass
+class Tally:
+    """What some traces came to. ``guarded`` counts the guarded calls at their step by what the
+    guard says of them."""
+
+    labels: Counter[str] = field(default_factory=Counter)
+    guarded: Counter[str] = field(default_factory=Counter)
+    events: int = 0
+    problems: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.labels += other.labels
+        self.guarded += other.guarded
+        self.events += other.events
+        self.problems += other.problems
+
+
+def shard(seed: int) -> Tally:
     rng = random.Random(seed)
-    labels: Counter[str] = Counter()
-    events = 0
-    problems: list[str] = []
+    tally = Tally()
     for number in range(SHARD):
-        if number % TRACES_PER_WORLD == 0:
+        place = number // 2
+        if place % TRACES_PER_WORLD == 0:
             world = random_world(rng)
-        trace = labelled_trace(world, rng.randrange(2**40), wanted_class(number))
-        labels[trace.label or "clean"] += 1
-        events += len(trace.events)
-        problem = disagreement(world, trace)
+        if number % 2:
+            of_values, trace = value_trace(rng, wanted_value_class(place))
+            problem = disagreement(of_values, trace, cel_judge)
+        else:
+            trace = labelled_trace(world, rng.randrange(2**40), wanted_class(place))
+            problem = disagreement(world, trace)
+        tally.labels[trace.label or "clean"] += 1
+        tally.events += len(trace.events)
+        tally.guarded.update("unproven" if one else "proven" for one in trace.guarded.values())
         if problem is not None:
-            problems.append(f"shard {seed}, trace {number}: {problem}")
-    return labels, events, problems
+            tally.problems.append(f"shard {seed}, trace {number}: {problem}")
+    return tally
+
+
+def is_larger(kept: Path, traces: int) -> bool:
+    """Whether the evidence that is kept comes from more traces."""
+    if not kept.exists():
+        return False
+    return int(json.loads(kept.read_text("utf-8")).get("traces", 0)) > traces
 
 
 def main() -> int:
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     shards = -(-wanted // SHARD)
     began = time.monotonic()
-    labels: Counter[str] = Counter()
-    events = 0
-    problems: list[str] = []
+    tally = Tally()
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        for some, seen, found in pool.imap_unordered(shard, range(shards)):
-            labels += some
-            events += seen
-            problems += found
+        for some in pool.imap_unordered(shard, range(shards)):
+            tally.add(some)
     seconds = time.monotonic() - began
+    labels, problems = tally.labels, tally.problems
     traces = sum(labels.values())
     missed = sum("missed" in problem for problem in problems)
-    print(f"{traces} traces, {events} events, {seconds:.0f} s")
+    apart = sum("guard and audit disagree" in problem for problem in problems)
+    print(f"{traces} traces, {tally.events} events, {seconds:.0f} s")
     for label, count in labels.most_common():
         print(f"  {count:>7}  {label}")
-    print(f"false negatives: {missed}; false positives: {len(problems) - missed}")
+    wrong = len(problems) - missed - apart
+    print(f"false negatives: {missed}; false positives: {wrong}; guard and audit apart: {apart}")
     for problem in problems[:20]:
         print(f"  {problem}")
     head = subprocess.run(
@@ -76,16 +109,21 @@ def main() -> int:
         "command": f"python benchmarks/labelled_traces.py {wanted}",
         "commit": head.stdout.strip() or "unknown",
         "traces": traces,
-        "events": events,
+        "events": tally.events,
         "seconds": round(seconds, 1),
         "labels": dict(labels.most_common()),
         "false_negatives": missed,
-        "false_positives": len(problems) - missed,
+        "false_positives": wrong,
+        "guarded_calls": dict(tally.guarded.most_common()),
+        "guard_and_audit_disagree": apart,
         "problems": problems[:100],
     }
-    OUTPUT.parent.mkdir(exist_ok=True)
-    OUTPUT.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-    return 1 if problems or set(labels) != {"clean", *CLASSES} else 0
+    if is_larger(OUTPUT, traces):
+        print(f"not kept: {OUTPUT.name} comes from more traces")
+    else:
+        OUTPUT.parent.mkdir(exist_ok=True)
+        OUTPUT.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    return 1 if problems or set(labels) != {"clean", *CLASSES, *VALUE_CLASSES} else 0
 
 
 if __name__ == "__main__":

@@ -22,10 +22,10 @@ def test_the_terminal_report_names_what_matters() -> None:
         "    the user could: Pay in what is missing.",
         "",
         "what was checked:",
-        "    yes  The user ann is logged in. (evidence: #3)",
-        "    no   The balance of ann is at least 5. (evidence: #7)",
+        "    yes  The user ann is logged in. (proven; evidence: #3)",
+        "    no   The balance of ann is at least 5. (proven; evidence: #7)",
         "",
-        "checks 2, evidence coverage 100 %, reused 0, rejected operations 0",
+        "checks 2 (proven 2), evidence coverage 100 %, reused 0, rejected operations 0",
         "domain calls 2, after the goal (R2) 0",
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from trace_executions import CLASSES, edited, labelled_trace
+from trace_forgeries import CLASSES, edited, labelled_trace
 from trace_programs import judge, random_world
 
 from sopilot.runtime.audit import Report, audit_trace

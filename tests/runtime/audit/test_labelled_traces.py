@@ -6,17 +6,21 @@ import random
 from collections import Counter
 
 import pytest
-from trace_executions import CLASSES, SESSION, Labelled, labelled_trace, wanted_class
+from trace_executions import SESSION, Labelled
+from trace_forgeries import CLASSES, FORGERIES, labelled_trace, wanted_class
 from trace_programs import World, judge, random_world
+from value_traces import TACTICS, VALUE_CLASSES, value_trace, wanted_value_class
 
-from sopilot.runtime.audit import TITLES, audit_trace
+from sopilot.language.handbook.cel import judge as cel_judge
+from sopilot.runtime.audit import TITLES, Judge, Report, audit_trace
 from sopilot.runtime.trace import SealedEvent
 
 TRACES = 2_000
 WORLDS = 100
+VALUE_TRACES = 480
 
 
-def disagreement(world: World, trace: Labelled) -> str | None:
+def disagreement(world: World, trace: Labelled, judge: Judge = judge) -> str | None:
     """What the audit says that the label does not, or the other way round."""
     sealed = any(isinstance(event, SealedEvent) for event in trace.events)
     report = audit_trace(
@@ -24,16 +28,31 @@ def disagreement(world: World, trace: Labelled) -> str | None:
     )
     found = {(one.code, one.seq) for one in report.findings}
     if trace.label is None:
-        return f"false alarm: {report.findings[0]}" if found else None
-    if (trace.label, trace.seq) not in found:
+        return f"false alarm: {report.findings[0]}" if found else _contradiction(trace, report)
+    if (trace.wanted_code, trace.seq) not in found:
         return f"missed {trace.label} at {trace.seq}: {sorted(found)}"
-    allowed = {trace.label, *trace.implied}
+    allowed = {trace.wanted_code, *trace.implied}
     odd = [one for one in report.findings if one.code not in allowed]
-    return f"beside {trace.label}: {odd[0]}" if odd and "*" not in allowed else None
+    if odd and "*" not in allowed:
+        return f"beside {trace.label}: {odd[0]}"
+    return None if trace.label in FORGERIES else _contradiction(trace, report)
+
+
+def _contradiction(trace: Labelled, report: Report) -> str | None:
+    """Where the guard's proof and the audit's own reading say different things of a call."""
+    doubted = {
+        one.seq
+        for one in report.findings
+        if "ran unproven" in one.explanation or one.code == "guard-violated"
+    }
+    for seq, missing in trace.guarded.items():
+        if bool(missing) != (seq in doubted):
+            return f"guard and audit disagree at {seq}: guard says {missing or 'proven'}"
+    return None
 
 
 def test_labelled_traces() -> None:
-    rng = random.Random(20260)
+    rng = random.Random(20263)
     seen: Counter[str | None] = Counter()
     for number in range(TRACES):
         if number % (TRACES // WORLDS) == 0:
@@ -45,9 +64,26 @@ def test_labelled_traces() -> None:
     assert set(seen) >= {None, *CLASSES}, f"classes never injected: {set(CLASSES) - set(seen)}"
 
 
+def test_labelled_traces_of_values() -> None:
+    rng = random.Random(20261)
+    seen: Counter[str | None] = Counter()
+    held = 0
+    for number in range(VALUE_TRACES):
+        wanted = wanted_value_class(number)
+        world, trace = value_trace(rng, wanted)
+        assert trace.label == wanted, f"trace {number}: no chance for {wanted}"
+        seen[trace.label] += 1
+        held += sum(map(bool, trace.guarded.values()))
+        problem = disagreement(world, trace, cel_judge)
+        assert problem is None, f"trace {number}: {problem}"
+    assert set(seen) == {None, *VALUE_CLASSES}
+    assert held > VALUE_TRACES // 3
+
+
 def test_every_finding_of_a_trace_has_a_class() -> None:
     foreign_only = {"executed-against-condition", "withheld-payload"}
-    assert {*CLASSES, *foreign_only} == set(TITLES)
+    by_values = {one.code for some in TACTICS.values() for one in some} | {"old-format"}
+    assert {*CLASSES, *by_values, *foreign_only} == set(TITLES)
 
 
 @pytest.mark.parametrize("seed", range(3))

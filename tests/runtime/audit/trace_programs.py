@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,8 +25,8 @@ from sopilot.language.handbook import (
     Recipe,
     Tree,
 )
-from sopilot.language.program.model import Program
-from sopilot.runtime.vm import Machine
+from sopilot.language.program.model import Check, Kind, Local, Program
+from sopilot.runtime.vm import Machine, Position
 
 INPUTS = ("x", "y")
 GOALS = ("move", "close")
@@ -35,6 +35,12 @@ EXTRA = "wander"
 SHARED = ("read",)
 """Verifiers that predicates share, so that one result can serve twice."""
 EXPIRES = 100
+VALUE = {"type": ["string", "number"]}
+"""Of every input: both kinds of value go everywhere, and ``1`` is never ``"1"``."""
+
+
+def _input(name: str) -> Input:
+    return Input(name, schema=VALUE)
 
 
 @dataclass(frozen=True)
@@ -48,14 +54,14 @@ class World:
 
 def random_world(rng: random.Random) -> World:
     predicates = {p.name: p for p in (_predicate(rng, n) for n in range(rng.randint(3, 6)))}
-    actions = {name: Action(name, (Input("v"),)) for name in (*SHARED, EXTRA)}
+    actions = {name: Action(name, (_input("v"),)) for name in (*SHARED, EXTRA)}
     for predicate in predicates.values():
         calls = [call for recipe in predicate.recipes for call in recipe]
         if predicate.established_by is not None:
             calls.append(predicate.established_by)
         for call in calls:
             inputs = ("v", "secret") if call.action.startswith("open") else ("v",)
-            actions.setdefault(call.action, Action(call.action, tuple(map(Input, inputs))))
+            actions.setdefault(call.action, Action(call.action, tuple(map(_input, inputs))))
     gates = [name for name, p in predicates.items() if p.is_gate]
     for name in [n for n in actions if n.startswith("look")]:
         if gates and rng.random() < 0.3:
@@ -67,7 +73,7 @@ def random_world(rng: random.Random) -> World:
             approval = Approval(("boss", "auditor"), rng.choice((1, 2)), EXPIRES)
         actions[goal] = Action(
             goal,
-            tuple(map(Input, INPUTS)),
+            tuple(map(_input, INPUTS)),
             irreversible=rng.random() < 0.4,
             approval=approval,
         )
@@ -93,7 +99,13 @@ def random_world(rng: random.Random) -> World:
 
 def _predicate(rng: random.Random, number: int) -> Predicate:
     name = f"p{number}"
-    plain = Predicate(name, ("v",), says=f"P{number} holds of {{v}}.", remedy=f"Mend {name}.")
+    plain = Predicate(
+        name,
+        ("v",),
+        says=f"P{number} holds of {{v}}.",
+        remedy=f"Mend {name}.",
+        judged_by_model=rng.random() < 0.8,
+    )
     roll = rng.random()
     if roll < 0.2:
         call = ActionCall(f"open{number}", (("v", Name("v")), ("secret", Name("secret"))))
@@ -134,3 +146,28 @@ def judge(expression: str, variables: Mapping[str, Any]) -> bool | None:
     result = variables["result"]
     said = result.get(expression.removeprefix("result.")) if isinstance(result, dict) else None
     return said if isinstance(said, bool) else None
+
+
+def leaf_calls(here: Position, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every call that a rule of the program asks for under the values of the goal's call."""
+
+    def below(name: str, known: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+        function = here.source.functions[name]
+        for step in function.steps:
+            if isinstance(step, Check):
+                passed = {
+                    parameter: known[term.name]
+                    for parameter, term in step.arguments
+                    if isinstance(term, Local) and term.name in known
+                }
+                yield from below(step.function, passed)
+        if function.kind is Kind.RULE and "v" in known:
+            layout = here.program.functions[name]
+            for act in layout.recipe_acts:
+                yield act.action, {"v": known["v"]}
+
+    made: list[tuple[str, dict[str, Any]]] = []
+    for one in below(here.source.entry, values):
+        if one not in made:
+            made.append(one)
+            yield one

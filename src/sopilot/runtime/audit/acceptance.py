@@ -51,11 +51,13 @@ def condition_truth(condition: Condition, slots: Slots) -> Truth:
 
 
 class Acceptance:
-    """Evaluates one program under what is settled about its rules."""
+    """Evaluates one program under what is settled about its rules. With ``goal`` the question
+    is whether that very step is reached, by some choice of whoever may choose."""
 
-    def __init__(self, program: ProgramCode, settled: Settled) -> None:
+    def __init__(self, program: ProgramCode, settled: Settled, goal: str | None = None) -> None:
         self._program = program
         self._settled = settled
+        self._goal = goal
         self._memo: dict[tuple[str, str, frozenset[tuple[str, Truth]]], Truth] = {}
 
     def from_step(
@@ -75,6 +77,8 @@ class Acceptance:
         if top and key in self._memo:
             return self._memo[key]
         value = self._step(code, label, slots, arguments, seen, inner, entered)
+        if self._goal is not None:
+            value = value is True  # what is not shown leads nowhere
         if top:
             self._memo[key] = value
         return value
@@ -112,18 +116,21 @@ class Acceptance:
             )
         if isinstance(step, Branch):
             taken = condition_truth(step.when, slots)
+            if taken is None and self._goal is not None:
+                taken = False
             if taken is not None:
                 return go(step.then if taken else step.otherwise, slots)
             return _both(lambda: go(step.otherwise, slots), lambda: go(step.then, slots))
         if isinstance(step, Choose):
-            return _all_ways(go(option.target, slots) for option in step.options)
-        if isinstance(step, Act) and step.goal:
+            ways = (go(option.target, slots) for option in step.options)
+            return _all_ways(ways) if self._goal is None else any(way is True for way in ways)
+        if isinstance(step, Act) and step.goal and self._goal in (None, label):
             return True
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
         if isinstance(step, Return):
             return None if step.holds is None else condition_truth(step.holds, slots)
-        return isinstance(step, Complete) and not isinstance(step, Fail)
+        return self._goal is None and isinstance(step, Complete) and not isinstance(step, Fail)
 
     def result_of(
         self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]
@@ -134,7 +141,7 @@ class Acceptance:
         if callee.judges:
             return self._settled(step, callee, chain)
         if len(chain) > DEEPEST:
-            return None
+            return None if self._goal is None else False
         return self.from_step(callee, callee.first(), {}, chain)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sopilot.language.program.model import Guarded
 from sopilot.runtime.audit.audit_state import CLOSING, AuditState
@@ -33,6 +34,20 @@ def judge_guard(
         )
     if guarded.needed > 0:
         _judge_approval(run, event, call, guarded)
+
+
+OPERATOR = "operator"
+"""Who decides on an unproven call where the handbook names no role."""
+
+
+def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
+    """Whether enough people approved this very call, and nobody closed it."""
+    call_id = str(event.payload.get("call_id"))
+    decisions = run.decisions.get(call_id, [])
+    if any(one.payload.get("decision") in CLOSING for one in decisions):
+        return False
+    asked = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
+    return _approvals(_standing(run, event, call_id, asked, decisions), asked) >= asked.needed
 
 
 def _judge_approval(run: AuditState, event: Event, call: PendingCall, guarded: Guarded) -> None:

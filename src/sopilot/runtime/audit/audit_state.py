@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from sopilot.language.diagnostics import Severity
+from sopilot.language.program.model import ActionFacts
 from sopilot.runtime.audit.finding import Finding
 from sopilot.runtime.audit.resolved_function import ProgramCode
 from sopilot.runtime.audit.sentence import filled_sentence
+from sopilot.runtime.audit.session_calls import SessionCall
 from sopilot.runtime.audit.state import FrameView, PendingCall, ProcessView, Result, is_withheld
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, ArgumentsKey
 
 Judge = Callable[[str, Mapping[str, JSON]], bool | None]
 """A verdict expression over its variables; ``None`` where it cannot say."""
@@ -38,6 +40,9 @@ class CheckMade:
     evidence: tuple[int, ...]
     needs_evidence: bool
     covered: bool
+    grade: str = ""
+    """``proven``, ``attested`` or ``claimed``, by the audit's own reading; nothing for a verdict
+    that says neither true nor false."""
 
     def as_json(self) -> dict[str, JSON]:
         return asdict(self) | {"evidence": list(self.evidence)}
@@ -66,6 +71,20 @@ class Refusal:
         }
 
 
+DoubtKey = tuple[str, str, ArgumentsKey]
+"""Code, predicate and its values."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRequest:
+    """A call that waits for people; ``doubts`` are what was not proven when they were asked."""
+
+    action: str
+    arguments: Mapping[str, JSON]
+    process: str | None
+    doubts: frozenset[DoubtKey]
+
+
 @dataclass(slots=True)
 class AuditState:
     programs: Mapping[str, ProgramCode]
@@ -79,6 +98,10 @@ class AuditState:
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
+    requests: dict[str, HeldRequest] = field(default_factory=dict)
+    session_calls: list[SessionCall] = field(default_factory=list)
+    """Every call of the session, in the order in which they were made."""
+    awaiting: dict[str, SessionCall] = field(default_factory=dict)
     held_back: set[tuple[str, str | None, str]] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=dict)
     not_offered: set[str] = field(default_factory=set)
@@ -92,6 +115,17 @@ class AuditState:
     calls: int = 0
     calls_after_goal: int = 0
     refusals: list[Refusal] = field(default_factory=list)
+    old_format: bool = False
+    """A program of the first format ran, and that was noted."""
+
+    @property
+    def facts(self) -> dict[str, ActionFacts]:
+        """What is known of the actions; empty where nothing is guarded."""
+        return {
+            name: one
+            for code in self.programs.values()
+            for name, one in code.program.actions.items()
+        }
 
     @property
     def process(self) -> ProcessView | None:

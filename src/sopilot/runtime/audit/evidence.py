@@ -59,11 +59,9 @@ def all_made(process: ProcessView, frame: FrameView, act: Act, done: Sequence[Re
 
 
 def gathered(process: ProcessView, frame: FrameView) -> list[Result]:
-    """The successes that the frame took over or made itself, oldest first."""
+    """The results that the frame took over or made itself, oldest first."""
     return [
-        one
-        for one in process.results
-        if one.ok and (one.opened == frame.opened or one.seq in frame.borrowed)
+        one for one in process.results if one.opened == frame.opened or one.seq in frame.borrowed
     ]
 
 

@@ -7,18 +7,25 @@ from sopilot.language.program.model import Act, Ask, Do
 from sopilot.runtime.audit.approvals import judge_guard
 from sopilot.runtime.audit.audit_state import AuditState
 from sopilot.runtime.audit.evidence import disagreement
+from sopilot.runtime.audit.guarded_proof import judge_proof
+from sopilot.runtime.audit.rereading import is_reread
 from sopilot.runtime.audit.standing import can_accept, remaining_checks
 from sopilot.runtime.audit.state import FrameView, PendingCall, ProcessView
 from sopilot.runtime.vm.events import Event
+from sopilot.runtime.vm.values import same
 
 
-def judge_call(run: AuditState, event: Event, call: PendingCall) -> None:
-    """Findings about a domain call, in the frame that was active when it was made."""
+def judge_call(run: AuditState, event: Event, call: PendingCall) -> bool:
+    """Findings about a domain call, in the frame that was active when it was made; whether the
+    program asked for it there."""
     process, frame = run.process, run.top
     run.calls += 1
     if process is not None and process.lost:
-        return
+        return False
     licensed, why = _licence(process, frame, call)
+    if frame is not None and not licensed:
+        licensed = _is_amended(run, event, frame, call)
+    reread = not licensed and is_reread(run, event, call, process)
     if _after_goal(run, process):
         run.calls_after_goal += 1
         run.find(
@@ -28,14 +35,11 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> None:
             severity=Severity.ERROR if call.action in run.goal_actions else Severity.WARNING,
             action=call.action,
         )
-    elif licensed:
-        judge_guard(run, event, call, process)
-        return
     elif call.action in run.goal_actions and not (
-        process is not None and why and call.action in _asked_for(frame)
+        licensed or (process is not None and why and call.action in _asked_for(frame))
     ):
         _premature(run, event, call, process)
-    else:
+    elif not licensed and not reread:
         run.find(
             "unlicensed-call",
             event,
@@ -46,7 +50,20 @@ def judge_call(run: AuditState, event: Event, call: PendingCall) -> None:
             ),
             action=call.action,
         )
-    judge_guard(run, event, call, process, violated=True)
+    judge_guard(run, event, call, process, violated=not licensed)
+    if process is not None:
+        judge_proof(run, event, call, process)
+    return licensed or reread
+
+
+def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCall) -> bool:
+    """The goal's call with the arguments that people amended it to: theirs to choose."""
+    step = frame.step
+    if not isinstance(step, Act) or not step.goal or step.action != call.action:
+        return False
+    decisions = run.decisions.get(str(event.payload.get("call_id")), [])
+    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
+    return bool(amended) and same(amended[-1].payload.get("arguments"), dict(call.arguments))
 
 
 def _asked_for(frame: FrameView | None) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sopilot.language.diagnostics import Severity
 from sopilot.language.program.model import Act, Complete, Fail
 from sopilot.runtime.audit.audit_state import (
     AuditState,
@@ -11,6 +12,7 @@ from sopilot.runtime.audit.audit_state import (
     mapping,
     text,
 )
+from sopilot.runtime.audit.resolved_function import ProgramCode
 from sopilot.runtime.audit.standing import can_accept
 from sopilot.runtime.audit.state import FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
@@ -24,6 +26,7 @@ def start(run: AuditState, event: Event) -> None:
     program = run.programs.get(goal)
     if program is None:
         raise Contradiction(f"no program is called `{goal}`")
+    _note_old_format(run, event, program)
     given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
     process = _suspended_errand(run, goal, given)
     if process is not None:
@@ -48,6 +51,21 @@ def start(run: AuditState, event: Event) -> None:
     expect(event.payload, "opened", process.frames[0].opened)
     expect(event.payload, "suspended", left)
     expect(event.payload, "reactivated", reactivated)
+
+
+def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> None:
+    """Once a session: what a program of the first format could not prove."""
+    if program.program.format > 1 or run.old_format:
+        return
+    run.old_format = True
+    run.find(
+        "old-format",
+        event,
+        f"the program of `{program.goal}` is of the first format, which declares neither types nor "
+        "origins of values: that what was checked is what was meant could not be proven then",
+        process=None,
+        severity=Severity.NOTE,
+    )
 
 
 def _suspended_errand(run: AuditState, goal: str, given: dict[str, JSON]) -> ProcessView | None:

@@ -68,9 +68,10 @@ def _answer(
     values: list[JSON] = []
     for one in wanted:
         fitting = [r for r in results if r.action == act.action and meets(process, one, r)]
-        if not fitting:
+        newest = fitting[-1] if fitting else None
+        if newest is None or not (newest.ok or isinstance(newest.value, bool)):
             return MISSING
-        values.append(fitting[-1].value)
+        values.append(newest.value)
     return values if act.each is not None else values[0]
 
 
@@ -89,7 +90,7 @@ def _wanted(
 ) -> list[Wanted] | None:
     scopes: list[Mapping[str, JSON]] = [answers]
     if act.each is not None:
-        listed = _at(act.each, answers)
+        listed = at_place(act.each, answers)
         if not isinstance(listed, list):
             return None
         scopes = [{**answers, act.element: item} for item in listed]
@@ -100,7 +101,7 @@ def _wanted(
             if isinstance(term, Literal):
                 one[name] = term.value
             elif isinstance(term, Path):
-                found = _at(term, scope)
+                found = at_place(term, scope)
                 if found is MISSING or found is None:
                     return None
                 one[name] = found
@@ -112,7 +113,8 @@ def _wanted(
     return wanted
 
 
-def _at(path: Path, answers: Mapping[str, JSON]) -> JSON:
+def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON:
+    """What the answers have there, or ``MISSING``."""
     value: JSON = answers.get(path.root, MISSING)
     for step in path.steps:
         if isinstance(step, str):

@@ -27,6 +27,7 @@ from sopilot.runtime.audit.state import (
     MISSING,
     Binding,
     FrameView,
+    Judged,
     ProcessView,
     UnmetCheck,
 )
@@ -120,15 +121,17 @@ def give_back(run: AuditState, event: Event) -> None:
     expect(payload, "learned", learned)
     process.frames.pop()
     run.producers[event.seq] = frame.opened
+    own = {
+        name: frame.values[name] for name in frame.code.function.parameters if name in frame.values
+    }
+    if frame.code.judges:
+        process.judged.append(
+            Judged(binding.function, own, holds, cited.evidence, event.seq, frame.opened)
+        )
     if frame.code.judges and holds != step.wanted:
         process.unmet.append(_unmet(run, process, frame, step, binding))
     _bind(process, caller, step, binding)
     if kind is Kind.GATE and holds:
-        own = {
-            name: frame.values[name]
-            for name in frame.code.function.parameters
-            if name in frame.values
-        }
         process.gates[(binding.function, canonical(own))] = binding
 
 

@@ -15,8 +15,10 @@ from sopilot.runtime.audit.audit_state import (
     text,
 )
 from sopilot.runtime.audit.evidence import all_made, answers, made_in
+from sopilot.runtime.audit.guarded_proof import hold
 from sopilot.runtime.audit.learning import learn_from_call
 from sopilot.runtime.audit.licence import judge_call
+from sopilot.runtime.audit.session_calls import SessionCall
 from sopilot.runtime.audit.state import FrameView, PendingCall, ProcessView, Result
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
@@ -37,8 +39,11 @@ def domain_call(run: AuditState, event: Event) -> None:
         frame.opened if frame is not None else -1,
         event.frame,
     )
-    judge_call(run, event, call)
+    asked_for = judge_call(run, event, call)
     _repeated(run, event, call)
+    made = SessionCall(call.seq, call.action, call.arguments, call.process, call.opened, asked_for)
+    run.session_calls.append(made)
+    run.awaiting[call_id] = made
     run.held.pop(call_id, None)
     run.pending[call_id] = call
     expect(event.payload, "opened", call.opened)
@@ -68,6 +73,10 @@ def domain_result(run: AuditState, event: Event) -> None:
         raise Contradiction(f"no call `{call_id}` waits for a result")
     run.unknown.pop(call_id, None)
     ok = boolean(event.payload, "ok")
+    made = run.awaiting.pop(call_id)
+    made.answered, made.ok = event.seq, ok
+    made.unknown = event.payload.get("unknown") is True
+    made.value = event.payload.get("value")
     result = Result(
         event.seq,
         call.seq,
@@ -204,6 +213,7 @@ def note(run: AuditState, event: Event) -> None:
         run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
     if name == "held_call" and details.get("awaits") == "approval":
         run.held[call_id] = event.at
+        hold(run, event, details)
     if name == "held_call" and details.get("awaits") == "root":
         _held_back(run, event, str(details.get("action", "")))
     if name != "outcome_unknown":

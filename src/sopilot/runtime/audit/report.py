@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity
 from sopilot.runtime.audit.audit_state import AuditState, CheckMade, Refusal
 from sopilot.runtime.audit.finding import Finding
+from sopilot.runtime.audit.moment import Grade
 from sopilot.runtime.vm.values import JSON
 
 COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
 WAITING, ABANDONED = "waiting", "abandoned"
+GRADES = tuple(str(grade) for grade in reversed(Grade))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCard:
     """``calls_after_goal`` is the paper's R2. ``evidence_coverage`` is the share of verdicts
-    that need evidence and have it, ``None`` where none needs any. ``chain`` is whether the
+    that need evidence and are proven or attested by it, ``None`` where none needs any: a claim
+    is covered by nothing. ``grades`` counts all verdicts. ``chain`` is whether the
     chain of hashes is whole, ``None`` where there is none to check.
 
     ``outcome`` is that of the process started last: ``completed``; ``refused`` for a
@@ -41,6 +44,7 @@ class ScoreCard:
     rejected: int
     processes: Mapping[str, str]
     chain: bool | None
+    grades: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def evidence_coverage(self) -> float | None:
@@ -61,6 +65,7 @@ class ScoreCard:
             "checks_needing_evidence": self.checks_needing_evidence,
             "checks_with_evidence": self.checks_with_evidence,
             "evidence_coverage": self.evidence_coverage,
+            "grades": dict(self.grades),
             "reused": self.reused,
             "rejected_operations": self.rejected,
             "processes": dict(self.processes),
@@ -131,6 +136,7 @@ class BatchCard:
     checks_needing_evidence: int
     checks_with_evidence: int
     chains_broken: int
+    grades: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def evidence_coverage(self) -> float | None:
@@ -148,6 +154,7 @@ class BatchCard:
             "domain_calls": self.calls,
             "calls_after_goal": self.calls_after_goal,
             "evidence_coverage": self.evidence_coverage,
+            "grades": dict(self.grades),
             "chains_broken": self.chains_broken,
         }
 
@@ -183,6 +190,7 @@ def score(
         rejected=run.rejected,
         processes=outcomes,
         chain=chain,
+        grades=Counter(check.grade for check in run.checks if check.grade),
     )
 
 
@@ -215,6 +223,7 @@ def card(
     rejected: int = 0,
     processes: Mapping[str, str] | None = None,
     chain: bool | None = None,
+    grades: Mapping[str, int] | None = None,
 ) -> ScoreCard:
     found = list(findings)
     return ScoreCard(
@@ -232,6 +241,7 @@ def card(
         rejected,
         processes or {},
         chain,
+        {grade: count for grade in GRADES if (count := (grades or {}).get(grade, 0))},
     )
 
 
@@ -239,8 +249,10 @@ def batch(reports: Iterable[Report]) -> BatchCard:
     cards = [(report.clean, report.score_card) for report in reports]
     counts: Counter[str] = Counter()
     sessions: Counter[str] = Counter()
+    grades: Counter[str] = Counter()
     for _, one in cards:
         counts.update(one.counts)
+        grades.update(one.grades)
         sessions.update(one.counts.keys())
     return BatchCard(
         len(cards),
@@ -253,4 +265,5 @@ def batch(reports: Iterable[Report]) -> BatchCard:
         sum(one.checks_needing_evidence for _, one in cards),
         sum(one.checks_with_evidence for _, one in cards),
         sum(one.chain is False for _, one in cards),
+        {grade: grades[grade] for grade in GRADES if grades[grade]},
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sopilot.language.diagnostics import Severity, SopilotError
 from sopilot.language.program.model import Kind
 from sopilot.runtime.audit.audit_state import AuditState, CheckMade
+from sopilot.runtime.audit.call_reading import moment_of
 from sopilot.runtime.audit.evidence import (
     Cited,
     answers,
@@ -16,6 +17,9 @@ from sopilot.runtime.audit.evidence import (
     is_admissible,
     named_answers,
 )
+from sopilot.runtime.audit.guarded_proof import disagree
+from sopilot.runtime.audit.moment import Grade, Unreadable
+from sopilot.runtime.audit.proven import grade_of
 from sopilot.runtime.audit.state import FrameView, ProcessView, Result, is_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
@@ -112,6 +116,7 @@ class ReturnReview:
                 evidence=[r.seq for r in admissible],
                 verdict=self.frame.code.function.verdict or "",
             )
+        grade = self._grade()
         self.run.checks.append(
             CheckMade(
                 self.event.seq,
@@ -122,9 +127,31 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or ((complete or told or failed) and not unproven),
+                not needs or grade in (Grade.PROVEN, Grade.ATTESTED),
+                grade,
             )
         )
+
+    def _grade(self) -> str:
+        """By the trace alone; as recorded where a value that it needs is withheld."""
+        if self.holds is None:
+            return ""
+        recorded = self.event.payload.get("grade")
+        try:
+            shown = grade_of(
+                moment_of(self.run, self.process, self.process.known),
+                self.frame,
+                self.holds,
+                frozenset(self.cited.evidence),
+            )
+        except Unreadable:
+            return recorded if isinstance(recorded, str) else str(Grade.CLAIMED)
+        if recorded is not None and recorded != shown:
+            what = f"the verdict on `{self.predicate}`"
+            disagree(
+                self.run, self.event, self.process, what, recorded, shown, predicate=self.predicate
+            )
+        return str(shown)
 
     def _judge_citations(self, results: Sequence[Result]) -> None:
         for one in self.cited.unresolved:

@@ -12,7 +12,8 @@ from sopilot.runtime.vm.values import JSON, agree, same
 
 MISSING = object()
 """No value is known; ``None`` is one."""
-_NEITHER = cast("bool", "undecided")
+NEITHER = cast("bool", "undecided")
+"""Of a result that is there and on neither side."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,19 @@ class Binding:
     @property
     def side(self) -> bool:
         """For conditions: an undecided result is bound, and on neither side."""
-        return _NEITHER if self.holds is None else self.holds
+        return NEITHER if self.holds is None else self.holds
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict of the executor or the machine on a rule or gate, for the values of its frame."""
+
+    function: str
+    values: Mapping[str, JSON]
+    holds: bool | None
+    evidence: tuple[int, ...]
+    seq: int
+    opened: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +117,7 @@ class ProcessView:
     gates: dict[tuple[str, bytes], Binding] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     unmet: list[UnmetCheck] = field(default_factory=list)
+    judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
     goal_reached: int | None = None
     goal_failed: int | None = None
@@ -142,3 +156,10 @@ class ProcessView:
 def is_withheld(value: JSON) -> bool:
     """Whether a redacted trace has a reference in the value's place."""
     return isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}
+
+
+def has_withheld(value: JSON) -> bool:
+    """Whether a reference stands for some part of the value."""
+    if isinstance(value, Mapping):
+        return is_withheld(value) or any(map(has_withheld, value.values()))
+    return isinstance(value, list | tuple) and any(map(has_withheld, value))

@@ -18,6 +18,7 @@ def render_batch_text(batch: BatchCard) -> str:
         f"{batch.sessions} sessions, {batch.clean} clean",
         "outcomes: " + (_counts(dict(batch.outcomes)) or "none"),
         f"evidence coverage: {_share(batch.evidence_coverage)}",
+        "verdicts: " + (_counts(dict(batch.grades)) or "none"),
         f"calls after the goal (R2): {batch.calls_after_goal} of {batch.calls}",
     ]
     if batch.chains_broken:
@@ -76,9 +77,11 @@ def _refusal(refusal: Refusal) -> Iterator[str]:
 def _checks(report: Report) -> Iterator[str]:
     yield "what was checked:"
     for check in report.checks:
-        word = "yes" if check.holds else "no"
+        word = "open" if check.holds is None else "yes" if check.holds else "no"
         evidence = ", ".join(f"#{seq}" for seq in check.evidence)
-        shown = f" (evidence: {evidence})" if evidence else ""
+        told = [check.grade] if check.grade else []
+        told += [f"evidence: {evidence}"] if evidence else []
+        shown = f" ({'; '.join(told)})" if told else ""
         yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
     for one in report.decisions:
         why = f": {one.reason}" if one.reason else ""
@@ -86,8 +89,9 @@ def _checks(report: Report) -> Iterator[str]:
 
 
 def _card(card: ScoreCard) -> Iterator[str]:
+    graded = f" ({_counts(dict(card.grades))})" if card.grades else ""
     yield (
-        f"checks {card.checks}, evidence coverage {_share(card.evidence_coverage)}, "
+        f"checks {card.checks}{graded}, evidence coverage {_share(card.evidence_coverage)}, "
         f"reused {card.reused}, rejected operations {card.rejected}"
     )
     yield f"domain calls {card.calls}, after the goal (R2) {card.calls_after_goal}"

@@ -93,7 +93,9 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
         case "return":
             bound = payload.get("bound")
             holds = bound.get("holds") if isinstance(bound, Mapping) else payload.get("holds")
-            return f"{payload.get('function')} {'holds' if holds else 'does not hold'}"
+            word = "is undecided" if holds is None else "holds" if holds else "does not hold"
+            grade = f" ({payload['grade']})" if payload.get("grade") else ""
+            return f"{payload.get('function')} {word}{grade}"
         case "reuse":
             if "result" in payload:
                 return f"takes over #{payload['result']}"

@@ -1,0 +1,58 @@
+"""The calls of a session in the order of the trace, whatever process made them.
+
+A proof reads this list and nothing else: no table is kept of what is newest or fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sopilot.runtime.vm.values import JSON, same
+
+
+@dataclass(slots=True)
+class SessionCall:
+    """``answered`` is the event of its answer, ``None`` while it is awaited; ``unknown``: it
+    broke off, and may have been carried out. ``opened`` names the frame it was made in, and
+    ``asked_for`` is whether the program asked for it there."""
+
+    seq: int
+    action: str
+    arguments: Mapping[str, JSON]
+    process: str | None = None
+    opened: int = -1
+    asked_for: bool = True
+    answered: int | None = None
+    ok: bool = False
+    unknown: bool = False
+    value: JSON = None
+
+    @property
+    def awaited(self) -> bool:
+        return self.answered is None
+
+    @property
+    def may_have_run(self) -> bool:
+        return self.awaited or self.ok or self.unknown
+
+    def done_by(self) -> float:
+        """The event by which it had run, if it did; what is awaited may run at any time."""
+        return float("inf") if self.answered is None else self.answered
+
+
+def calls_of(
+    calls: Sequence[SessionCall], action: str, arguments: Mapping[str, JSON]
+) -> Iterator[SessionCall]:
+    """Exactly this call, latest first."""
+    wanted = dict(arguments)
+    for one in reversed(calls):
+        if one.action == action and same(dict(one.arguments), wanted):
+            yield one
+
+
+def newest_answer(
+    calls: Sequence[SessionCall], action: str, arguments: Mapping[str, JSON]
+) -> SessionCall | None:
+    """The one whose answer came last, or one that is awaited still."""
+    return max(calls_of(calls, action, arguments), key=SessionCall.done_by, default=None)
