@@ -16,7 +16,7 @@ from adversary.errands import any_value, errand, related, tool_arguments, value_
 from adversary.recipes import in_some_order, next_call
 from adversary.requirements import leaves_of
 from adversary.session_play import SessionPlay
-from adversary.tools import CHANGERS, GATE_TOOLS, TOOLS
+from adversary.tools import CHANGERS, GATE_TOOLS
 from adversary.values import JSON, JUNK, retyped
 from sopilot.language.program.model import Act
 from sopilot.runtime.vm import (
@@ -389,8 +389,5 @@ _AT_THE_DOOR = (
     prove_anew,
     reorder,
 )
-MOVES = tuple(_TABLE)
 _MOVES = list(_TABLE)
 _WEIGHTS = [sum(list(_TABLE.values())[: index + 1]) for index in range(len(_TABLE))]
-
-assert set(_CHANGERS) <= TOOLS.keys()

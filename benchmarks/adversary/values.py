@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from sopilot.language.render.values import digest_of
+
 JSON = Any
 
 LONG = "customer-" + "x" * 90
@@ -47,6 +49,8 @@ JUNK = (
     LARGE + 1,
     LONG[:79] + "…",
     "@3f2a91c0…",
+    *(f"@{digest_of(user)}" for user in ("ann", LONG + "-1", LONG + "-2")),
+    f"@{digest_of(LONG + '-1')} {LONG[:60]}…",
     "true",
     "null",
     "[123]",

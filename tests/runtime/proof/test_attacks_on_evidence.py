@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 import pytest
 from attack_desk import ARMS_WITH_A_MACHINE, open_desk, run
 
+from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm import JSON
 
 pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
@@ -219,5 +221,19 @@ def test_a_shortened_text_is_never_the_value(arm: str) -> None:
             await desk.held("open_door", guest=cut)
         await desk.done("open_door", guest=LONG)
         assert [given["guest"] for given in desk.made("open_door")] == [LONG]
+
+    run(case())
+
+
+def test_what_a_frame_shows_of_a_long_value_stands_for_all_of_it(arm: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(DOOR, lambda name, given: {"known": True}, arm)
+        await desk.start("open_door", guest=LONG)
+        shown = json.loads(quote_value(LONG))
+        assert shown != LONG
+        assert len(shown) <= 80
+        await desk.push({"look_up": {"guest": shown}})
+        await desk.done("open_door", guest=shown)
+        assert [given["guest"] for _, given in desk.tools.made] == [LONG, LONG]
 
     run(case())
