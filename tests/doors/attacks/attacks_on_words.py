@@ -111,6 +111,52 @@ def _invited(name: str, given: Given, state: State) -> JSON:
 
 KNOWN_GUESTS = (ENTER, call("look_up", guests=GUESTS), say(True, "look_up"))
 
+FOUND = """
+handbook: found
+actions:
+  find_case: {input: {user: string}}
+  read_case: {input: {case_id: string}}
+  archive: {input: {user: string}, irreversible: true}
+predicates:
+  case_closed(user):
+    says: The case of {user} is closed.
+    verify: {all: [find_case(user), read_case(find_case.case_id)]}
+    verdict: result.status == 'closed'
+procedures:
+  archive: {requires: case_closed(user)}
+"""
+OPEN_CASE = "case-" + "x" * 450 + "-ann"
+CLOSED_CASE = "case-" + "x" * 450 + "-bob"
+
+
+def _cases(name: str, given: Given, state: State) -> JSON:
+    if name == "find_case":
+        return {"case_id": OPEN_CASE if given["user"] == "ann" else CLOSED_CASE}
+    return {"status": "open" if given.get("case_id") == OPEN_CASE else "closed"}
+
+
+def _archives(user: str, case_id: JSON) -> tuple[Move, ...]:
+    return (
+        start("archive", user=user),
+        ENTER,
+        call("find_case", user=user),
+        call("read_case", case_id=case_id),
+        say(True, "find_case", "read_case"),
+        call("archive", user=user),
+    )
+
+
+FOUND_CASE = Case(
+    12,
+    "a cut value of an earlier answer",
+    FOUND,
+    _cases,
+    _archives("ann", OPEN_CASE[:79] + "…"),
+    ("case_closed", "read_case"),
+    _archives("bob", Copied(otherwise=CLOSED_CASE)),
+    [("archive", {"user": "bob"})],
+)
+
 ON_WORDS = (
     Case(
         10,
@@ -198,4 +244,5 @@ ON_WORDS = (
         [("invite", {"guests": GUESTS})],
         by_proof=False,
     ),
+    FOUND_CASE,
 )

@@ -32,9 +32,11 @@ class Cited:
 @dataclass(frozen=True, slots=True)
 class Copied:
     """Word for word what the slot showed for a long value, when it showed the n-th different
-    one: an executor that has nothing but the frame to copy from."""
+    one: an executor that has nothing but the frame to copy from. ``otherwise``: where the arm
+    does not show it, what the executor read in the dialog."""
 
     number: int = 0
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class Script:
         if isinstance(value, Cited):
             return f"#{self._numbers[value.number]}"
         if isinstance(value, Copied):
+            if value.otherwise and len(self._abbreviated) <= value.number:
+                return value.otherwise
             return self._abbreviated[value.number]
         if isinstance(value, list):
             return [self._filled(item) for item in value]

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from attack_table import EVERY_CASE, assert_done, assert_held
+from attack_table import EVERY_CASE, assert_done, assert_held, expect_open_fault
 from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
 
@@ -61,8 +61,9 @@ def test_an_attack_is_held(case: Case, arm: str, monkeypatch: pytest.MonkeyPatch
 @ARMS_PLAYED
 @EVERY_CASE
 def test_its_honest_twin_goes_through(
-    case: Case, arm: str, monkeypatch: pytest.MonkeyPatch
+    case: Case, arm: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
+    expect_open_fault(request, case, arm)
     script = Script(case.twin)
     tools = asyncio.run(played(case, script, arm, monkeypatch))
     assert_done(case, script, tools)

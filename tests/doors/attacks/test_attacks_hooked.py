@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("langchain", reason="needs the extra `frameworks`")
 
-from attack_table import ARMS_WITH_A_MACHINE, CASES, assert_done, assert_held
+from attack_table import ARMS_WITH_A_MACHINE, CASES, assert_done, assert_held, expect_open_fault
 from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED
 from langchain_agent import follow
@@ -17,17 +17,16 @@ from scripted_moves import Case, Move, RecordingTools, Script, call, start
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.hooks import ProcedureHook
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS, Operator, Vote
 from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.protocols import JSON
 
 # A framework makes the calls of a message all at once, so arms that need order are refused.
 ARMS_HOOKED = [name for name in ARMS_WITH_A_MACHINE if not ARMS[name].in_order]
-# And it makes every call itself: what the machine must read again it cannot read there.
-HOOKABLE = [case for case in CASES if case is not READ_AGAIN]
 PLACES = [
-    *(("pg", case) for case in HOOKABLE),
-    *((arm, case) for arm in ARMS_HOOKED for case in HOOKABLE if arm != "pg" and case.number >= 11),
+    *(("pg", case) for case in CASES),
+    *((arm, case) for arm in ARMS_HOOKED for case in CASES if arm != "pg" and case.number >= 11),
 ]
 EVERYWHERE = pytest.mark.parametrize(
     ("arm", "case"), PLACES, ids=[f"{arm} {case.id}" for arm, case in PLACES]
@@ -46,7 +45,7 @@ def hooked(
 
     async def run() -> None:
         hook = await ProcedureHook.open(
-            MemoryStore(), case.briefing(), ARMS[arm], operator=operator
+            MemoryStore(), case.briefing(), ARMS[arm], operator=operator, reader=tools
         )
         await follow(hook, script, tools, at_once)
         await hook.close()
@@ -62,7 +61,8 @@ def test_an_attack_is_held(case: Case, arm: str) -> None:
 
 
 @EVERYWHERE
-def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+def test_its_honest_twin_goes_through(case: Case, arm: str, request: pytest.FixtureRequest) -> None:
+    expect_open_fault(request, case, arm)
     script = Script(case.twin)
     assert_done(case, script, hooked(case, script, arm))
 
@@ -86,12 +86,14 @@ def _with(case: Case, what: str) -> Case:
     return Case(6, what, guarded, case.answers, (), (), (), ())
 
 
-def test_reading_again_before_the_act_is_not_the_act() -> None:
-    """A hook has only the call that it wraps: what it cannot read again it does not carry out."""
-    script = Script((*CHECKED, ACT))
-    tools = hooked(_with(BALANCES, "recheck: true"), script)
-    assert tools.carried_out == []
-    assert script.answers[-1].startswith("Not called: `transfer` is held")
+def test_a_hook_that_cannot_read_again_is_refused() -> None:
+    """It has only the call that it wraps: it would carry the act out in order to check it."""
+
+    async def run() -> None:
+        await ProcedureHook.open(MemoryStore(), READ_AGAIN.briefing(), ARMS["pg"])
+
+    with pytest.raises(UserMistake, match="`transfer` has `recheck`"):
+        asyncio.run(run())
 
 
 class Lowers:

@@ -7,7 +7,14 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from attack_table import ARMS_WITH_A_MACHINE, CASES, EVERY_CASE, assert_done, assert_held
+from attack_table import (
+    ARMS_WITH_A_MACHINE,
+    CASES,
+    EVERY_CASE,
+    assert_done,
+    assert_held,
+    expect_open_fault,
+)
 from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
 
@@ -61,7 +68,8 @@ def test_an_attack_is_held(case: Case, arm: str) -> None:
 
 @EVERY_CASE
 @pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
+def test_its_honest_twin_goes_through(case: Case, arm: str, request: pytest.FixtureRequest) -> None:
+    expect_open_fault(request, case, arm)
     script = Script(case.twin)
     tools = asyncio.run(looped(case, script, ARMS[arm]))
     assert_done(case, script, tools)
