@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from attack_table import CASES
+from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED
 from mcp.client import Client
 from over_mcp import send, texts
@@ -135,5 +137,26 @@ def test_another_case_is_another_tool(door: Door) -> None:
                 answer = texts(await client.call_tool(name, TRANSFER))[0]
                 assert answer.startswith("Not done: there is no tool ")
         assert [name for name, _ in tools.made] == ["read_account"]
+
+    asyncio.run(run())
+
+
+@BOTH
+@pytest.mark.parametrize(("amount", "held"), [(80, True), (40, False)])
+def test_two_sessions_on_one_balance(door: Door, amount: int, held: bool) -> None:
+    """What another session changed is no event of this one: it is read again, just before."""
+    case = replace(BALANCES, handbook=READ_AGAIN.handbook)
+    wanted = {**TRANSFER, "amount": amount}
+    checked = (start("transfer", **wanted), *COVERED)
+
+    async def run() -> None:
+        tools = RecordingTools(case)
+        async with door(case, tools, "pg") as one, door(case, tools, "pg") as other:
+            for client in (one, other):
+                await send(client, Script(checked))
+            assert " ok: " in await transfer(one, amount=amount)
+            answer = await transfer(other, amount=amount)
+        assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
+        assert ("`covered` must be true and is false" in answer) == held
 
     asyncio.run(run())
