@@ -145,6 +145,11 @@ def test_a_text_that_is_spelled_like_an_operator_is_refused(text: str) -> None:
         judge(text, {"x": "s_eq"})
 
 
+@pytest.mark.parametrize("text", ["x && 1", "1 && 2", "x % 'a' == 1", "'a' < 1", "x ? 1 : 2"])
+def test_what_can_never_be_judged_is_told_when_it_is_read(text: str) -> None:
+    assert parse_verdict(text)
+
+
 def test_a_strict_name_is_as_long_as_the_operator() -> None:
     assert all(len(plain) == len(strict) for plain, strict in RENAMED)
     assert {strict[1:].decode() for _, strict in RENAMED} == set(STRICT)

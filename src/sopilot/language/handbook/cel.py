@@ -31,9 +31,10 @@ DEEPEST = 64
 _INT64 = 2**63
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
-# The checker refuses `1 < 1.5` where the evaluator has an answer.
+# The checker refuses `1 < 1.5` and `x % 2.5` where the evaluator has an answer.
 _MIXED_NUMBERS = re.compile(
-    r"no matching overload for '_.+_' applied to '\((int|double|dyn), (int|double|dyn)\)'"
+    r"no matching overload for '_[-+*/%<>=!]+_' applied to '\((int|double), (int|double)\)'"
+    r"|no matching overload for '_%_' applied to '\((dyn|int|double), (dyn|int|double)\)'"
 )
 _TOKEN = re.compile(
     r"""(?P<skip>//[^\n]*
