@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attacks_on_evidence import ON_EVIDENCE
 from attacks_on_values import ON_VALUES
-from attacks_on_words import FOUND_CASE, ON_WORDS
+from attacks_on_words import ON_WORDS
 from scripted_moves import Case, RecordingTools, Script
 
 from sopilot.runtime.agent import ARMS, Arm
@@ -14,31 +14,21 @@ CASES: tuple[Case, ...] = (*ON_VALUES, *ON_EVIDENCE, *ON_WORDS)
 ONE_OF_EACH_CLASS = tuple({case.number: case for case in reversed(CASES)}.values())
 ARMS_WITH_A_MACHINE = tuple(name for name, arm in ARMS.items() if arm.machine)
 EVERY_CASE = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-SHOWS_THE_NEXT_CALL = ("flat-protocol", "chunk", "state-only")
-"""Arms whose slot spells the next call of a recipe out, with values of earlier answers."""
 NOT_MADE = ("Not called: ", "Not done: ")
 
 
 def assert_held(case: Case, arm: Arm, script: Script, tools: RecordingTools) -> None:
     """By the world's own record, and with a message that says what is missing. A machine that
-    judges by itself found it out before, and the message says that the program refuses."""
+    judges by itself found it out before, and the message names the check that is not met."""
     assert tools.carried_out == list(case.before)
     assert len(script.answers) == len(case.attack)
     told = script.answers[-1]
     assert told.startswith(NOT_MADE), told
     found_before = arm.automation.machine_verdicts and "@refuse" in told
-    for word in () if found_before else case.says:
+    for word in case.says[:1] if found_before else case.says:
         assert word in told, (word, told)
 
 
 def assert_done(case: Case, script: Script, tools: RecordingTools) -> None:
     assert tools.carried_out == list(case.done), script.answers
     assert " ok: " in script.answers[-1], script.answers[-1]
-
-
-def expect_open_fault(request: pytest.FixtureRequest, case: Case, arm: str) -> None:
-    """A cut value of an earlier answer goes to the tool as it was copied; strict, so that whoever
-    cures it takes this away."""
-    if case is FOUND_CASE and arm in SHOWS_THE_NEXT_CALL:
-        reason = "values of earlier answers are not filled in where their abbreviation is copied"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))

@@ -13,7 +13,6 @@ from attack_table import (
     EVERY_CASE,
     assert_done,
     assert_held,
-    expect_open_fault,
 )
 from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
@@ -68,8 +67,7 @@ def test_an_attack_is_held(case: Case, arm: str) -> None:
 
 @EVERY_CASE
 @pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-def test_its_honest_twin_goes_through(case: Case, arm: str, request: pytest.FixtureRequest) -> None:
-    expect_open_fault(request, case, arm)
+def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
     script = Script(case.twin)
     tools = asyncio.run(looped(case, script, ARMS[arm]))
     assert_done(case, script, tools)

@@ -97,7 +97,11 @@ class ProcedureHook:
         session = await open_run(
             store, briefing, arm, tools=tools, model=model, settings=settings, extra=extra
         )
-        return cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
+        try:
+            return cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
+        except UserMistake:
+            await session.release()
+            raise
 
     # --- what a model is shown ------------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.program import Act, Guarded, Program
+from sopilot.language.program import Act, Check, Fail, Guarded, Program
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
 from sopilot.runtime.vm.terms import MISSING, fits_act, plain_arguments, value_of
 
@@ -79,6 +79,13 @@ def _root(
             "still open: finish its checks and return",
         )
     step = here.step
+    if isinstance(step, Fail):
+        unmet = ", ".join(f"`{name}`" for name in _unmet(here)) or "what it requires"
+        return Hold(
+            "root",
+            f"`{action}` waits for `{here.process.goal}` to accept, and {unmet} is not met: "
+            f"refuse with `fail`, or start it again and verify ({here.frame.place})",
+        )
     if not isinstance(step, Act) or not step.goal or step.action != action:
         return Hold(
             "root",
@@ -86,6 +93,18 @@ def _root(
             f"{here.frame.place}: the steps before the goal come first",
         )
     return _arguments(here, step, arguments, amended)
+
+
+def _unmet(here: Position) -> list[str]:
+    """The checks of the root that came out on the other side, or on none."""
+    bound = here.frame.slots
+    return [
+        step.function
+        for step in here.layout.steps.values()
+        if isinstance(step, Check)
+        and step.slot in bound
+        and bound[step.slot].holds is not step.wanted
+    ]
 
 
 def _arguments(

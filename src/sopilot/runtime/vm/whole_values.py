@@ -56,6 +56,20 @@ def _known(configuration: Configuration) -> Iterator[JSON]:
             yield from _long(frame.locals)
             yield from (bound.value for bound in frame.slots.values() if bound.value is not None)
 
+    for by_arguments in configuration.answers.values():
+        for answered in by_arguments.values():
+            yield from _parts(answered.value)
+
+
+def _parts(value: JSON) -> Iterator[JSON]:
+    """A recipe may lead to any place in an answer, and a frame shows what stands there."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        yield value
+        for item in value if isinstance(value, list) else value.values():
+            yield from _parts(item)
+
 
 def _long(values: Mapping[str, JSON]) -> Iterator[JSON]:
     yield from (value for value in values.values() if not isinstance(value, int | float | bool))
