@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import signal
 import subprocess
 import sys
 import time
@@ -186,7 +187,8 @@ def run(arguments: argparse.Namespace) -> Report:
     todo = tasks(arguments.moves, arguments.seed, arguments.depth)
     if arguments.only:
         todo = [task for task in todo if task.kind in arguments.only]
-    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Pool(arguments.processes, initializer=_leave_interrupts_to_the_parent) as pool:
         try:
             for number, done in enumerate(pool.imap_unordered(perform, todo), 1):
                 report.take(done)
@@ -197,6 +199,10 @@ def run(arguments: argparse.Namespace) -> Report:
         else:
             report.complete = not arguments.only
     return report
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _progress(report: Report, number: int, whole: int) -> None:

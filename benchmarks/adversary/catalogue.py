@@ -262,6 +262,28 @@ FACTS: dict[str, Fact] = {
             "!result.exists(one, one.status == 'frozen')",
             needs="for_each",
         ),
+        Fact(
+            "all_closed",
+            (("group", "string"),),
+            truths.all_closed,
+            (
+                (
+                    Reading("read_group", ("group",)),
+                    Reading(
+                        "find_case",
+                        (Path("member", ()),),
+                        each=(Path("read_group", ("members",)), "member"),
+                    ),
+                    Reading(
+                        "read_case",
+                        (Path("found", ("case_id",)),),
+                        each=(Path("find_case", ()), "found"),
+                    ),
+                ),
+            ),
+            "result.all(one, one.status == 'closed')",
+            needs="for_each",
+        ),
         Fact("trusted", (_USER,), truths.nothing, (_ACCOUNT,), judged="nobody"),
         Fact("sober", (_AMOUNT,), truths.nothing, (), judged="nobody"),
         Fact("polite", (_USER,), truths.nothing, (_ACCOUNT,), judged="model", needs="judged_by"),

@@ -177,5 +177,17 @@ def all_sound(world: World, group: str) -> Truth:
     return None if None in states else True
 
 
+def all_closed(world: World, group: str) -> Truth:
+    """Every member's case is closed."""
+    members = world.groups.get(group)
+    if members is None:
+        return None
+    cases = [world.cases.get(world.case_of.get(member, "")) for member in members]
+    states = [case["status"] if case is not None else None for case in cases]
+    if "open" in states:
+        return False
+    return None if None in states else True
+
+
 def nothing(world: World, *values: JSON) -> Truth:
     return None
