@@ -20,23 +20,27 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     act, closing = code.acts[0], code.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
-    for one in sorted(opening, key=SessionCall.done_by, reverse=True):
-        exact = one.ok and _is_about(act, blank.values, one)
-        if exact and all(other.done_by() < one.seq for other in closings):
+    for one in _successes(act, blank.values, opening):
+        if all(other.done_by() < one.seq for other in closings):
             return _opened(moment, code, blank, act, one)
-    shut = [
-        one
-        for one in closings
-        if closing is not None
-        and one.ok
-        and _is_about(closing, blank.values, one)
-        and all(other.done_by() < one.seq for other in opening)
-    ]
+    ended = _successes(closing, blank.values, closings) if closing is not None else []
+    shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:
-        evidence = tuple(one.answered for one in shut[-1:] if opening and one.answered is not None)
+        evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)
         return replace(blank, holds=False, grade=Grade.PROVEN, evidence=evidence)
     why = f"nobody knows whether `{act.action}` or what ends it came last"
     return replace(blank, lack=Lack(GATE, why))
+
+
+def _successes(act: Act, values: Mapping[str, JSON], calls: list[SessionCall]) -> list[SessionCall]:
+    """With exactly the gate's inputs, latest first. Of the successes of one call the one that
+    was answered last counts, from when it was asked for."""
+    found: list[SessionCall] = []
+    for one in sorted(calls, key=SessionCall.done_by, reverse=True):
+        again = any(same(dict(one.arguments), dict(other.arguments)) for other in found)
+        if one.ok and not again and _is_about(act, values, one):
+            found.append(one)
+    return sorted(found, key=lambda one: -one.seq)
 
 
 def _opened(
