@@ -23,7 +23,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "proposition-1": ["proposition_1.py", "--json", "{file}"],
     "compile-speed": ["compile_speed.py", "--json", "{file}"],
     "safety": ["safety.py", "--json", "{file}"],
-    "labelled-traces": ["labelled_traces.py", "100000"],
+    "labelled-traces": ["labelled_traces.py", "120000"],
     "audit-agreement": ["audit_agreement.py", "bank", "dmv", "library"],
     "crash-storm": ["crash_storm.py", "--json", "{file}"],
     "tamper": ["tamper.py", "--json", "{file}"],
