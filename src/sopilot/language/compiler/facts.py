@@ -16,7 +16,24 @@ from sopilot.language.handbook import Action, Handbook, Input, Leaf, Name, Predi
 from sopilot.language.program.model import ActionFacts
 
 Schema = Mapping[str, object]
-_KEPT = ("type", "enum", "const", "items", "properties", "required", "additionalProperties")
+_KEPT = (
+    "type",
+    "enum",
+    "const",
+    "items",
+    "properties",
+    "required",
+    "additionalProperties",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "pattern",
+)
 
 
 def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:

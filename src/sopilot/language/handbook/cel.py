@@ -18,6 +18,7 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook.strict_operators import (
     NULL_NAME,
     NULL_SIGN,
+    PLUS,
     RENAMED,
     STRICT,
     TRUTHS,
@@ -29,6 +30,9 @@ DEEPEST = 64
 """Nesting of a value that a verdict reads; the library overruns its stack far beyond it."""
 
 _INT64 = 2**63
+_GATHERS = re.compile(r"\.\s*(map|filter)\s*\(")
+_STAND_INS = frozenset({"$dropped", "$ref"})
+"""Keys of what stands in a trace for a value that JSON cannot say, or that is withheld."""
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _UNDECLARED = re.compile(r"undeclared reference to '([^']*)'")
 # The checker refuses `1 < 1.5` and `x % 2.5` where the evaluator has an answer.
@@ -189,8 +193,11 @@ def _executable(text: str) -> Any:
     """
     written = _TOKEN.sub(lambda match: NULL_NAME if match["null"] else match.group(), text)
     parsed = _compile(written, frozenset(), check=False).serialize()
+    gathers = _GATHERS.search(text) is not None
     for plain, strict in RENAMED:
-        parsed = parsed.replace(plain, strict)
+        # `map` and `filter` add to a list in place, which only the library's own `+` can.
+        if not (gathers and plain == PLUS):
+            parsed = parsed.replace(plain, strict)
     return _strict_environment().deserialize(parsed)
 
 
@@ -232,6 +239,8 @@ def _value(value: object, depth: int) -> object:
     if depth >= DEEPEST:
         raise VerdictError(f"a value is nested deeper than {DEEPEST} levels")
     if isinstance(value, Mapping):
+        if not _STAND_INS.isdisjoint(value):
+            raise VerdictError("a value is not JSON, or kept elsewhere")
         return {
             str(_value(str(key), depth + 1)): _value(item, depth + 1) for key, item in value.items()
         }

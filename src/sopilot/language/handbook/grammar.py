@@ -46,7 +46,7 @@ HANDBOOK_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
 SIGNATURE = rf"{IDENTIFIER}(\s*\(\s*({IDENTIFIER}\s*(,\s*{IDENTIFIER}\s*)*)?\))?"
 DURATION = r"[1-9][0-9]{0,8}[smhd]"
 
-RESERVED = frozenset({"true", "false", "null"})
+RESERVED = frozenset({"true", "false", "null", "__null__"})
 """Words that are constants where an argument stands, and therefore no names."""
 VERDICT_NAMES = frozenset({"result", "results"})
 """What a verdict sees besides parameters."""

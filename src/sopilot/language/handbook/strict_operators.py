@@ -77,7 +77,13 @@ def contains(item: object, among: object) -> bool:
     return False
 
 
+def _no_null(*values: object) -> None:
+    if NULL_SIGN in values:
+        raise Undecided("null has no order and no sum")
+
+
 def add(left: object, right: object) -> object:
+    _no_null(left, right)
     if _is_number(left) and _is_number(right):
         return _number(left + right)  # type: ignore[operator]  # numbers
     if isinstance(left, str) and isinstance(right, str):
@@ -140,6 +146,7 @@ def at_least(left: object, right: object) -> bool:
 
 def _comparable(left: object, right: object) -> None:
     """Numbers are compared as they are: the library would turn large ones into doubles."""
+    _no_null(left, right)
     if _is_number(left) and _is_number(right):
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
@@ -199,3 +206,5 @@ RENAMED = tuple(
     (bytes([len(plain)]) + plain.encode(), bytes([len(strict)]) + strict.encode())
     for plain, strict in _REPLACED.items()
 )
+PLUS = b"\x03_+_"
+"""As the parsed form has it."""

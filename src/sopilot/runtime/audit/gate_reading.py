@@ -50,6 +50,13 @@ def _opened(
     opened = replace(blank, holds=True, grade=Grade.PROVEN, evidence=evidence)
     if code.function.verdict is None:
         return opened
+    others = [
+        one
+        for one in _gate_calls(moment, act, blank.values)
+        if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
+    ]
+    if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
+        return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
     newest = newest_answer(moment.calls, call.action, call.arguments)
     if newest is None or newest.awaited or not newest.ok:
         return replace(blank, lack=Lack(GATE, f"`{call.action}` failed when it was called last"))

@@ -61,9 +61,13 @@ def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCa
     step = frame.step
     if not isinstance(step, Act) or not step.goal or step.action != call.action:
         return False
-    decisions = run.decisions.get(str(event.payload.get("call_id")), [])
-    amended = [one for one in decisions if one.payload.get("decision") == "amend"]
-    return bool(amended) and same(amended[-1].payload.get("arguments"), dict(call.arguments))
+    # A request that follows an amendment has an id of its own.
+    return any(
+        one.payload.get("decision") == "amend"
+        and same(one.payload.get("arguments"), dict(call.arguments))
+        for decisions in run.decisions.values()
+        for one in decisions
+    )
 
 
 def _asked_for(frame: FrameView | None) -> set[str]:

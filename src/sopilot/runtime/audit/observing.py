@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.program.model import Act, Ask, Do
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import Act, Ask, Do, Literal
 from sopilot.runtime.audit.audit_state import (
     AuditState,
     Contradiction,
@@ -40,6 +41,8 @@ def domain_call(run: AuditState, event: Event) -> None:
         event.frame,
     )
     asked_for = judge_call(run, event, call)
+    if event.payload.get("amended") is True and process is not None and not process.lost:
+        _take_amended(process, call)
     _repeated(run, event, call)
     made = SessionCall(call.seq, call.action, call.arguments, call.process, call.opened, asked_for)
     run.session_calls.append(made)
@@ -47,6 +50,17 @@ def domain_call(run: AuditState, event: Event) -> None:
     run.held.pop(call_id, None)
     run.pending[call_id] = call
     expect(event.payload, "opened", call.opened)
+
+
+def _take_amended(process: ProcessView, call: PendingCall) -> None:
+    """What people chose for the act is what the process is about from then on."""
+    step = process.frames[0].step if len(process.frames) == 1 else None
+    if not isinstance(step, Act):
+        return
+    for name, term in step.arguments:
+        if not isinstance(term, Literal | Path) and name in call.arguments:
+            process.known[term.name] = call.arguments[name]
+            process.frames[0].values[term.name] = call.arguments[name]
 
 
 def _repeated(run: AuditState, event: Event, call: PendingCall) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from sopilot.runtime.vm.values import JSON, same
@@ -21,12 +22,40 @@ def has_type(value: JSON, schema: Mapping[str, object]) -> bool:
     listed = schema.get("enum")
     if isinstance(listed, list | tuple) and not any(same(value, one) for one in listed):
         return False
+    if not _within(value, schema):
+        return False
     if isinstance(value, dict):
         return _fields(value, schema)
     inner = schema.get("items")
     if isinstance(value, list) and isinstance(inner, Mapping):
         return all(has_type(one, inner) for one in value)
     return True
+
+
+def _within(value: JSON, schema: Mapping[str, object]) -> bool:
+    """Bounds of a number, of a text's or list's length, and a text's form."""
+    measured = value if _number(value) else len(value) if isinstance(value, str | list) else None
+    if measured is None:
+        return True
+    least, most = ("minimum", "maximum")
+    if not _number(value):
+        kind = "Length" if isinstance(value, str) else "Items"
+        least, most = f"min{kind}", f"max{kind}"
+    low: JSON = schema.get(least)
+    high: JSON = schema.get(most)
+    if (_number(low) and measured < low) or (_number(high) and measured > high):
+        return False
+    if _number(value):
+        above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+        if (_number(above) and value <= above) or (_number(below) and value >= below):
+            return False
+    form = schema.get("pattern")
+    if not isinstance(value, str) or not isinstance(form, str):
+        return True
+    try:
+        return re.search(form, value) is not None
+    except re.error:
+        return False
 
 
 def _named(value: JSON, name: object) -> bool:

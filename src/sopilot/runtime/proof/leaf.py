@@ -62,6 +62,7 @@ class _GateCalls(NamedTuple):
     latest: Answered | None
     touched: int
     pending: bool
+    overlapping: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +241,8 @@ class Prover:
                 return self._verdict(layout, True, Grade.PROVEN, whole)
             if not opened.ok:
                 return self._undecided(layout, f"`{act.action}` failed when it was called last")
+            if opening.overlapping:
+                return self._undecided(layout, f"calls of `{act.action}` overlap")
             holds = self._judged(layout, layout.function.verdict, values, whole)
             if isinstance(holds, str):
                 return self._undecided(layout, holds)
@@ -266,7 +269,7 @@ class Prover:
         if isinstance(wanted, Absent):
             return _GateCalls(None, -1, pending=True)
         (call,) = wanted
-        latest: Answered | None = None
+        exacts: list[Answered] = []
         touched = -1
         for one in self.configuration.answers.get(act.action, {}).values():
             if one.touched < 0 or not _may_concern(call, one.arguments):
@@ -274,12 +277,16 @@ class Prover:
             touched = max(touched, one.touched)
             exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
             if exact and one.succeeded >= 0 and _names_the_same(call, one.arguments):
-                latest = max(latest or one, one, key=lambda each: each.asked)
+                exacts.append(one)
         pending = any(
             one.action == act.action and _may_concern(call, one.arguments)
             for one in self.configuration.pending.values()
         )
-        return _GateCalls(latest, touched, pending)
+        latest = max(exacts, key=lambda each: each.asked, default=None)
+        overlapping = latest is not None and any(
+            one is not latest and one.succeeded > latest.asked for one in exacts
+        )
+        return _GateCalls(latest, touched, pending, overlapping)
 
     # --- verdicts --------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import WantedCall
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.terms import plain_arguments
-from sopilot.runtime.vm.values import JSON, same, shown
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same, shown
 
 _DEEPEST = 64
 
@@ -52,16 +52,16 @@ class Licence:
 
     @property
     def grade(self) -> Grade:
-        attested = any(one.grade is Grade.ATTESTED for one in self.leaves)
+        attested = any(one.grade is Grade.ATTESTED and one.holds is not None for one in self.leaves)
         return Grade.ATTESTED if attested else Grade.PROVEN
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
         """The read-only calls that it rests on, each once."""
-        found: dict[tuple[str, str], WantedCall] = {}
+        found: dict[tuple[str, ArgumentsKey], WantedCall] = {}
         for leaf in self.leaves:
             for call in leaf.calls:
-                found.setdefault((call.act.action, repr(sorted(call.arguments.items()))), call)
+                found.setdefault((call.act.action, key_of(call.arguments)), call)
         return tuple(found.values())
 
     def as_json(self) -> dict[str, JSON]:
@@ -129,8 +129,8 @@ class _Walk:
     prover: Prover
     goal: str
     """The label of the goal action that is called."""
-    leaves: dict[tuple[str, str], LeafVerdict] = field(default_factory=dict)
-    unmet: dict[tuple[str, str], tuple[LeafVerdict, bool]] = field(default_factory=dict)
+    leaves: dict[tuple[str, ArgumentsKey], LeafVerdict] = field(default_factory=dict)
+    unmet: dict[tuple[str, ArgumentsKey], tuple[LeafVerdict, bool]] = field(default_factory=dict)
 
     def root(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> bool:
         return self._from(layout, layout.first, values, {}, frozenset(), 0) is True
@@ -185,7 +185,7 @@ class _Walk:
                 return None
             return self._from(callee, callee.first, passed, {}, frozenset(), depth + 1)
         verdict = self.prover.leaf(step.function, passed)
-        key = (step.function, shown(passed, 1_000))
+        key = (step.function, key_of(passed))
         # Programs of the first format could not say whom they trust, and trusted the executor.
         by_model = callee.function.judged_by_model or not self.prover.program.strict
         trusted = verdict.grade is Grade.PROVEN or (verdict.grade is Grade.ATTESTED and by_model)

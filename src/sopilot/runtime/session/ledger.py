@@ -121,6 +121,7 @@ def _held(call_id: str, details: Mapping[str, JSON], event: Event) -> HeldCall:
         requested_at=event.at,
         expires_at=float(expires) if isinstance(expires, int | float) else None,
         seq=event.seq,
+        amended=details.get("amended") is True,
         why=str(details.get("why") or ""),
     )
 

@@ -29,6 +29,7 @@ from sopilot.runtime.session.ledger import (
 )
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
+from sopilot.runtime.vm.values import without_references
 from sopilot.runtime.vm.whole_values import whole_values
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had fai
 async def call_tool(
     session: Session, name: str, arguments: Mapping[str, JSON], call_id: str
 ) -> CallAnswer:
-    wanted = whole_values(session.configuration, plain(dict(arguments)))
+    sent = without_references(plain(dict(arguments)))
+    wanted = whole_values(session.configuration, sent)
     guarded = session.programs.guarded.get(name)
     licence: dict[str, JSON] | None = None
     async with session.writing():
@@ -53,8 +55,8 @@ async def call_tool(
             admitted = await _admit(session, guarded, wanted, call_id)
             if isinstance(admitted, CallAnswer):
                 return admitted
-            own_id, wanted, licence = admitted
-        await _begin(session, own_id, name, wanted, licence)
+            own_id, wanted, licence, _ = admitted
+        await _begin(session, DomainCall(own_id, name, wanted, licence))
     return await _perform(session, own_id, name, wanted)
 
 
@@ -71,8 +73,9 @@ async def run_held(session: Session, call_id: str) -> CallAnswer:
         )
         if isinstance(admitted, CallAnswer):
             return admitted
-        own_id, wanted, licence = admitted
-        await _begin(session, own_id, held.action, wanted, licence)
+        own_id, wanted, licence, amended = admitted
+        call = DomainCall(own_id, held.action, wanted, licence, amended)
+        await _begin(session, call)
     return await _perform(session, own_id, held.action, wanted)
 
 
@@ -92,6 +95,7 @@ async def settle_outcome(
     if not by:
         raise UserMistake("say who found out how the call ended")
     async with session.writing():
+        await note_unknown_outcomes(session)  # a tool that broke off in any way left none
         if call_id not in session.ledger.unknown:
             raise unknown_call(call_id, session.ledger.unknown)
         return await session.step(
@@ -135,6 +139,7 @@ class Admitted(NamedTuple):
     call_id: str
     arguments: dict[str, JSON]
     licence: dict[str, JSON] | None = None
+    amended: bool = False
 
 
 async def _admit(
@@ -157,15 +162,19 @@ async def _admit(
         licence = _license(session, arguments)
     doubt = _doubt(session, action, licence)
     if not doubt:
-        await _drop_doubted(session, action, arguments)
-        if guarded.needed <= 0:
+        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
+        if guarded.needed <= 0 and not amended:
             return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
     await expire_due(session)
-    held = _standing(session, action, arguments, doubt)
+    if amended:
+        held = _amended_request(session, call_id, doubt)
+    else:
+        held = _standing(session, action, arguments, doubt)
     if held is None:
-        held = await _request(session, guarded, arguments, call_id, doubt)
+        held = await _request(session, guarded, arguments, call_id, doubt, amended=amended)
     elif held.state is HeldState.APPROVED:
-        return Admitted(held.call_id, dict(held.arguments), _on_record(licence, doubt))
+        record = _on_record(licence, doubt)
+        return Admitted(held.call_id, dict(held.arguments), record, amended)
     else:
         own_id = session.ledger.fresh_id(call_id)
         details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
@@ -222,15 +231,26 @@ async def _recheck(session: Session, licence: Licence) -> None:
         await record_result(session, own_id, result)
 
 
-async def _drop_doubted(session: Session, action: str, arguments: Mapping[str, JSON]) -> None:
-    """What was asked while this call was not proven needs no answer any more."""
+async def _drop_doubted(
+    session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
+) -> None:
+    """What was asked while this call was not proven needs no answer any more, but for the
+    request that is being carried out."""
     for held in tuple(session.ledger.held.values()):
         open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
-        if held.why and open_still and held.serves(action, arguments):
+        doubted = held.why and open_still and held.call_id != but
+        if doubted and held.serves(action, arguments):
             await session.step(
                 Decision("expire", held.call_id, reason="its checks are proven now"),
                 actor=Actor.RUNTIME,
             )
+
+
+def _amended_request(session: Session, call_id: str, doubt: str) -> HeldCall | None:
+    """The request that people amended, unless something is in doubt that they did not know."""
+    held = session.ledger.held[call_id]
+    knew = not doubt or held.why == doubt
+    return held if knew and held.state not in (HeldState.EXPIRED, HeldState.USED) else None
 
 
 def _standing(
@@ -252,7 +272,13 @@ def _standing(
 
 
 async def _request(
-    session: Session, guarded: Guarded, arguments: dict[str, JSON], call_id: str, doubt: str
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    doubt: str,
+    *,
+    amended: bool,
 ) -> HeldCall:
     own_id = session.ledger.fresh_id(call_id)
     expires = None
@@ -270,6 +296,7 @@ async def _request(
                 "needed": max(guarded.needed, 1),
                 "expires_at": expires,
                 **({"why": doubt} if doubt else {}),
+                **({"amended": True} if amended else {}),
             },
         )
     )
@@ -311,22 +338,16 @@ async def expire_due(session: Session) -> None:
 # --- making the call ------------------------------------------------------------------
 
 
-async def _begin(
-    session: Session,
-    call_id: str,
-    name: str,
-    arguments: Mapping[str, JSON],
-    licence: Mapping[str, JSON] | None,
-) -> None:
+async def _begin(session: Session, call: DomainCall) -> None:
     if session.tools is None:
         raise RunEnded("this session was opened without tools")
     # If the store fails now, the call may stand in the trace although it was never made.
-    session.unrecorded[call_id] = NOT_MADE
-    outcome = await session.step(DomainCall(call_id, name, arguments, licence))
-    del session.unrecorded[call_id]
+    session.unrecorded[call.call_id] = NOT_MADE
+    outcome = await session.step(call)
+    del session.unrecorded[call.call_id]
     if not outcome.accepted:
-        raise RunEnded(f"the call `{call_id}` could not be recorded, and was not made")
-    session.in_flight.add(call_id)
+        raise RunEnded(f"the call `{call.call_id}` could not be recorded, and was not made")
+    session.in_flight.add(call.call_id)
 
 
 async def _perform(

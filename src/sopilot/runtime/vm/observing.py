@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.language.program.model import Act, Ask, Do
+from sopilot.language.program.model import Act, Ask, Do, Literal
 from sopilot.runtime.vm.evidence import fits_result, frame_results, is_done
 from sopilot.runtime.vm.operations import (
     DECISIONS,
@@ -32,7 +32,7 @@ from sopilot.runtime.vm.state import (
     Pending,
     Process,
 )
-from sopilot.runtime.vm.terms import Learning
+from sopilot.runtime.vm.terms import Learning, plain_arguments
 from sopilot.runtime.vm.values import JSON, key_of, shown
 
 
@@ -53,8 +53,12 @@ def domain_call(
     )
     processes = configuration.processes
     if process is not None and frame is not None:
+        known = process.known
+        if operation.amended:
+            chosen = _amended(programs, configuration, fields)
+            known, frame = {**known, **chosen}, frame.knowing({**frame.locals, **chosen})
         frames = (*process.frames[:-1], frame.called(seq))
-        processes = {**processes, process.id: process.moved(frames, steps=0)}
+        processes = {**processes, process.id: process.moved(frames, known=known, steps=0)}
     after = Configuration(
         processes,
         configuration.active,
@@ -65,6 +69,19 @@ def domain_call(
         configuration.answers,
     )
     return Moved(after, {"opened": pending.opened})
+
+
+def _amended(programs: Programs, configuration: Configuration, fields: Fields) -> dict[str, JSON]:
+    """One name has one value in the whole process, and at the act: the one that people chose."""
+    here = locate(programs, configuration)
+    if here is None or len(here.process.frames) != 1 or not isinstance(here.step, Act):
+        return {}
+    arguments = fields["arguments"]
+    return {
+        term.name: arguments[parameter]
+        for parameter, term in plain_arguments(here.step.arguments)
+        if not isinstance(term, Literal) and parameter in arguments
+    }
 
 
 def domain_result(

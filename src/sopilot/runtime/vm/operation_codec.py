@@ -79,6 +79,8 @@ def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
     }
     if it.licence is not None:
         fields["licence"] = plain_mapping(it.licence)
+    if it.amended:
+        fields["amended"] = True
     return fields
 
 
@@ -125,6 +127,7 @@ _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
         ("action", (str,)),
         ("arguments", _OBJECT),
         ("licence", (dict, Mapping, NoneType)),
+        ("amended", (bool,)),
     ),
     DomainResult: (("call_id", (str,)), ("ok", (bool,)), ("unknown", (bool,))),
     UserSaid: (("text", _WORDS),),
@@ -242,6 +245,7 @@ _DECODERS: dict[str, Callable[[Fields], Operation]] = {
         _string(fields, "action"),
         _object(fields, "arguments"),
         _object(fields, "licence") if "licence" in fields else None,
+        "amended" in fields and _boolean(fields, "amended"),
     ),
     "domain_result": lambda fields: DomainResult(
         _string(fields, "call_id"),

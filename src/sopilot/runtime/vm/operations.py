@@ -81,13 +81,15 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class DomainCall:
-    """``licence`` is what a guarded call was let through on."""
+    """``licence`` is what a guarded call was let through on; ``amended``: people chose the
+    arguments, which are the process's values from then on."""
 
     kind: ClassVar[str] = "domain_call"
     call_id: str
     action: str
     arguments: Mapping[str, JSON] = field(default_factory=_none)
     licence: Mapping[str, JSON] | None = None
+    amended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

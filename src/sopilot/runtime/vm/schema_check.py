@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+import re
+from collections.abc import Callable, Mapping
 
 from sopilot.runtime.vm.values import JSON
 
@@ -31,6 +33,9 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     options = schema.get("enum")
     if isinstance(options, list | tuple) and not any(_same(value, option) for option in options):
         return f"{where} is not one of the values it may have"
+    bound = _bound_violation(value, schema)
+    if bound is not None:
+        return f"{where} {bound}"
     if isinstance(value, dict):
         return _object_violation(value, schema, path)
     items = schema.get("items")
@@ -40,6 +45,43 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
             if problem is not None:
                 return problem
     return None
+
+
+def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
+    """The keywords that bound a number, a text or a list."""
+    if isinstance(value, bool) or value is None or isinstance(value, dict):
+        return None
+    if isinstance(value, int | float):
+        for key, fits, words in _NUMBER_BOUNDS:
+            limit = schema.get(key)
+            if _is(limit, "number") and not fits(value, limit):
+                return f"must be {words} {limit}"
+        return None
+    for key, fits, words in _LENGTH_BOUNDS[type(value)]:
+        limit = schema.get(key)
+        if _is(limit, "integer") and not fits(len(value), limit):
+            return f"must have {words} {limit} {'characters' if type(value) is str else 'items'}"
+    pattern = schema.get("pattern")
+    if isinstance(value, str) and isinstance(pattern, str):
+        try:
+            found = re.search(pattern, value)
+        except re.error:
+            return "has a pattern that cannot be read"
+        if found is None:
+            return "does not have the form that it must have"
+    return None
+
+
+_NUMBER_BOUNDS: tuple[tuple[str, Callable[[JSON, JSON], bool], str], ...] = (
+    ("minimum", operator.ge, "at least"),
+    ("maximum", operator.le, "at most"),
+    ("exclusiveMinimum", operator.gt, "greater than"),
+    ("exclusiveMaximum", operator.lt, "less than"),
+)
+_LENGTH_BOUNDS: dict[type, tuple[tuple[str, Callable[[JSON, JSON], bool], str], ...]] = {
+    str: (("minLength", operator.ge, "at least"), ("maxLength", operator.le, "at most")),
+    list: (("minItems", operator.ge, "at least"), ("maxItems", operator.le, "at most")),
+}
 
 
 def _object_violation(

@@ -19,7 +19,7 @@ from sopilot.runtime.vm.operations import (
     Start,
     ToolOperation,
 )
-from sopilot.runtime.vm.values import JSON, plain_mapping
+from sopilot.runtime.vm.values import JSON, plain_mapping, without_references
 
 TOOL_NAME: Final = "pg_program_step"
 TOOL_DESCRIPTION: Final = (
@@ -87,7 +87,8 @@ def parse_step(arguments: object) -> ToolOperation | str:
             return "the arguments are not JSON"
     if not isinstance(arguments, Mapping):
         return "the arguments must be an object with `operation`"
-    fields = {key: value for key, value in plain_mapping(arguments).items() if value is not None}
+    given = without_references(plain_mapping(arguments))
+    fields = {key: value for key, value in given.items() if value is not None}
     name = fields.get("operation")
     if not isinstance(name, str) or name not in _ALLOWED:
         return f"`operation` must be one of {', '.join(_ALLOWED)}"
