@@ -7,7 +7,7 @@ ways agree, an open check decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from sopilot.language.program.model import (
     Act,
@@ -52,12 +52,20 @@ def condition_truth(condition: Condition, slots: Slots) -> Truth:
 
 class Acceptance:
     """Evaluates one program under what is settled about its rules. With ``goal`` the question
-    is whether that very step is reached, by some choice of whoever may choose."""
+    is whether that very step is reached, by some choice of whoever may choose, over steps
+    that were ``done``."""
 
-    def __init__(self, program: ProgramCode, settled: Settled, goal: str | None = None) -> None:
+    def __init__(
+        self,
+        program: ProgramCode,
+        settled: Settled,
+        goal: str | None = None,
+        done: Collection[tuple[str, str]] = (),
+    ) -> None:
         self._program = program
         self._settled = settled
         self._goal = goal
+        self._done = done
         self._memo: dict[tuple[str, str, frozenset[tuple[str, Truth]]], Truth] = {}
 
     def from_step(
@@ -77,7 +85,7 @@ class Acceptance:
         if top and key in self._memo:
             return self._memo[key]
         value = self._step(code, label, slots, arguments, seen, inner, entered)
-        if self._goal is not None:
+        if self._goal is not None and not arguments:
             value = value is True  # what is not shown leads nowhere
         if top:
             self._memo[key] = value
@@ -110,27 +118,37 @@ class Acceptance:
                 return go(met if result == step.wanted else unmet, {**slots, step.slot: result})
             if met == unmet:
                 return go(met, {**slots, step.slot: None})
+            if self._goal is not None:
+                # It stays undecided on both: nothing is shown by assuming it.
+                open_still = {**slots, step.slot: None}
+                return _both(lambda: go(unmet, open_still), lambda: go(met, open_still))
             return _both(
                 lambda: go(unmet, {**slots, step.slot: not step.wanted}),
                 lambda: go(met, {**slots, step.slot: step.wanted}),
             )
         if isinstance(step, Branch):
             taken = condition_truth(step.when, slots)
-            if taken is None and self._goal is not None:
-                taken = False
             if taken is not None:
                 return go(step.then if taken else step.otherwise, slots)
             return _both(lambda: go(step.otherwise, slots), lambda: go(step.then, slots))
         if isinstance(step, Choose):
             ways = (go(option.target, slots) for option in step.options)
-            return _all_ways(ways) if self._goal is None else any(way is True for way in ways)
+            if self._goal is None:
+                return _all_ways(ways)
+            return True if any(way is True for way in ways) else None
         if isinstance(step, Act) and step.goal and self._goal in (None, label):
             return True
+        if isinstance(step, Act | Do | Emit) and not self._was_done(code, label):
+            return None
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
         if isinstance(step, Return):
             return None if step.holds is None else condition_truth(step.holds, slots)
         return self._goal is None and isinstance(step, Complete) and not isinstance(step, Fail)
+
+    def _was_done(self, code: ResolvedFunction, label: str) -> bool:
+        """What the executor does by itself, where the question is what was really done."""
+        return self._goal is None or (code.function.name, label) in self._done
 
     def result_of(
         self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]
@@ -141,7 +159,7 @@ class Acceptance:
         if callee.judges:
             return self._settled(step, callee, chain)
         if len(chain) > DEEPEST:
-            return None if self._goal is None else False
+            return None
         return self.from_step(callee, callee.first(), {}, chain)
 
 

@@ -31,7 +31,7 @@ from sopilot.runtime.audit.proven import judged_for, read_leaf
 from sopilot.runtime.audit.recipe_answers import mistyped_input
 from sopilot.runtime.audit.resolved_function import ResolvedFunction
 from sopilot.runtime.audit.sentence import filled_sentence
-from sopilot.runtime.audit.state import NEITHER, ProcessView, has_withheld
+from sopilot.runtime.audit.state import ProcessView, has_withheld
 from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same
 
 AGAINST = "evidence-contradicts-verdict"
@@ -91,7 +91,7 @@ def read_call(
     values = values_at_the_act(process, step, arguments)
     path = _Path(moment_of(run, process, values), values)
     entry = process.program.entry
-    acceptance = Acceptance(process.program, path.settled, goal=frame.cursor)
+    acceptance = Acceptance(process.program, path.settled, frame.cursor, process.done)
     try:
         reached = acceptance.from_step(entry, entry.first(), {}, ())
     except Unreadable:
@@ -175,7 +175,7 @@ class _Path:
         reading = self.leaves[key]
         if reading.holds is not step.wanted:
             self.unmet.setdefault(key, (reading, step.wanted))
-        return NEITHER if reading.holds is None else reading.holds
+        return reading.holds
 
     def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
         """A guarded action rests on a model's word only where the handbook says so. Programs of

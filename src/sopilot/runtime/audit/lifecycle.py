@@ -172,6 +172,9 @@ def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
         return f"`{step.action}` is not on offer"
     if process.goal_failed is not None:
         return f"`{step.action}` failed (#{process.goal_failed})"
+    if any(one.process == process.id and one.doubts for one in run.requests.values()):
+        # The world may be another than when its checks were judged: refusing is then right.
+        return f"`{step.action}` was held, because not all that it needs is proven"
     return ""
 
 

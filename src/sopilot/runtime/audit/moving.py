@@ -251,6 +251,8 @@ def select_branch(run: AuditState, event: Event) -> None:
         target = named[0]
     elif isinstance(step, Ask | Do) and option in (None, "next"):
         target = frame.code.following(step)
+        if isinstance(step, Do):
+            process.done.add((frame.code.function.name, step.label))
     else:
         raise Contradiction("a branch is taken where there is none")
     expect(event.payload, "label", step.label)
@@ -271,11 +273,12 @@ def _means(step: Branch, option: str) -> str | None:
 
 
 def emit(run: AuditState, event: Event) -> None:
-    _, frame = run.here()
+    process, frame = run.here()
     step = frame.step
     if not isinstance(step, Emit) or event.payload.get("name") != step.artifact:
         raise Contradiction("an artifact is handed over where none is due")
     expect(event.payload, "label", step.label)
+    process.done.add((frame.code.function.name, step.label))
     frame.cursor = frame.code.following(step)
 
 

@@ -157,6 +157,8 @@ def _pass(
     elif isinstance(step, Act) and code.judges:
         target = _past_fallback(process, frame, label, result, learned)
     if target is not None:
+        if not code.judges:
+            process.done.add((code.function.name, label))
         frame.cursor = target
     return target
 

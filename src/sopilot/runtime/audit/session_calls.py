@@ -54,5 +54,10 @@ def calls_of(
 def newest_answer(
     calls: Sequence[SessionCall], action: str, arguments: Mapping[str, JSON]
 ) -> SessionCall | None:
-    """The one whose answer came last, or one that is awaited still."""
-    return max(calls_of(calls, action, arguments), key=SessionCall.done_by, default=None)
+    """The one whose answer came last, or one that was asked for since and is awaited."""
+    of_it = list(calls_of(calls, action, arguments))
+    newest = max((one for one in of_it if not one.awaited), key=SessionCall.done_by, default=None)
+    for one in of_it:
+        if one.awaited and (newest is None or one.seq > newest.seq):
+            return one
+    return newest

@@ -119,6 +119,8 @@ class ProcessView:
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
+    done: set[tuple[str, str]] = field(default_factory=set)
+    """Steps, by function and label, that the executor did by itself."""
     goal_reached: int | None = None
     goal_failed: int | None = None
     """The latest failure of the goal action where the program asks for it."""

@@ -152,10 +152,12 @@ class Prover:
         if problem is not None:
             return Absent(f"`{action}` cannot be asked: {problem}")
         key = key_of(call.arguments)
-        for pending in self.configuration.pending.values():
-            if pending.action == action and key_of(pending.arguments) == key:
-                return Absent(f"{_told(call)} is not answered yet")
         newest = self.configuration.answers.get(action, {}).get(key)
+        for pending in self.configuration.pending.values():
+            # One that was asked for earlier can only answer about an earlier moment.
+            later = newest is None or pending.seq > newest.call_seq
+            if later and pending.action == action and key_of(pending.arguments) == key:
+                return Absent(f"{_told(call)} is not answered yet")
         if newest is None:
             return Absent(f"{_told(call)} has not been called")
         if not self._answers(newest):

@@ -1,9 +1,9 @@
 """Whether a guarded call may be carried out: one accepting path whose leaves are all proven.
 
-The program is walked from its entry with the values of the act. A check that is met goes
-where the program says, one that is unmet or undecided goes the other way, and a condition
-counts an undecided result for neither side. The walk reaches the goal action, or the call
-is held; what kept it from there is said in words.
+The program is walked from its entry with the values of the act. A check goes where the program
+says; one that is undecided goes both ways, and so does a branch over undecided results. What the
+executor does by itself counts where its cursor went past it. The walk reaches the goal action
+whatever is undecided, or the call is held; everything on the way that is not proven is said.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from sopilot.language.program.model import (
     Kind,
     Literal,
     Return,
+    Step,
     Unknown,
 )
 from sopilot.language.program.model import Always as AlwaysCondition
@@ -84,7 +85,7 @@ def license_call(
     walk = _Walk(prover, here.frame.cursor)
     if walk.root(here.layout, values):
         return Licence("", tuple(walk.leaves.values()))
-    return Licence(walk.missing(step.action))
+    return Licence(walk.missing(here.layout, values, step.action))
 
 
 def _values_at_the_act(
@@ -130,72 +131,161 @@ class _Walk:
     goal: str
     """The label of the goal action that is called."""
     leaves: dict[tuple[str, ArgumentsKey], LeafVerdict] = field(default_factory=dict)
-    unmet: dict[tuple[str, ArgumentsKey], tuple[LeafVerdict, bool]] = field(default_factory=dict)
+    unmet: dict[tuple[str, ArgumentsKey], str] = field(default_factory=dict)
 
     def root(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> bool:
-        return self._from(layout, layout.first, values, {}, frozenset(), 0) is True
+        return self._from(_Activation(layout, values), layout.first, {}, frozenset()) is True
 
-    def missing(self, action: str) -> str:
-        told = [_told(verdict, wanted) for verdict, wanted in self.unmet.values()]
-        if not told:
-            return f"the program does not lead to `{action}` by what was checked"
-        # All of them: who decides without the proof decides about these and no others.
-        return "; ".join(told)
+    def missing(self, layout: FunctionLayout, values: Mapping[str, JSON], action: str) -> str:
+        """Everything on the way to the goal that is not proven: who decides without the proof
+        decides about these and no others."""
+        self.unmet.clear()
+        self._collect(_Activation(layout, values), layout.first, {}, frozenset())
+        told = list(self.unmet.values())
+        return "; ".join(told) or f"the program does not lead to `{action}` by what was checked"
+
+    # --- what is proven ----------------------------------------------------------------
 
     def _from(
-        self,
-        layout: FunctionLayout,
-        label: str,
-        values: Mapping[str, JSON],
-        slots: Slots,
-        seen: frozenset[str],
-        depth: int,
+        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
     ) -> bool | None:
-        """Whether the goal is reached (in a process), or what the group returns."""
+        """Whether the goal is reached (in a process), or what the group returns. What is
+        undecided is tried both ways, and says something only where both say the same."""
+        key = (label, tuple(sorted(slots.items(), key=_slot_name)))
+        if key not in within.memo:
+            within.memo[key] = self._walked(within, label, slots, seen)
+        return within.memo[key]
+
+    def _walked(
+        self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        layout = within.layout
+        nowhere = False if within.depth == 0 else None
         while label not in seen:
             seen |= {label}
             step = layout.steps[label]
             if isinstance(step, Check):
-                slots[step.slot] = self._check(step, values, depth)
-                met = slots[step.slot] is step.wanted
-                label = (layout.after if met else layout.unmet)[label]
+                holds = slots.get(step.slot)
+                if holds is None:
+                    holds = self._check(step, within)
+                met, unmet = layout.after[label], layout.unmet[label]
+                slots = {**slots, step.slot: holds}
+                if holds is None and met != unmet:
+                    # It stays undecided on both: nothing is proven by assuming it.
+                    other = self._from(within, unmet, slots, seen)
+                    if other is None:
+                        return None
+                    taken = self._from(within, met, slots, seen)
+                    return taken if taken is other else nowhere
+                label = met if holds is step.wanted else unmet
             elif isinstance(step, Branch):
-                label = step.then if _truth(step.when, slots) else step.otherwise
+                truth = _truth(step.when, slots)
+                if truth is None:
+                    other = self._from(within, step.otherwise, slots, seen)
+                    if other is None:
+                        return None
+                    taken = self._from(within, step.then, slots, seen)
+                    return taken if taken is other else nowhere
+                label = step.then if truth else step.otherwise
             elif isinstance(step, Choose):
-                ways = (
-                    self._from(layout, option.target, values, dict(slots), seen, depth)
-                    for option in step.options
-                )
-                return any(way is True for way in ways)
-            elif isinstance(step, Act) and step.goal and label == self.goal and depth == 0:
+                ways = (self._from(within, one.target, slots, seen) for one in step.options)
+                return True if any(way is True for way in ways) else nowhere
+            elif self._is_goal(within, step):
                 return True
-            elif isinstance(step, Act | Ask | Do | Emit):
+            elif isinstance(step, Ask) or self._was_done(within, step):
                 label = layout.after[label]
             elif isinstance(step, Return) and step.holds is not None:
                 return _truth(step.holds, slots)
             else:
-                return False
-        return False
+                return nowhere
+        return nowhere
 
-    def _check(self, step: Check, values: Mapping[str, JSON], depth: int) -> bool | None:
+    def _is_goal(self, within: _Activation, step: Step) -> bool:
+        here = within.depth == 0 and step.label == self.goal
+        return here and isinstance(step, Act) and step.goal
+
+    def _was_done(self, within: _Activation, step: Step) -> bool:
+        """What the executor does by itself is done where its cursor went past it."""
+        passed = (within.layout.name, step.label) in self.prover.process.passed
+        return isinstance(step, Act | Do | Emit) and passed
+
+    def _check(self, step: Check, within: _Activation) -> bool | None:
         callee = self.prover.program.functions[step.function]
-        passed = _passed(step.arguments, values, self.prover.known)
-        if callee.function.kind is Kind.GROUP:
-            if depth >= _DEEPEST:
-                return None
-            return self._from(callee, callee.first, passed, {}, frozenset(), depth + 1)
+        passed = _passed(step.arguments, within.values, self.prover.known)
+        if callee.function.kind is not Kind.GROUP:
+            return self._leaf(step, callee, passed).holds
+        if within.depth >= _DEEPEST:
+            return None
+        inside = _Activation(callee, passed, within.depth + 1)
+        return self._from(inside, callee.first, {}, frozenset())
+
+    def _leaf(self, step: Check, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
         verdict = self.prover.leaf(step.function, passed)
-        key = (step.function, key_of(passed))
         # Programs of the first format could not say whom they trust, and trusted the executor.
         by_model = callee.function.judged_by_model or not self.prover.program.strict
         trusted = verdict.grade is Grade.PROVEN or (verdict.grade is Grade.ATTESTED and by_model)
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
             verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
-        self.leaves[key] = verdict
-        if verdict.holds is not step.wanted:
-            self.unmet.setdefault(key, (verdict, step.wanted))
-        return verdict.holds
+        self.leaves[step.function, key_of(passed)] = verdict
+        return verdict
+
+    # --- what is missing ---------------------------------------------------------------
+
+    def _collect(self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]) -> bool:
+        """On to the goal, or to the end of a group, as if every check were met."""
+        layout = within.layout
+        while label not in seen:
+            seen |= {label}
+            step = layout.steps[label]
+            if isinstance(step, Check):
+                self._collect_check(step, within)
+                slots = {**slots, step.slot: step.wanted}
+                label = layout.after[label]
+            elif isinstance(step, Branch):
+                sides = (step.then, step.otherwise)
+                first, second = sides if _truth(step.when, slots) else sides[::-1]
+                return self._collect(within, first, slots, seen) or self._collect(
+                    within, second, slots, seen
+                )
+            elif isinstance(step, Choose):
+                return any(self._collect(within, one.target, slots, seen) for one in step.options)
+            elif self._is_goal(within, step) or (isinstance(step, Return) and within.depth > 0):
+                return True
+            elif isinstance(step, Act | Ask | Do | Emit):
+                if not isinstance(step, Ask) and not self._was_done(within, step):
+                    told = f"`{layout.name}@{label}` was not done"
+                    self.unmet.setdefault((f"{layout.name}@{label}", ()), told)
+                label = layout.after[label]
+            else:
+                return False
+        return False
+
+    def _collect_check(self, step: Check, within: _Activation) -> None:
+        callee = self.prover.program.functions[step.function]
+        passed = _passed(step.arguments, within.values, self.prover.known)
+        if callee.function.kind is not Kind.GROUP:
+            verdict = self._leaf(step, callee, passed)
+            if verdict.holds is not step.wanted:
+                key = (step.function, key_of(passed))
+                self.unmet.setdefault(key, _told(verdict, step.wanted))
+        elif within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
+            inside = _Activation(callee, passed, within.depth + 1)
+            self._collect(inside, callee.first, {}, frozenset())
+
+
+@dataclass(frozen=True, slots=True)
+class _Activation:
+    """A function under its values. ``memo`` keeps what a place under given results leads to."""
+
+    layout: FunctionLayout
+    values: Mapping[str, JSON]
+    depth: int = 0
+    memo: dict[object, bool | None] = field(default_factory=dict)
+
+
+def _slot_name(item: tuple[str, bool | None]) -> str:
+    return item[0]
 
 
 def _passed(
@@ -215,14 +305,18 @@ def _passed(
     return passed
 
 
-def _truth(condition: Condition, slots: Slots) -> bool:
-    """An undecided result satisfies neither side."""
+def _truth(condition: Condition, slots: Slots) -> bool | None:
+    """Three-valued: an undecided result says nothing."""
     if isinstance(condition, Holds):
-        return slots.get(condition.slot) is condition.wanted
+        holds = slots.get(condition.slot)
+        return None if holds is None else holds is condition.wanted
     if isinstance(condition, AlwaysCondition):
         return condition.value
     parts = [_truth(part, slots) for part in condition.conditions]
-    return all(parts) if isinstance(condition, Every) else any(parts)
+    deciding = not isinstance(condition, Every)
+    if deciding in parts:
+        return deciding
+    return None if None in parts else not deciding
 
 
 def _told(verdict: LeafVerdict, wanted: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from sopilot.runtime.session.session import Session
 
 
+_NUMBER = re.compile(r"#\d+")
 OPERATOR = "operator"
 """The role that decides on an unproven call where the handbook names none."""
 NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
@@ -169,7 +171,7 @@ async def _admit(
     if amended:
         held = _amended_request(session, call_id, doubt)
     else:
-        held = _standing(session, action, arguments, doubt)
+        held = _standing(session, guarded, arguments, doubt)
     if held is None:
         held = await _request(session, guarded, arguments, call_id, doubt, amended=amended)
     elif held.state is HeldState.APPROVED:
@@ -246,21 +248,29 @@ async def _drop_doubted(
             )
 
 
+def _same_doubt(one: str, other: str) -> bool:
+    """The same checks are missing, whichever answers show it."""
+    return _NUMBER.sub("#", one) == _NUMBER.sub("#", other)
+
+
 def _amended_request(session: Session, call_id: str, doubt: str) -> HeldCall | None:
     """The request that people amended, unless something is in doubt that they did not know."""
     held = session.ledger.held[call_id]
-    knew = not doubt or held.why == doubt
+    knew = not doubt or _same_doubt(held.why, doubt)
     return held if knew and held.state not in (HeldState.EXPIRED, HeldState.USED) else None
 
 
 def _standing(
-    session: Session, action: str, arguments: Mapping[str, JSON], doubt: str
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON], doubt: str
 ) -> HeldCall | None:
     """The latest request that this call would repeat. Who approved without knowing what is not
-    proven, or of another process, did not approve this."""
+    proven, of another process, or as another handbook asked, did not approve this."""
     active = session.configuration.active
+    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1))
     for held in reversed(session.ledger.held.values()):
-        if held.why != doubt or not held.serves(action, arguments):
+        if not _same_doubt(held.why, doubt) or not held.serves(guarded.action, arguments):
+            continue
+        if (held.roles, held.needed) != asked:
             continue
         if doubt and held.process != active:
             continue

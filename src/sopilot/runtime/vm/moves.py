@@ -251,7 +251,8 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
         target = here.layout.after[step.label]
     else:
         return here.wrong_step("select_branch")
-    return Moved(_at(here, target), {"label": step.label, "target": target})
+    done = (here.layout.name, step.label) if isinstance(step, Do) else None
+    return Moved(_at(here, target, done), {"label": step.label, "target": target})
 
 
 def _branch_target(here: Position, step: Branch, option: str | None) -> str | Refused:
@@ -286,7 +287,8 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     target = here.layout.after[step.label]
     frames = (*here.process.frames[:-1], here.frame.at(target))
     artifacts = {**here.process.artifacts, step.artifact: content}
-    process = here.process.moved(frames, artifacts=artifacts)
+    done = (here.layout.name, step.label)
+    process = here.process.moved(frames, artifacts=artifacts, passed=done)
     return Moved(here.configuration.updated(process), {"label": step.label})
 
 
@@ -297,6 +299,6 @@ def _spelled(text: str) -> JSON:
         return text
 
 
-def _at(here: Position, target: str) -> Configuration:
+def _at(here: Position, target: str, done: tuple[str, str] | None) -> Configuration:
     frames = (*here.process.frames[:-1], here.frame.at(target))
-    return here.configuration.updated(here.process.moved(frames))
+    return here.configuration.updated(here.process.moved(frames, passed=done))

@@ -187,7 +187,9 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
     else:
         return None
     frames = (*learning.frames[:-1], learning.frames[-1].at(target))
-    return here.process.moved(frames, known=learning.known), target, learning.learned
+    done = None if layout.soft else (layout.name, label)
+    process = here.process.moved(frames, known=learning.known, passed=done)
+    return process, target, learning.learned
 
 
 def _past_done(here: Position, label: str) -> str:

@@ -171,7 +171,7 @@ RuleKey = tuple[str, ArgumentsKey]
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
     ``verdicts`` the executor's latest on each rule that no machine judges, where something
-    is guarded."""
+    is guarded; ``passed`` the steps, by function and label, that its executor did by itself."""
 
     id: str
     goal: str
@@ -186,6 +186,7 @@ class Process(NamedTuple):
     steps: int = 0
     ending: str = ""
     verdicts: Mapping[RuleKey, Bound] = NONE
+    passed: frozenset[tuple[str, str]] = frozenset()
 
     @property
     def frame(self) -> Frame | None:
@@ -200,6 +201,7 @@ class Process(NamedTuple):
         results: tuple[Observed, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
         verdicts: Mapping[RuleKey, Bound] | None = None,
+        passed: tuple[str, str] | None = None,
         steps: int = 1,
     ) -> Process:
         """The process after ``steps`` more transitions."""
@@ -217,6 +219,7 @@ class Process(NamedTuple):
             self.steps + steps,
             self.ending,
             self.verdicts if verdicts is None else verdicts,
+            self.passed if passed is None else self.passed | {passed},
         )
 
     def with_status(self, status: Status, ending: str = "") -> Process:
@@ -236,6 +239,7 @@ class Process(NamedTuple):
             self.steps + 1,
             ending,
             self.verdicts,
+            self.passed,
         )
 
 
