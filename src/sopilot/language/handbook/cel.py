@@ -43,6 +43,7 @@ _TOKEN = re.compile(
         |(?P<word>[A-Za-z_]\w*)""",
     re.VERBOSE,
 )
+_ANSWER = re.compile(r"(?<![\w.])results\s*\.\s*([A-Za-z_]\w*)\b(?!\s*\()")
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-fA-F]{5})|([0-7]{3}))"
 )
@@ -148,6 +149,14 @@ def free_names(text: str) -> frozenset[str]:
     missing = _undeclared(text, frozenset())
     # What stays unknown once it is declared as a variable is a function.
     return missing - _undeclared(text, missing)
+
+
+def read_answers(text: str) -> dict[str, int]:
+    """The names of answers that an expression reads from ``results``, each with its offset."""
+    if "results" not in free_names(text):
+        return {}
+    plain = _TOKEN.sub(lambda one: " " * len(one[0]) if one["skip"] else one[0], text)
+    return {one[1]: one.start(1) for one in reversed([*_ANSWER.finditer(plain)])}
 
 
 @lru_cache(maxsize=4096)
