@@ -44,6 +44,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ANSWER = re.compile(r"(?<![\w.])results\s*\.\s*([A-Za-z_]\w*)\b(?!\s*\()")
+_NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-fA-F]{5})|([0-7]{3}))"
 )
@@ -129,6 +130,10 @@ def _plain(message: str) -> str:
     message = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$", "", message.strip())
     message = re.sub(r" \(in container ''\)", "", message)
     message = re.sub(r" expecting (\{.*|<EOF>)$", "", message)
+    message = re.sub("applying SELECT to non-message type", _NO_FIELDS, message, flags=re.I)
+    message = re.sub(
+        r'^key not found in map : "?(.*?)"?$', r"there is no field `\1`", message, flags=re.I
+    )
     message = message.replace("'<EOF>'", "the end").replace("'", "`")
     return message[:1].lower() + message[1:]
 
