@@ -169,6 +169,13 @@ def _with_origins(
     for problem in problems:
         at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
         report.error(problem.code, problem.message, at, problem.help, offset=offset)
+    for call in resolved if not problems else ():
+        roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
+        if call.each is not None and call.element not in roots:
+            message = f"`{call.action}` is called for each `{call.element}`, but not with it"
+            place = _mention(verify.value, call.element)
+            help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
+            report.warning("unused-element", message, place[0] if place else verify.key, help)
     return resolved
 
 
