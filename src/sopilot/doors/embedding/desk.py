@@ -119,7 +119,7 @@ class Desk:
         """
         offered = as_tools(tools, self.handbook.actions)
         programs = self.programs
-        if goal in programs:
+        if goal is not None and goal in programs:
             programs = {goal: programs[goal]}
         check_told(knows or {}, programs, "knows")
         decides = operator or (RoleApprovers(approvers) if approvers else None)

@@ -123,7 +123,10 @@ class MachineExecutor:
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
             return self._replies.ask(missing)
-        step = {"function": self._move.name, "arguments": dict(resolved.found_out)}
+        step: dict[str, JSON] = {
+            "function": self._move.name,
+            "arguments": dict(resolved.found_out),
+        }
         why = self._rejected("call", **step)
         if why:
             return self._replies.give_up(why)
