@@ -63,7 +63,8 @@ def command(
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
-    given = told(knows, opened.briefing(goal).programs) if knows else {}
+    typed = knows and not isinstance(opened, FolderSource)
+    given = told(knows, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
         source=source,
         goal=goal,
