@@ -38,6 +38,21 @@ def test_a_file_needs_its_two_keys() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ('"500"', "`amount` must be of type number for `lend`, found the text `500`"),
+        ("lots", "`amount` must be of type number for `lend`, found the text `lots`"),
+        ("null", None),
+        ("500.5", None),
+    ],
+)
+def test_what_the_user_knows_is_what_the_goal_takes(written: str, problem: str | None) -> None:
+    body = f"goal: lend\nknows: {{amount: {written}}}\nexpect: executed"
+    _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")
+    assert [one.message for one in found] == ([problem] if problem else [])
+
+
 def test_a_gate_cannot_be_decreed() -> None:
     body = f"goal: lend\n{FACTS}\nverdicts: {{logged_in: true}}\nexpect: executed"
     _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")

@@ -121,6 +121,19 @@ def test_a_handbook_of_ones_own(tmp_path: Path) -> None:
     assert document["refusals"][0]["remedy"] == "Choose another tea."
 
 
+def test_a_number_on_the_command_line_is_a_text_where_the_handbook_wants_one(
+    tmp_path: Path,
+) -> None:
+    handbook, results = tmp_path / "tea.yaml", tmp_path / "results.yaml"
+    handbook.write_text(HANDBOOK)
+    results.write_text("read_stock: {cups: 2}\npour: {poured: true}\n")
+    run = ("run", str(handbook), "--results", str(results), "--knows")
+    assert as_json(*run, "tea=007")["ending"] == "executed"
+    assert as_json(*run, "tea=17")["ending"] == "executed"
+    done = call(*run, 'tea=["assam"]')
+    assert '`tea` must be of type string, not ["assam"]' in str(done.exception)
+
+
 def test_a_budget_that_fires_is_not_good() -> None:
     done = call("run", "bank-desk", "--budget", "agent_turns=3")
     assert done.exit_code == 1

@@ -91,6 +91,11 @@ def test_refused_with_the_reason_and_the_remedy(path: Path) -> None:
     assert refusal.remedy == "Ask the host."
 
 
+def test_what_no_procedure_could_take_is_told_before_anything_runs(path: Path) -> None:
+    with pytest.raises(sopilot.UserMistake, match="`name` must be of type string, not 7"):
+        sopilot.load(path).serve_sync("Open.", tools=Door(), knows={"name": 7})
+
+
 @pytest.mark.parametrize("decision", ["approve", "reject"])
 def test_waiting_decided_and_resumed_by_another_desk(path: Path, decision: str) -> None:
     store = f"sqlite:{path.with_name('s.db')}"

@@ -194,3 +194,19 @@ def test_equality_is_that_of_values_of_one_kind(left: object, right: object) -> 
     assert verdict("a < b", values) is less
     assert verdict("b > a", values) is less
     assert verdict("!(a >= b)", values) is less
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "why"),
+    [
+        ("x.back", [{"back": True}], "a field is read of a value that has none"),
+        ("x.opn", {"open": True}, "there is no field `opn`"),
+        ("x <= '300'", 80, "a number and a text have no order"),
+        ("x == 80", "80", "a text is compared with a number"),
+        ("x == 80", True, "true or false is compared with a number"),
+        ("x == 80", [80], "a list is compared with a number"),
+    ],
+)
+def test_why_a_verdict_is_undecided_is_told_in_words(text: str, value: object, why: str) -> None:
+    with pytest.raises(VerdictError, match=why):
+        judge(text, {"x": value})

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from sopilot.desks.scenarios.read_answers import read_answers, read_rulings
 from sopilot.desks.scenarios.scenario import Answer, Expectation, ExpectedCall, Scenario, Suite
+from sopilot.language.compiler.facts import input_schema
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
-from sopilot.language.handbook import Handbook, fields
+from sopilot.language.handbook import Handbook, Name, fields
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Fields
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
@@ -15,6 +16,7 @@ from sopilot.language.handbook.values import json_value
 from sopilot.language.handbook.yaml_nodes import parse_nodes
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.schema_check import violation
 
 SUITE_KEYS = ("handbook", "tools", "scenarios")
 SCENARIO_KEYS = (
@@ -88,6 +90,7 @@ class SuiteReader:
             for needed in ("goal", "expect"):
                 if needed not in found:
                     fields.missing(self._report, key, needed, what)
+        goal = self._goal(found)
         request = ""
         if "request" in found:
             request = fields.text(self._report, found["request"].value, "`request`")
@@ -96,10 +99,10 @@ class SuiteReader:
             verdicts = read_rulings(self._report, found["verdicts"].value, self._handbook)
         return Scenario(
             name=key.text,
-            goal=self._goal(found),
+            goal=goal,
             expect=self._expectation(found),
             request=request,
-            knows=self._knows(found),
+            knows=self._knows(found, goal),
             tools={**shared, **self._tools(found)},
             verdicts=verdicts,
             approvals=self._approvals(found),
@@ -121,9 +124,10 @@ class SuiteReader:
             fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
         return goal
 
-    def _knows(self, found: Fields) -> Mapping[str, JSON]:
+    def _knows(self, found: Fields, goal: str) -> Mapping[str, JSON]:
         if "knows" not in found:
             return {}
+        kinds = _kinds(self._handbook, goal)
         knows: dict[str, JSON] = {}
         for key, value in fields.entries(self._report, found["knows"].value, "`knows`"):
             knows[key.text] = json_value(self._report, value, f"`{key.text}`")
@@ -131,6 +135,16 @@ class SuiteReader:
                 message = f"nothing in the handbook asks for `{key.text}`"
                 help = did_you_mean(key.text, self._tellable)
                 self._report.warning("unused-value", message, key, help)
+            said = knows[key.text]
+            problem = None
+            if key.text in kinds and said is not None:
+                problem = violation(said, kinds[key.text], f"`{key.text}`")
+            if problem is not None:
+                text = isinstance(said, str)
+                shown = fields.describe(value)
+                message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
+                help = "a number stands without quotes, a text like `007` in quotes"
+                self._report.error("wrong-type", message, value, help)
         return knows
 
     def _tools(self, found: Fields) -> Answers:
@@ -217,6 +231,20 @@ class SuiteReader:
             return node.items
         fields.wrong(self._report, node, f"`{key}`", "a list")
         return ()
+
+
+def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
+    """What the goal's own names are, by the inputs of its action that they become."""
+    procedure = handbook.procedures.get(goal)
+    action = handbook.actions.get(procedure.action) if procedure is not None else None
+    if procedure is None or action is None:
+        return {}
+    renamed = dict(procedure.arguments)
+    return {
+        term.name: input_schema(item)
+        for item in action.inputs
+        if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
+    }
 
 
 def _tellable(handbook: Handbook) -> frozenset[str]:

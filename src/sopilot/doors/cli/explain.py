@@ -47,7 +47,8 @@ def _print(why: dict[str, Any]) -> None:
     say("  frames")
     for frame in why["frames"]:
         because = f"  ({frame['because']})" if frame["because"] else ""
-        say(f"    {frame['kind']:8} {frame['function']}, {frame['steps']} steps{because}")
+        steps = "1 step" if frame["steps"] == 1 else f"{frame['steps']} steps"
+        say(f"    {frame['kind']:8} {frame['function']}, {steps}{because}")
     if why["notes"]:
         say("  notes")
         for note in why["notes"]:

@@ -11,7 +11,7 @@ from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, Source, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
-from sopilot.doors.sources.given_values import chosen_budgets, pairs, read_results
+from sopilot.doors.sources.given_values import chosen_budgets, read_results, told
 from sopilot.doors.sources.run_options import RunOptions, run_folder
 from sopilot.runtime.agent import ARMS
 
@@ -60,10 +60,11 @@ def command(
     store_spec: str | None,
     as_json: bool,
 ) -> None:
-    given = pairs("--knows", knows)
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
+    typed = knows and not isinstance(opened, FolderSource)
+    given = told(knows, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
         source=source,
         goal=goal,

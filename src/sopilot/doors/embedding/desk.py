@@ -27,6 +27,7 @@ from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.hooks.hook import JudgeResult, always_ok
 from sopilot.doors.sources import FolderSource, Source, open_source
 from sopilot.doors.sources.audit_inputs import session_input
+from sopilot.doors.sources.given_values import check_told
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.program import Program
@@ -117,6 +118,10 @@ class Desk:
         are roles that approve at once; without either the session ends ``waiting``.
         """
         offered = as_tools(tools, self.handbook.actions)
+        programs = self.programs
+        if goal is not None and goal in programs:
+            programs = {goal: programs[goal]}
+        check_told(knows or {}, programs, "knows")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
         asked: Mapping[str, JSON] = {
             "request": request,

@@ -6,7 +6,7 @@ from typing import Any
 
 from sopilot.doors.sources.source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
-from sopilot.language.handbook import Leaf, Name, Recipe
+from sopilot.language.handbook import ActionCall, Leaf, Name, Recipe
 
 
 def explain(unit: Unit) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def explain(unit: Unit) -> dict[str, Any]:
             for function in unit.program.functions.values()
         ],
         "notes": [
-            f"{function.name}: {note}"
+            f"{function.name}: {_note(note)}"
             for function in unit.program.functions.values()
             for note in function.notes
         ]
@@ -78,4 +78,13 @@ def show_leaf(leaf: Leaf) -> str:
 
 
 def show_recipe(recipe: Recipe) -> str:
-    return " + ".join(call.action for call in recipe) or "nothing"
+    return " + ".join(map(_show_call, recipe)) or "nothing"
+
+
+def _show_call(call: ActionCall) -> str:
+    each = f" for each {call.element} of {call.each}" if call.each is not None else ""
+    return f"{call.action}{each}"
+
+
+def _note(note: str) -> str:
+    return note.replace("template: ", "asked for and judged in the words of the template ", 1)

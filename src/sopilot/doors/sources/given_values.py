@@ -12,12 +12,43 @@ import yaml
 
 from sopilot.adapters.text_files import read_text
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.program import Program
 from sopilot.runtime.agent import DEEP_BUDGETS, Budgets
+from sopilot.runtime.vm.schema_check import violation
 
 DEEPEST = 64
 MOST_VALUES = 100_000
 """In one file, with aliases written out: a few lines of them can stand for more than fits."""
 LARGEST_BUDGET = 10**9
+
+
+def told(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
+    """What ``--knows`` says. ``order=17`` is a text where the procedures take nothing else."""
+    found = pairs("--knows", written)
+    texts = dict(pair.split("=", 1) for pair in written)
+    for name, value in found.items():
+        if isinstance(value, bool | int | float) and misfit(name, value, programs):
+            found[name] = value if misfit(name, texts[name], programs) else texts[name]
+    check_told(found, programs, "--knows")
+    return found
+
+
+def check_told(knows: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
+    """Refuses what no procedure could take: the machine would refuse it at every step."""
+    wrong = [
+        Diagnostic("wrong-type", f"{problem}, not {json.dumps(value)}", Place(where))
+        for name, value in knows.items()
+        if (problem := misfit(name, value, programs))
+    ]
+    if wrong:
+        raise UserMistake(wrong)
+
+
+def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
+    """Why a value fits none of the programs that have such a name."""
+    kinds = [program.types[name] for program in programs.values() if name in program.types]
+    problems = [violation(value, kind, f"`{name}`") for kind in kinds]
+    return next((one for one in problems if one), "") if all(problems) else ""
 
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:

@@ -47,6 +47,8 @@ _TOKEN = re.compile(
         |(?P<word>[A-Za-z_]\w*)""",
     re.VERBOSE,
 )
+_ANSWER = re.compile(r"(?<![\w.])results\s*\.\s*([A-Za-z_]\w*)\b(?!\s*\()")
+_NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-fA-F]{5})|([0-7]{3}))"
 )
@@ -132,6 +134,10 @@ def _plain(message: str) -> str:
     message = re.sub(r"^[A-Z_]+: |\s*\[[A-Z_]+\]\s*$", "", message.strip())
     message = re.sub(r" \(in container ''\)", "", message)
     message = re.sub(r" expecting (\{.*|<EOF>)$", "", message)
+    message = re.sub("applying SELECT to non-message type", _NO_FIELDS, message, flags=re.I)
+    message = re.sub(
+        r'^key not found in map : "?(.*?)"?$', r"there is no field `\1`", message, flags=re.I
+    )
     message = message.replace("'<EOF>'", "the end").replace("'", "`")
     return message[:1].lower() + message[1:]
 
@@ -152,6 +158,14 @@ def free_names(text: str) -> frozenset[str]:
     missing = _undeclared(text, frozenset())
     # What stays unknown once it is declared as a variable is a function.
     return missing - _undeclared(text, missing)
+
+
+def read_answers(text: str) -> dict[str, int]:
+    """The names of answers that an expression reads from ``results``, each with its offset."""
+    if "results" not in free_names(text):
+        return {}
+    plain = _TOKEN.sub(lambda one: " " * len(one[0]) if one["skip"] else one[0], text)
+    return {one[1]: one.start(1) for one in reversed([*_ANSWER.finditer(plain)])}
 
 
 @lru_cache(maxsize=4096)

@@ -60,6 +60,10 @@ def _check_inputs(
         for call, missing in missing_inputs(predicate, handbook.actions):
             message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
             help = no_origin(missing, name, ()).help
+            if missing in predicate.parameters:
+                help = f"write `{call.action}({missing}={missing})`"
+                if len(handbook.actions[call.action].inputs) == 1:
+                    help = f"write `{call.action}({missing})`"
             report.error("missing-input", message, places[name], help)
 
 

@@ -14,6 +14,7 @@ class OriginProblem:
     code: str
     message: str
     help: str = ""
+    about: str = ""
 
 
 def resolved_recipe(
@@ -37,10 +38,13 @@ def resolved_recipe(
             problems.append(_no_answer(call.each.root, answers))
         if call.element and (call.element in taken or call.element in answers):
             message = f"`{call.element}` names something else already in {what}"
-            problems.append(OriginProblem("two-meanings", message, "call the element otherwise"))
+            help = "call the element otherwise"
+            problems.append(OriginProblem("two-meanings", message, help, call.element))
         if call.name in taken:
             message = f"`{call.name}` names something else already in {what}"
-            problems.append(OriginProblem("two-meanings", message, "call the answer otherwise"))
+            problems.append(
+                OriginProblem("two-meanings", message, "call the answer otherwise", call.name)
+            )
         arguments: list[tuple[str, Origin]] = []
         for name, term in call.arguments:
             origin, problem = _origin(term, parameters, asks, known, what)
@@ -49,11 +53,13 @@ def resolved_recipe(
                 problems.append(problem)
         if call.name and call.name in parameters:
             message = f"`{call.name}` names something else already in {what}"
-            problems.append(OriginProblem("two-meanings", message, "call the answer otherwise"))
+            problems.append(
+                OriginProblem("two-meanings", message, "call the answer otherwise", call.name)
+            )
         if call.answer in answers:
             message = f"two answers of the recipe are called `{call.answer}`"
             help = f"give each a name: `{{call: {call.action}(…), name: first}}`"
-            problems.append(OriginProblem("two-answers", message, help))
+            problems.append(OriginProblem("two-answers", message, help, call.answer))
         answers[call.answer] = None
         calls.append(replace(call, arguments=tuple(arguments)))
     return tuple(calls), problems
@@ -85,6 +91,7 @@ def no_origin(name: str, what: str, answers: Collection[str]) -> OriginProblem:
         "no-origin",
         message,
         f"make it a parameter of the predicate, {path}or list it under `ask` if the user says it",
+        name,
     )
 
 
@@ -93,7 +100,8 @@ def _no_answer(root: str, answers: Collection[str]) -> OriginProblem:
     return OriginProblem(
         "no-origin",
         f"`{root}` is no earlier answer of this recipe",
-        f"earlier answers are {known}" if known else "a path leads into an earlier call's answer",
+        f"known here: {known}" if known else "a path leads into an earlier call's answer",
+        root,
     )
 
 

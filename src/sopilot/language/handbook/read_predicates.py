@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import fields
-from sopilot.language.handbook.cel import free_names, parse_verdict
+from sopilot.language.handbook.cel import free_names, parse_verdict, read_answers
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.expressions import ExpressionError, parse_signature
 from sopilot.language.handbook.fields import Field, Fields
@@ -123,7 +123,12 @@ def read_predicate(
                 message = f"`{term}` leads into an answer, and a gate's call has none before it"
                 report.error("path-outside-recipe", message, found[one].value)
     seen = known if tool_free else known | VERDICT_NAMES | set(asks)
-    verdict = _verdict(report, found["verdict"].value, seen) if "verdict" in found else None
+    verdict = None
+    if "verdict" in found:
+        verdict = _verdict(report, found["verdict"].value, seen)
+        answers = {call.answer for recipe in recipes for call in recipe}
+        if verdict and answers:
+            _answers_there(report, found["verdict"].value, verdict, answers)
     return Predicate(
         declaration.name,
         declaration.parameters,
@@ -140,6 +145,17 @@ def read_predicate(
     )
 
 
+def _answers_there(
+    report: DiagnosticCollector, node: Node, verdict: str, answers: set[str]
+) -> None:
+    for name, offset in read_answers(verdict).items():
+        if name not in answers:
+            message = f"the verdict reads `results.{name}`, and the recipe has no such answer"
+            at = call_offset(node, offset) if isinstance(node, ScalarNode) else 0
+            help = did_you_mean(name, answers)
+            report.error("unknown-verdict-name", message, node, help, offset=at)
+
+
 def _with_origins(
     report: DiagnosticCollector,
     verify: Field,
@@ -151,8 +167,26 @@ def _with_origins(
     what = f"the recipe of `{declaration.name}`"
     resolved, problems = resolved_recipe(recipe, declaration.parameters, asks, what, constants)
     for problem in problems:
-        report.error(problem.code, problem.message, verify.key, problem.help)
+        at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
+        report.error(problem.code, problem.message, at, problem.help, offset=offset)
+    for call in resolved if not problems else ():
+        roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
+        if call.each is not None and call.element not in roots:
+            message = f"`{call.action}` is called for each `{call.element}`, but not with it"
+            place = _mention(verify.value, call.element)
+            help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
+            report.warning("unused-element", message, place[0] if place else verify.key, help)
     return resolved
+
+
+def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
+    """The last place of a recipe that has the name in it."""
+    if isinstance(node, ScalarNode):
+        found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", node.text)
+        return (node, call_offset(node, found.start())) if found and name else None
+    parts = node.items if isinstance(node, ListNode) else [value for _, value in node.pairs]
+    places = (_mention(part, name) for part in reversed(parts))
+    return next((place for place in places if place is not None), None)
 
 
 def _asks(

@@ -32,7 +32,7 @@ def equal(left: object, right: object) -> bool:
     if _is_number(left) and _is_number(right):
         return bool(left == right)
     if type(left) is not type(right):
-        raise Undecided("two values of different types are compared")
+        raise Undecided(f"{_kind(left)} is compared with {_kind(right)}")
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and _all_equal(zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
@@ -150,7 +150,14 @@ def _comparable(left: object, right: object) -> None:
     if _is_number(left) and _is_number(right):
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
-        raise Undecided("two values are compared that have no order")
+        raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
+
+
+def _kind(value: object) -> str:
+    if _is_number(value):
+        return "a number"
+    kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+    return "null" if value is None else kinds.get(type(value), "a value of another kind")
 
 
 def _is_number(value: object) -> bool:

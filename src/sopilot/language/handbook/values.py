@@ -13,4 +13,11 @@ def json_value(report: DiagnosticCollector, node: Node, what: str) -> object:
         return fields.constant(report, node, what)
     if isinstance(node, ListNode):
         return [json_value(report, item, what) for item in node.items]
+    for key, value in node.pairs:
+        if isinstance(value, ScalarNode) and value.value is None and not value.text:
+            message = f"`{key.text}` has no value"
+            help = (
+                "inside braces a text with a comma needs quotes; `null` says that nothing is meant"
+            )
+            report.warning("empty-value", message, key, help)
     return {key.text: json_value(report, value, what) for key, value in node.pairs}

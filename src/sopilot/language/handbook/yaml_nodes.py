@@ -176,6 +176,8 @@ def _report_syntax(error: yaml.MarkedYAMLError, text: str, report: DiagnosticCol
         help = "text with `: ` inside needs quotes around the whole"
     elif "(" in line and re.search("[\"'].*\\)", line):
         help = "inside brackets, a call with a quoted argument needs quotes around the whole"
+    elif "flow" in (error.context or "") and re.search(r"\w\[\d+\]", line):
+        help = "inside brackets or braces, a path with a position like `[0]` needs quotes"
     elif error.context and "block" in error.context:
         help = "what belongs together starts in the same column: compare with the lines above"
     context = f" {error.context}" if error.context else ""

@@ -17,6 +17,7 @@ from sopilot.runtime.vm import TOOL_NAME
 
 ASK = "Please tell me: "
 GOAL = "goal"
+REJECTED = "Nothing was done: "
 _PAIR = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
@@ -28,7 +29,8 @@ class Facts:
     """``values`` is what the user told, ``asked`` how often each name was asked for, ``open``
     the goals that are under way (the present one last), ``ended`` those that are over;
     ``here`` are the results since the last bookkeeping call, ``not_made`` the calls that were
-    answered without being made, ``refused`` the last such answer."""
+    answered without being made, ``refused`` the last such answer; ``rejected`` is the last
+    step if it did not fit, and why."""
 
     first: str = ""
     slot: str = ""
@@ -43,6 +45,7 @@ class Facts:
     here: list[Seen] = field(default_factory=list)
     not_made: list[Seen] = field(default_factory=list)
     refused: str = ""
+    rejected: tuple[Mapping[str, JSON], str] | None = None
     stack: list[str] = field(default_factory=list)
     judged: str = ""
     """The rule or gate that was judged last."""
@@ -118,6 +121,10 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         facts.steps += 1
         facts.here = []
         facts.refused = ""
+        facts.rejected = None
+        if message.content.startswith(REJECTED):
+            why = message.content.splitlines()[0].removeprefix(REJECTED)
+            facts.rejected = (arguments, why.rstrip("."))
         if message.content.startswith("Done"):
             _read_lifecycle(facts, arguments)
         return

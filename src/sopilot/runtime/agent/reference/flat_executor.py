@@ -178,8 +178,8 @@ class FlatExecutor:
                 break
         try:
             return self._judge(frame.function.name, frame.known, evidence)
-        except CannotJudge:
-            why = f"{frame.function.name} cannot be verified"
+        except CannotJudge as error:
+            why = f"{frame.function.name} cannot be verified ({error})"
             said = f"I cannot do this: {why}."
             end = {"outcome": "refused", "reason": why}
             raise _Now(self._replies.tool(END_SESSION, end, said)) from None

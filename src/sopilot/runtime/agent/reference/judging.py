@@ -68,7 +68,7 @@ class VerdictJudge:
                 raise CannotJudge(str(problem)) from None
         reader = self._by_reading.get(predicate)
         if reader is None:
-            raise CannotJudge(f"`{predicate}` needs somebody who can read")
+            raise CannotJudge(f"`{predicate}` has no verdict: it needs a model that reads")
         return reader(arguments, succeeded)
 
     def _named(
@@ -80,6 +80,7 @@ class VerdictJudge:
         if predicate.established_by is not None:
             opened = [one for one in evidence if one.ok]
             return {one.action: one.value for one in opened}, opened[-1].value if opened else None
+        why: list[str] = []
         for recipe in predicate.recipes:
             acts = [
                 recipe_act("", call, predicate, self._handbook.actions)
@@ -89,6 +90,8 @@ class VerdictJudge:
             found = gather(acts, known_or(arguments, lambda name: None), evidence)
             if acts and found.whole:
                 return found.answers, found.answers[acts[-1].answer]
+            why.extend([found.absent] if found.absent else [])
         if predicate.tool_free:
             return {}, None
-        raise CannotJudge(f"no recipe of `{predicate.name}` is answered")
+        said = "; ".join(dict.fromkeys(why))
+        raise CannotJudge(said or f"no recipe of `{predicate.name}` is answered")

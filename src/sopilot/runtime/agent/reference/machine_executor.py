@@ -14,7 +14,7 @@ from sopilot.runtime.agent.reference.moves import Move
 from sopilot.runtime.agent.reference.recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
 from sopilot.runtime.agent.reference.values import Resolved, call_arguments, resolve, whole
-from sopilot.runtime.session.protocols import ModelReply, ToolCall, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall, ToolSchema
 from sopilot.runtime.vm import agree
 
 _TRUTHS = {True: "true", False: "false"}
@@ -82,7 +82,11 @@ class MachineExecutor:
         # Surplus values are harmless where the parameters are not shown.
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
-        started = self._replies.step_call("start", goal=goal, arguments=_given(known))
+        given = _given(known)
+        why = self._rejected("start", goal=goal, arguments=given)
+        if why:
+            return self._replies.say(f"I cannot do this: {why}.")
+        started = self._replies.step_call("start", goal=goal, arguments=given)
         first = self._move.ahead.get(f"start {goal}")
         if first is None:
             return ModelReply("", (started,))
@@ -119,9 +123,22 @@ class MachineExecutor:
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
             return self._replies.ask(missing)
-        return self._replies.step(
-            "call", function=self._move.name, arguments=dict(resolved.found_out)
-        )
+        step: dict[str, JSON] = {
+            "function": self._move.name,
+            "arguments": dict(resolved.found_out),
+        }
+        why = self._rejected("call", **step)
+        if why:
+            return self._replies.give_up(why)
+        return self._replies.step("call", **step)
+
+    def _rejected(self, operation: str, **fields: JSON) -> str:
+        """Why this very step did not fit just now: it would not fit a second time either."""
+        if self._facts.rejected is None:
+            return ""
+        given, why = self._facts.rejected
+        wanted = json.loads(self._replies.step_call(operation, **fields).arguments)
+        return why if given == wanted else ""
 
     def _tool(self) -> ModelReply:
         if any(is_linked(recipe) for recipe in self._move.recipes):
@@ -168,8 +185,8 @@ class MachineExecutor:
         known = {name: whole(value, self._facts) for name, value in self._move.known.items()}
         try:
             holds = self._judge(self._move.function, known, evidence)
-        except CannotJudge:
-            return self._replies.refuse(f"{self._move.function} cannot be verified")
+        except CannotJudge as error:
+            return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
         cited = [f"#{one.seq}" for one in evidence]
         returned = self._replies.step_call("return", holds=holds, evidence=cited)
         return self._with_next([returned], _TRUTHS[holds])
