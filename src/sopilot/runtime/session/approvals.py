@@ -51,6 +51,11 @@ class HeldCall:
     amended: bool = False
     why: str = ""
 
+    @property
+    def lasts(self) -> int | None:
+        """Seconds that it may take."""
+        return None if self.expires_at is None else round(self.expires_at - self.requested_at)
+
     def has_expired(self, now: float) -> bool:
         return self.expires_at is not None and now > self.expires_at
 

@@ -266,11 +266,11 @@ def _standing(
     """The latest request that this call would repeat. Who approved without knowing what is not
     proven, of another process, or as another handbook asked, did not approve this."""
     active = session.configuration.active
-    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1))
+    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
         if not _same_doubt(held.why, doubt) or not held.serves(guarded.action, arguments):
             continue
-        if (held.roles, held.needed) != asked:
+        if (held.roles, held.needed, held.lasts) != asked:
             continue
         if doubt and held.process != active:
             continue
