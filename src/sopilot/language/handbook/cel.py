@@ -30,7 +30,8 @@ DEEPEST = 64
 """Nesting of a value that a verdict reads; the library overruns its stack far beyond it."""
 
 _INT64 = 2**63
-_GATHERS = re.compile(r"\.\s*(map|filter)\s*\(")
+_GATHERING = rb"(?![\s\S]{0,14}@result)"
+"""Not where the first argument is the list that a macro gathers."""
 _STAND_INS = frozenset({"$dropped", "$ref"})
 """Keys of what stands in a trace for a value that JSON cannot say, or that is withheld."""
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
@@ -207,11 +208,10 @@ def _executable(text: str) -> Any:
     """
     written = _TOKEN.sub(lambda match: NULL_NAME if match["null"] else match.group(), text)
     parsed = _compile(written, frozenset(), check=False).serialize()
-    gathers = _GATHERS.search(text) is not None
     for plain, strict in RENAMED:
         # `map` and `filter` add to a list in place, which only the library's own `+` can.
-        if not (gathers and plain == PLUS):
-            parsed = parsed.replace(plain, strict)
+        gathering = _GATHERING if plain == PLUS else b""
+        parsed = re.sub(re.escape(plain) + gathering, strict, parsed)
     return _strict_environment().deserialize(parsed)
 
 

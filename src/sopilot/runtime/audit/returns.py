@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import Severity, SopilotError
-from sopilot.language.program.model import Kind
+from sopilot.language.program.model import Check, Kind
 from sopilot.runtime.audit.audit_state import AuditState, CheckMade
 from sopilot.runtime.audit.call_reading import moment_of
 from sopilot.runtime.audit.evidence import (
@@ -69,6 +69,7 @@ class ReturnReview:
         told = (
             self.frame.code.function.kind is Kind.GATE and not self.holds and self.frame.user_spoke
         )
+        told = told or self._shut_as_wanted()
         needs = bool(self.frame.code.recipes)
         complete = covered(self.process, self.frame, admissible)
         failed = any(not r.ok for r in admissible)
@@ -131,6 +132,13 @@ class ReturnReview:
                 grade,
             )
         )
+
+    def _shut_as_wanted(self) -> bool:
+        """A gate that must be shut is not opened to find that out: the session shows it."""
+        gate = self.frame.code.function.kind is Kind.GATE
+        caller = self.process.frames[-2].step if len(self.process.frames) > 1 else None
+        wanted_shut = isinstance(caller, Check) and not caller.wanted
+        return gate and self.holds is False and wanted_shut and self._grade() == Grade.PROVEN
 
     def _grade(self) -> str:
         """By the trace alone; as recorded where a value that it needs is withheld."""
