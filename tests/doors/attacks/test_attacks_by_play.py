@@ -11,9 +11,9 @@ from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.tasks import ReplayedTools, World
 from sopilot.doors.mcp import playing, resume_play, start_play
 from sopilot.doors.mcp.tasks import OpenTask
-from sopilot.doors.mcp.world import ReplayedTools, World
 from sopilot.runtime.agent import ARMS, Budgets
 
 ARMS_PLAYED = pytest.mark.parametrize("arm", ["pg", "fused"])

@@ -6,11 +6,11 @@ import every room above it. What needs the MCP library is imported by name, so
 that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp.http``.
 """
 
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.hub import Hub, Seat, Service
 from sopilot.doors.mcp.player import Player, Turn
 from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
 from sopilot.doors.mcp.tasks import open_task
-from sopilot.doors.mcp.world import World
 
 __all__ = [
     "Hub",

@@ -9,10 +9,8 @@ from sopilot.doors.mcp.hub import whole_trace
 from sopilot.doors.mcp.player import Player
 from sopilot.doors.mcp.tasks import OpenTask, open_task
 from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
-from sopilot.language.handbook.cel import judge
-from sopilot.runtime.agent import arm_named, open_run, resume_run
-from sopilot.runtime.audit import Finding, Report, audit_trace
-from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
+from sopilot.runtime.audit import Finding, Report
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 
@@ -53,28 +51,27 @@ class Play:
     """A task under way. Close it after every move; the session goes on."""
 
     player: Player
-    store: Store
 
     @property
     def id(self) -> str:
         return self.player.session.id
 
     async def finish(self) -> PlayScore:
-        return await score_play(self.player, self.store)
+        return await score_play(self.player)
 
     async def close(self) -> None:
         await self.player.session.release()
         await self.player.world.close()
 
 
-async def score_play(player: Player, store: Store) -> PlayScore:
+async def score_play(player: Player) -> PlayScore:
     """Ends the session where it stands and scores it."""
     world = player.world
     if world.score is None:
         raise InternalBug("only a task can be scored")
     ending = await player.leave()
-    report = await session_report(player, store, ended=True)
-    events = await whole_trace(store, player.session.id)
+    report = await session_report(player, ended=True)
+    events = await player.session.whole_events()
     return PlayScore(
         player.session.id,
         world.task,
@@ -86,27 +83,19 @@ async def score_play(player: Player, store: Store) -> PlayScore:
     )
 
 
-async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
-    """The audit's, of what the machine did where there is one, else of the calls alone."""
-    session = player.session
-    if player.driver.arm.machine:
-        programs = session.programs.programs
-        return audit_trace(
-            programs, session.events, session_id=session.id, judge=judge, ended=ended
-        )
-    goal = player.world.goal
-    if not goal:
-        message = f"under `{player.driver.arm.name}` only a task has a score card"
+async def session_report(player: Player, *, ended: bool) -> Report:
+    """The audit's; without a machine there is one of tasks only, whose goal is known."""
+    driver, goal = player.driver, player.world.goal
+    if not driver.arm.machine and not goal:
+        message = f"under `{driver.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
-    sealed = await store.events(session.id)
-    return audit_untracked(
-        player.driver.briefing.handbook,
-        await whole_trace(store, session.id),
+    return await audit_session(
+        player.session,
+        driver.briefing.handbook,
+        driver.arm,
         goal=goal,
-        chain=sealed,
-        session_id=session.id,
-        judge=judge,
-        offered=set(player.driver.toolbox.names),
+        ended=ended,
+        offered=driver.toolbox.names,
     )
 
 
@@ -138,7 +127,7 @@ async def start_play(
     except SopilotError:
         await task.world.close()
         raise
-    return Play(player, store)
+    return Play(player)
 
 
 def play_record(task: OpenTask, *, tools: str, language: str) -> dict[str, JSON]:
@@ -163,4 +152,4 @@ async def resume_play(store: Store, session_id: str) -> Play:
     except SopilotError:
         await task.world.close()
         raise
-    return Play(player, store)
+    return Play(player)
