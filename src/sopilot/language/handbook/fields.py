@@ -85,6 +85,10 @@ def text(report: DiagnosticCollector, node: Node, what: str) -> str:
     return ""
 
 
+def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
+    return text(report, found[key].value, f"`{key}`") if key in found else ""
+
+
 def flag(report: DiagnosticCollector, node: Node, what: str, default: bool = False) -> bool:
     if isinstance(node, ScalarNode) and isinstance(node.value, bool):
         return node.value

@@ -55,7 +55,7 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
     return Input(
         name,
         _type(report, found["type"].value) if "type" in found else "string",
-        fields.text(report, found["says"].value, "`says`") if "says" in found else "",
+        fields.optional_text(report, found, "says"),
         fields.flag(report, found["required"].value, "`required`", True)
         if "required" in found
         else True,
@@ -85,7 +85,7 @@ def read_action(
     return Action(
         name,
         inputs,
-        fields.text(report, found["says"].value, "`says`") if "says" in found else "",
+        fields.optional_text(report, found, "says"),
         read_requirement(report, found["requires"].value, scope, signatures)
         if "requires" in found
         else NOTHING,

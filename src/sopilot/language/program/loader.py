@@ -15,6 +15,7 @@ from sopilot.language.handbook.fields import (
     fields,
     flag,
     missing,
+    optional_text,
     text,
     wrong,
 )
@@ -31,7 +32,7 @@ from sopilot.language.program.model import (
     Step,
 )
 from sopilot.language.program.report import WHOLE
-from sopilot.language.program.step_loader import json_of, load_step, optional_text, texts
+from sopilot.language.program.step_loader import json_of, load_step, texts
 from sopilot.language.program.verifier import verify_program
 
 LARGEST_PROGRAM = 20_000_000

@@ -13,6 +13,7 @@ from sopilot.language.handbook.fields import (
     fields,
     flag,
     missing,
+    optional_text,
     text,
     wrong,
 )
@@ -263,10 +264,6 @@ def json_of(node: Node) -> object:
 
 def _target(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
     return text(report, found[key].value, f"`{key}`") if key in found else None
-
-
-def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
-    return text(report, found[key].value, f"`{key}`") if key in found else ""
 
 
 def texts(report: DiagnosticCollector, found: Fields, key: str) -> tuple[str, ...]:
