@@ -56,9 +56,7 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
         name,
         _type(report, found["type"].value) if "type" in found else "string",
         fields.optional_text(report, found, "says"),
-        fields.flag(report, found["required"].value, "`required`", True)
-        if "required" in found
-        else True,
+        _flag(report, found, "required", default=True),
         schema,
     )
 

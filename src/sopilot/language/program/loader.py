@@ -16,7 +16,7 @@ from sopilot.language.handbook.fields import (
     flag,
     missing,
     optional_text,
-    text,
+    text_or_none,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
@@ -182,9 +182,9 @@ class _Loader:
             steps=self._steps(report, name, found),
             says=optional_text(report, found, "says"),
             says_not=optional_text(report, found, "says_not"),
-            predicate=_text_or_none(report, found, "predicate"),
+            predicate=text_or_none(report, found, "predicate"),
             fallbacks=_fallbacks(report, found),
-            verdict=_text_or_none(report, found, "verdict"),
+            verdict=text_or_none(report, found, "verdict"),
             remedy=optional_text(report, found, "remedy"),
             notes=texts(report, found, "notes"),
             judged_by_model=_judged_by_model(report, found),
@@ -294,10 +294,6 @@ def _items(report: DiagnosticCollector, found: Fields, key: str) -> tuple[Node, 
         return node.items
     wrong(report, node, f"`{key}`", "a list")
     return ()
-
-
-def _text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
-    return text(report, found[key].value, f"`{key}`") if key in found else None
 
 
 def _whole(report: DiagnosticCollector, found: Fields, key: str) -> int | None:
