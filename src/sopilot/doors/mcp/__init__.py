@@ -10,7 +10,7 @@ from sopilot.desks.tasks import World
 from sopilot.doors.mcp.hub import Hub, Seat, Service
 from sopilot.doors.mcp.player import Player, Turn
 from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
-from sopilot.doors.mcp.tasks import open_task
+from sopilot.doors.mcp.tasks import playable_task
 
 __all__ = [
     "Hub",
@@ -20,7 +20,7 @@ __all__ = [
     "Service",
     "Turn",
     "World",
-    "open_task",
+    "playable_task",
     "resume_play",
     "start_play",
 ]

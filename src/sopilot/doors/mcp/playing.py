@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sopilot.doors.mcp.hub import whole_trace
 from sopilot.doors.mcp.player import Player
-from sopilot.doors.mcp.tasks import OpenTask, open_task
+from sopilot.doors.mcp.tasks import PlayableTask, playable_task
 from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
 from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
 from sopilot.runtime.audit import Finding, Report
@@ -110,7 +110,7 @@ async def start_play(
 ) -> Play:
     """A new session on a fresh world of the task, with the user's request on record."""
     chosen = arm_named(arm)
-    task = open_task(reference, tools=tools, language=language)
+    task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
     try:
         session = await open_run(
@@ -130,7 +130,7 @@ async def start_play(
     return Play(player)
 
 
-def play_record(task: OpenTask, *, tools: str, language: str) -> dict[str, JSON]:
+def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
     """What a session keeps, so that the task can be opened again."""
     return {"task": task.world.task, "tools": tools, "language": language}
 
@@ -143,7 +143,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
         message = f"session `{session_id}` is not a play"
         raise UserMistake([Diagnostic("not-a-play", message, help="`sopilot play start TASK`")])
     arm = arm_named(str(record.metadata["arm"]))
-    task = open_task(str(about["task"]), tools=about["tools"], language=about["language"])
+    task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.world.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_run(store, session_id, tools=task.world.tools)
