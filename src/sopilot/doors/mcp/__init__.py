@@ -2,7 +2,7 @@
 
 Owns the MCP server, the gateway in front of other MCP servers with its pinned
 tool lists, the HTTP gatekeeper, and tasks that are played move by move. May
-import every room above it. What needs the MCP library is imported by name, so
+import every room below it. What needs the MCP library is imported by name, so
 that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp.http``.
 """
 
