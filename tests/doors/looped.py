@@ -12,7 +12,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_replay import ReplayModel
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.doors.mcp import open_task
+from sopilot.doors.mcp import playable_task
 from sopilot.doors.mcp.player import PLAY_ENDED
 from sopilot.runtime.agent import Reference, SessionResult, arm_named, open_run, run_session
 from sopilot.runtime.session import Session
@@ -74,7 +74,7 @@ def one_call(reply: ModelReply) -> ModelReply:
 
 @cache
 def looped(reference: str, arm_name: str, trim: Trim = whole) -> Looped:
-    task = open_task(reference)
+    task = playable_task(reference)
     arm = arm_named(arm_name)
     kept = Looped()
     if arm_name in UNREADABLE:

@@ -17,7 +17,7 @@ import pytest
 from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, but_for_ids_and_times, looped
 
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.doors.mcp import open_task, resume_play, start_play
+from sopilot.doors.mcp import playable_task, resume_play, start_play
 from sopilot.lab.lens import moments_of
 from sopilot.runtime.agent import ARMS, arm_named
 from sopilot.runtime.session import Store
@@ -143,7 +143,7 @@ def test_play_by_command(arm: str, tmp_path: Path) -> None:
 def test_lens(task: str, arm: str) -> None:
     """A recording is all that the lens has."""
     loop = looped(task, arm)
-    opened = open_task(task)
+    opened = playable_task(task)
     moments = moments_of(
         loop.session.machine,
         loop.events,

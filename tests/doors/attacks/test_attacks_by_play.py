@@ -11,9 +11,9 @@ from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.tasks import ReplayedTools, World
 from sopilot.doors.mcp import playing, resume_play, start_play
-from sopilot.doors.mcp.tasks import OpenTask
-from sopilot.doors.mcp.world import ReplayedTools, World
+from sopilot.doors.mcp.tasks import PlayableTask
 from sopilot.runtime.agent import ARMS, Budgets
 
 ARMS_PLAYED = pytest.mark.parametrize("arm", ["pg", "fused"])
@@ -33,8 +33,8 @@ async def played(
         score=lambda messages: {"success": True},
         task=case.name,
     )
-    task = OpenTask(case.briefing(), world)
-    monkeypatch.setattr(playing, "open_task", lambda reference, **options: task)
+    task = PlayableTask(case.briefing(), world)
+    monkeypatch.setattr(playing, "playable_task", lambda reference, **options: task)
     store = MemoryStore()
     play = await start_play(store, case.name, arm=arm)
     await play.close()

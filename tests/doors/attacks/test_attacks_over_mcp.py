@@ -19,13 +19,13 @@ from over_mcp import send, upstream_url
 from scripted_moves import Case, RecordingTools, Script
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.building import gateway_service
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Service
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
-from sopilot.doors.mcp.world import World
 from sopilot.runtime.agent import ARMS
 
 Door = Callable[[Case, RecordingTools, str], AbstractAsyncContextManager[Client]]

@@ -22,13 +22,13 @@ from reference_client import texts
 from served import free_port
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.building import source_service
 from sopilot.doors.mcp.clients import SESSION_HEADER
 from sopilot.doors.mcp.content import SESSION_META
 from sopilot.doors.mcp.http import PATH, HttpSettings, http_app
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.doors.mcp.world import World
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named

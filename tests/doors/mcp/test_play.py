@@ -13,7 +13,7 @@ from replayed_moves import Move, by_processes, in_pieces, moves_of
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.doors.mcp import open_task, resume_play, start_play
+from sopilot.doors.mcp import playable_task, resume_play, start_play
 from sopilot.lab.bench import DOMAINS, TaskReference, shared_upstream
 from sopilot.lab.bench.checkout import checkout_home, fetch_command, find_checkout
 from sopilot.lab.bench.contestants import domain_budgets
@@ -33,7 +33,7 @@ def sopbench_is_missing() -> str:
 
 def whole_run(reference: str, arm: str) -> SessionResult:
     """The same task in one process, by the agent loop."""
-    task = open_task(reference)
+    task = playable_task(reference)
     chosen = arm_named(arm)
     desk = load_desk(reference.partition("/")[0])
     assert task.world.user is not None
@@ -189,7 +189,7 @@ def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("reference", ["bank-desk", "bank-desk/nothing", "x/y", ""])
 def test_unknown_tasks_are_named(reference: str) -> None:
     with pytest.raises(UserMistake):
-        open_task(reference)
+        playable_task(reference)
 
 
 @pytest.mark.slow

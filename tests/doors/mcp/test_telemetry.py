@@ -17,7 +17,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.telemetry import Telemetry, TracedModel, TracedTools
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.doors.mcp import open_task
+from sopilot.doors.mcp import playable_task
 from sopilot.runtime.agent import Reference, arm_named, open_run, run_session
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
@@ -27,7 +27,7 @@ def test_a_run_as_spans() -> None:
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     telemetry = Telemetry(provider.get_tracer("test"))
-    task = open_task("bank-desk/transfer-wrong-password")
+    task = playable_task("bank-desk/transfer-wrong-password")
     user = task.world.user
     assert user is not None
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from sopbench_checkout import MISSING
 
 from sopilot.doors.cli import bench_report
 from sopilot.lab.bench import TaskReference, load_task, shared_upstream
-from sopilot.lab.bench.archive import build_archive, verify_archive, without_wording
+from sopilot.lab.bench.archive import build_archive, without_wording
 from sopilot.lab.bench.archive_checks import check_file
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.run_folder import RunFolder
@@ -26,6 +27,20 @@ def folder(tmp_path: Path) -> RunFolder:
     return made
 
 
+def changed_names(path: Path) -> list[str]:
+    """The names whose content is not what the manifest says."""
+    with zipfile.ZipFile(path) as archive:
+        lines = archive.read("SHA256SUMS").decode().splitlines()
+        stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+        names = set(archive.namelist()) - {"SHA256SUMS"}
+        wrong = [
+            name
+            for name in names & set(stated)
+            if hashlib.sha256(archive.read(name)).hexdigest() != stated[name]
+        ]
+    return sorted([*wrong, *(names ^ set(stated))])
+
+
 def test_the_manifest_covers_every_file_and_the_bytes_are_reproducible(
     folder: RunFolder, tmp_path: Path
 ) -> None:
@@ -33,7 +48,7 @@ def test_the_manifest_covers_every_file_and_the_bytes_are_reproducible(
     names = build_archive([folder], first, analysis={"report.md": "x"}, upstream=None)
     build_archive([folder], second, analysis={"report.md": "x"}, upstream=None)
     assert first.read_bytes() == second.read_bytes()
-    assert verify_archive(first) == []
+    assert changed_names(first) == []
     assert {"SHA256SUMS", "analysis/report.md", "README.txt"} <= set(names)
     with zipfile.ZipFile(first) as archive:
         content = b"".join(archive.read(name) for name in archive.namelist())
@@ -49,7 +64,7 @@ def test_a_changed_file_is_found(folder: RunFolder, tmp_path: Path) -> None:
         for name, content in files.items():
             archive.writestr(name, b"y" if name == "analysis/report.md" else content)
         archive.writestr("extra.txt", b"")
-    assert verify_archive(path) == ["analysis/report.md", "extra.txt"]
+    assert changed_names(path) == ["analysis/report.md", "extra.txt"]
 
 
 @pytest.mark.parametrize(

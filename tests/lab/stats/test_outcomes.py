@@ -20,12 +20,13 @@ from sopilot.lab.stats import (
     Undefined,
     accuracy,
     compare,
+    discordances_from,
     mcnemar,
+    outcomes_from,
     pair,
     pass_k,
     post_goal,
-    read_discordances,
-    read_outcomes,
+    read_rows,
     run_to_run,
 )
 from sopilot.language.diagnostics import Diagnostic, UserMistake
@@ -262,7 +263,7 @@ def test_outcomes_survive_every_shape_of_file(outcomes: list[Outcome]) -> None:
         json.dumps(rows, indent=2),
         json.dumps({"outcomes": rows, "seconds": 3}),
     ):
-        assert read_outcomes(text) == tuple(outcomes)
+        assert outcomes_from(read_rows(text)) == tuple(outcomes)
 
 
 @QUICK
@@ -271,7 +272,7 @@ def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> 
     diagnosed: tuple[Diagnostic, ...] = ()
     found: tuple[Outcome, ...] = ()
     try:
-        found = read_outcomes(text)
+        found = outcomes_from(read_rows(text))
     except UserMistake as mistake:
         diagnosed = mistake.diagnostics
     assert bool(found) != bool(diagnosed)
@@ -286,7 +287,7 @@ def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
         ]
     )
     with pytest.raises(UserMistake) as caught:
-        read_outcomes(text, "results.jsonl")
+        outcomes_from(read_rows(text, "results.jsonl"))
     said = [str(diagnostic) for diagnostic in caught.value.diagnostics]
     assert said == [
         'results.jsonl:2:1: error[bad-field]: `kind` must be `execute` or `refuse`, not `"wait"`',
@@ -314,14 +315,14 @@ def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
 )
 def test_files_that_are_no_results(text: str, code: str) -> None:
     with pytest.raises(UserMistake) as caught:
-        read_outcomes(text)
+        outcomes_from(read_rows(text))
     assert caught.value.diagnostics[0].code == code
 
 
 def test_goal_tables_are_read_and_added_up() -> None:
     text = '{"goal": "a", "wins": 2, "losses": 0}\n{"goal": "a", "wins": 1, "losses": 3}'
-    assert read_discordances(text) == {"a": Discordance(3, 3)}
+    assert discordances_from(read_rows(text)) == {"a": Discordance(3, 3)}
     with pytest.raises(UserMistake, match="`losses` is missing"):
-        read_discordances('{"goal": "a", "wins": 2}')
+        discordances_from(read_rows('{"goal": "a", "wins": 2}'))
     with pytest.raises(UserMistake, match="`wins` must be a count"):
-        read_discordances('{"goal": "a", "wins": true, "losses": 1}')
+        discordances_from(read_rows('{"goal": "a", "wins": true, "losses": 1}'))

@@ -20,7 +20,6 @@ from sopilot.language.render import (
     render_official_code,
     render_official_recipes,
     render_prose,
-    resyntax_official,
 )
 from sopilot.language.render.correspondences import compare
 from sopilot.language.render.official import requirements
@@ -97,19 +96,6 @@ def test_a_changed_byte_a_lost_and_an_added_leaf_are_found() -> None:
     assert [(one.position, one.expected) for one in added] == [(len(expected) - 1, None)]
     moved = compare("x", [("other", expected[0][1]), *expected[1:]], rendered)
     assert [one.position for one in moved] == [0]
-
-
-def test_official_text_is_resyntaxed_leaf_by_leaf() -> None:
-    for language in LANGUAGES:
-        procedure = SMALL.procedures["redirect"]
-        official = render_official(SMALL, procedure, language)
-        code = resyntax_official(official.text, language)
-        assert _sentences(code) == _sentences(official)
-        assert [quote.owner for quote in code.quotes] == [quote.owner for quote in official.quotes]
-        # The same blocks, in the same places, as when the code is written from the handbook.
-        body = render_official_code(SMALL, procedure, language).text
-        blocks = [line for line in body.splitlines() if line.startswith("        ")]
-        assert [line for line in code.text.splitlines() if line.startswith("        ")] == blocks
 
 
 def test_all_that_the_compiler_says_is_translated() -> None:

@@ -2,7 +2,7 @@
 
 Owns three desks: handbook, simulator, tasks, ground truth and oracle. The
 simulators implement ``Tools``; the oracle judges a run by its calls and states.
-May import every room above except ``adapters``; its desks need ``handbook``
+May import every room below except ``adapters``; its desks need ``handbook``
 and the protocols of ``session`` only.
 """
 

@@ -27,7 +27,6 @@ class Desk:
     """``handlers`` do the tools' work and ``truths`` tell what is true, predicate by predicate."""
 
     name: str
-    handbook_text: str
     handbook: Handbook
     tasks: tuple[Task, ...]
     base_state: State
@@ -101,12 +100,11 @@ def handbook_text(name: str) -> str:
 @functools.cache
 def load_desk(name: str) -> Desk:
     """The desk of that name; the same object every time."""
-    text = handbook_text(name)
+    handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
     package = f"{__package__}.{_PACKAGES[name]}"
     return Desk(
         name=name,
-        handbook_text=text,
-        handbook=load_handbook(text, f"{name}/handbook.yaml"),
+        handbook=handbook,
         tasks=read_tasks(name, _text(name, "tasks.yaml")),
         base_state=read_state(_text(name, "state.yaml")),
         handlers=importlib.import_module(f"{package}.simulator").HANDLERS,

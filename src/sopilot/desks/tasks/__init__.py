@@ -3,7 +3,7 @@
 Owns the one shape of a task, the worlds that stand around it, and the run of one: open
 or resume, audit, verdict. Tasks come from the desks that ship, from the scenarios of one's
 own handbook, from workflow folders, and (in the lab) from SOPBench. May import every
-room above it; stores and models come in from outside.
+room below it; stores and models come in from outside.
 """
 
 from sopilot.desks.tasks.desk_tasks import desk_tasks, idle_world

@@ -14,7 +14,7 @@ from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.mcp.player import Turn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
-from sopilot.doors.mcp.tasks import TOOL_LISTS
+from sopilot.doors.sources import TOOL_LISTS
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store

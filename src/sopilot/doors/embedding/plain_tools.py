@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from sopilot.doors.hooks import ToolBroke
 from sopilot.doors.hooks.json_values import as_json
@@ -27,16 +27,9 @@ class ToolFailed(Exception):
     """Raised by a tool that did not do what its name says, and is sure of it."""
 
 
-@runtime_checkable
-class _IsTools(Protocol):
-    def schemas(self) -> Sequence[ToolSchema]: ...
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult: ...
-
-
 def as_tools(given: GivenTools, actions: Mapping[str, Action]) -> Tools:
     """``actions`` are the handbook's: each one that is offered needs its function."""
-    if isinstance(given, _IsTools):
+    if isinstance(given, Tools):
         return given
     offered = {name: action for name, action in actions.items() if action.offered}
     functions = _functions(given, offered)

@@ -93,9 +93,8 @@ class ProcedureHook:
     ) -> ProcedureHook:
         """On a new session. For one that was interrupted, pass it to the constructor. An
         agent that is not asynchronous opens its hook with ``asyncio.run``."""
-        tools = AgentsOwnTools(is_ok, reader)
         session = await open_run(
-            store, briefing, arm, tools=tools, model=model, settings=settings, extra=extra
+            store, briefing, arm, tools=None, model=model, settings=settings, extra=extra
         )
         try:
             return cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)

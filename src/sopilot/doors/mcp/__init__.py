@@ -2,15 +2,15 @@
 
 Owns the MCP server, the gateway in front of other MCP servers with its pinned
 tool lists, the HTTP gatekeeper, and tasks that are played move by move. May
-import every room above it. What needs the MCP library is imported by name, so
+import every room below it. What needs the MCP library is imported by name, so
 that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp.http``.
 """
 
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.hub import Hub, Seat, Service
 from sopilot.doors.mcp.player import Player, Turn
 from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
-from sopilot.doors.mcp.tasks import open_task
-from sopilot.doors.mcp.world import World
+from sopilot.doors.mcp.tasks import playable_task
 
 __all__ = [
     "Hub",
@@ -20,7 +20,7 @@ __all__ = [
     "Service",
     "Turn",
     "World",
-    "open_task",
+    "playable_task",
     "resume_play",
     "start_play",
 ]

@@ -8,7 +8,7 @@ from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.gateway import gateway_world
 from sopilot.doors.mcp.hub import Service
 from sopilot.doors.mcp.playing import PLAY, play_record
-from sopilot.doors.mcp.tasks import open_task
+from sopilot.doors.mcp.tasks import playable_task
 from sopilot.doors.sources import DeskSource, Source
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook
@@ -53,11 +53,11 @@ def task_service(
     reference: str, arm: Arm, *, tools: str = "official", language: str = "en"
 ) -> Service:
     """A task, with its user and its oracle, for every client anew."""
-    first = open_task(reference, tools=tools, language=language)
+    first = playable_task(reference, tools=tools, language=language)
     ready = [first]
 
     async def open_world() -> World:
-        task = ready.pop() if ready else open_task(reference, tools=tools, language=language)
+        task = ready.pop() if ready else playable_task(reference, tools=tools, language=language)
         return task.world
 
     return Service(

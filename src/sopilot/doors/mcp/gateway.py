@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.call_link import CURRENT_LINK, CallLink
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.checked_upstream import CheckedUpstream
 from sopilot.doors.mcp.content import recorded
 from sopilot.doors.mcp.mcp_client import UpstreamFailed, UpstreamRefused
 from sopilot.doors.mcp.pins import Drift
-from sopilot.doors.mcp.world import World
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from sopilot.desks.tasks import World
 from sopilot.doors.mcp.player import Player
-from sopilot.doors.mcp.world import World
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.agent import Arm, Briefing, open_run, resume_run, run_programs
 from sopilot.runtime.session import (
@@ -58,10 +58,9 @@ class Service:
 class Seat:
     """One live session."""
 
-    def __init__(self, player: Player, store: Store, owner: str) -> None:
+    def __init__(self, player: Player, owner: str) -> None:
         self.player = player
         self.owner = owner
-        self._store = store
         self.shown = ""
         """The slot that clients know of."""
         self.offered: list[str] = []
@@ -141,7 +140,7 @@ class Seat:
                 waited += 0.1
         self._released = False
         if self.session.head != head:
-            events = await whole_trace(self._store, self.session.id)
+            events = await self.session.whole_events()
             await self.player.world.catch_up(self.session.id, events)
             await self.player.driver.catch_up()
 
@@ -242,7 +241,7 @@ class Hub:
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.driver.begin()
-        seat = Seat(player, self.store, owner)
+        seat = Seat(player, owner)
         async with seat.using():
             pass  # counts as used from now on
         await self._make_room()

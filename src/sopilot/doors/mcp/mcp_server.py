@@ -170,7 +170,7 @@ class ProcedureServer:
             spoken = turn.ending is None
             text = f"The user: {json.dumps(turn.answer)}" if spoken else turn.answer
         elif self._hub.service.played and name == FINISH_TOOL.name:
-            score = await score_play(player, self._hub.store)
+            score = await score_play(player)
             text = f"Done: {json.dumps(score.as_json())}"
             return answered(text, "", ok=True, session_id=session.id)
         else:
@@ -216,7 +216,7 @@ class ProcedureServer:
                 if uri == FRAME_URI:
                     text, kind = player.driver.request().slot, "text/plain"
                 else:
-                    report = await session_report(player, self._hub.store, ended=False)
+                    report = await session_report(player, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, str(problem)) from None

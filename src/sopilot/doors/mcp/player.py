@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.doors.mcp.world import World
+from sopilot.desks.tasks import World
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Arm, Briefing, Driver, Ending
 from sopilot.runtime.agent.calls import Ended, Waiting

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from sopilot.doors.mcp.hub import whole_trace
 from sopilot.doors.mcp.player import Player
-from sopilot.doors.mcp.tasks import OpenTask, open_task
+from sopilot.doors.mcp.tasks import PlayableTask, playable_task
 from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
-from sopilot.language.handbook.cel import judge
-from sopilot.runtime.agent import arm_named, open_run, resume_run
-from sopilot.runtime.audit import Finding, Report, audit_trace
-from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
+from sopilot.runtime.audit import Finding, Report
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 
@@ -53,28 +51,27 @@ class Play:
     """A task under way. Close it after every move; the session goes on."""
 
     player: Player
-    store: Store
 
     @property
     def id(self) -> str:
         return self.player.session.id
 
     async def finish(self) -> PlayScore:
-        return await score_play(self.player, self.store)
+        return await score_play(self.player)
 
     async def close(self) -> None:
         await self.player.session.release()
         await self.player.world.close()
 
 
-async def score_play(player: Player, store: Store) -> PlayScore:
+async def score_play(player: Player) -> PlayScore:
     """Ends the session where it stands and scores it."""
     world = player.world
     if world.score is None:
         raise InternalBug("only a task can be scored")
     ending = await player.leave()
-    report = await session_report(player, store, ended=True)
-    events = await whole_trace(store, player.session.id)
+    report = await session_report(player, ended=True)
+    events = await player.session.whole_events()
     return PlayScore(
         player.session.id,
         world.task,
@@ -86,27 +83,19 @@ async def score_play(player: Player, store: Store) -> PlayScore:
     )
 
 
-async def session_report(player: Player, store: Store, *, ended: bool) -> Report:
-    """The audit's, of what the machine did where there is one, else of the calls alone."""
-    session = player.session
-    if player.driver.arm.machine:
-        programs = session.programs.programs
-        return audit_trace(
-            programs, session.events, session_id=session.id, judge=judge, ended=ended
-        )
-    goal = player.world.goal
-    if not goal:
-        message = f"under `{player.driver.arm.name}` only a task has a score card"
+async def session_report(player: Player, *, ended: bool) -> Report:
+    """The audit's; without a machine there is one of tasks only, whose goal is known."""
+    driver, goal = player.driver, player.world.goal
+    if not driver.arm.machine and not goal:
+        message = f"under `{driver.arm.name}` only a task has a score card"
         raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
-    sealed = await store.events(session.id)
-    return audit_untracked(
-        player.driver.briefing.handbook,
-        await whole_trace(store, session.id),
+    return await audit_session(
+        player.session,
+        driver.briefing.handbook,
+        driver.arm,
         goal=goal,
-        chain=sealed,
-        session_id=session.id,
-        judge=judge,
-        offered=set(player.driver.toolbox.names),
+        ended=ended,
+        offered=driver.toolbox.names,
     )
 
 
@@ -121,7 +110,7 @@ async def start_play(
 ) -> Play:
     """A new session on a fresh world of the task, with the user's request on record."""
     chosen = arm_named(arm)
-    task = open_task(reference, tools=tools, language=language)
+    task = playable_task(reference, tools=tools, language=language)
     extra = {PLAY: play_record(task, tools=tools, language=language)}
     try:
         session = await open_run(
@@ -138,10 +127,10 @@ async def start_play(
     except SopilotError:
         await task.world.close()
         raise
-    return Play(player, store)
+    return Play(player)
 
 
-def play_record(task: OpenTask, *, tools: str, language: str) -> dict[str, JSON]:
+def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
     """What a session keeps, so that the task can be opened again."""
     return {"task": task.world.task, "tools": tools, "language": language}
 
@@ -154,7 +143,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
         message = f"session `{session_id}` is not a play"
         raise UserMistake([Diagnostic("not-a-play", message, help="`sopilot play start TASK`")])
     arm = arm_named(str(record.metadata["arm"]))
-    task = open_task(str(about["task"]), tools=about["tools"], language=about["language"])
+    task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:
         await task.world.catch_up(session_id, await whole_trace(store, session_id))
         session = await resume_run(store, session_id, tools=task.world.tools)
@@ -163,4 +152,4 @@ async def resume_play(store: Store, session_id: str) -> Play:
     except SopilotError:
         await task.world.close()
         raise
-    return Play(player, store)
+    return Play(player)

@@ -5,24 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from sopilot.desks.tasks import World
-from sopilot.doors.sources import TOOL_LISTS, lasting, named_task
+from sopilot.doors.sources import lasting, named_task
 from sopilot.runtime.agent import Briefing
-
-__all__ = ["TOOL_LISTS", "OpenTask", "open_task"]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenTask:
+class PlayableTask:
     """One task with a fresh world, and what the arms may show of its handbook."""
 
     briefing: Briefing
     world: World
 
 
-def open_task(reference: str, *, tools: str = "official", language: str = "en") -> OpenTask:
+def playable_task(reference: str, *, tools: str = "official", language: str = "en") -> PlayableTask:
     """The wall clock is the player's own, so that budget is lifted. The session keeps the
     reference, by which the task is found again."""
     task = named_task(reference, tools=tools, language=language)
     world = task.open()
     budgets = replace(world.budgets, wall_seconds=float("inf"))
-    return OpenTask(task.briefing, replace(world, budgets=budgets, task=lasting(reference)))
+    return PlayableTask(task.briefing, replace(world, budgets=budgets, task=lasting(reference)))

@@ -73,20 +73,6 @@ def build_archive(
     return sorted([*files, "SHA256SUMS"])
 
 
-def verify_archive(path: Path) -> list[str]:
-    """The names whose content is not what the manifest says."""
-    with zipfile.ZipFile(path) as archive:
-        lines = archive.read("SHA256SUMS").decode().splitlines()
-        stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
-        names = set(archive.namelist()) - {"SHA256SUMS"}
-        wrong = [
-            name
-            for name in names & set(stated)
-            if hashlib.sha256(archive.read(name)).hexdigest() != stated[name]
-        ]
-    return sorted([*wrong, *(names ^ set(stated))])
-
-
 def _results(folder: RunFolder) -> dict[str, str]:
     c = folder.configuration
     base = f"results/{c.model}-{c.arm}-{c.tools}-{c.fingerprint[:8]}".replace(":", "_")

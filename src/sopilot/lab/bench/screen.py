@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from sopilot.lab.bench.checkout import Checkout
 from sopilot.lab.bench.recorded import configurations
@@ -13,7 +13,6 @@ from sopilot.lab.bench.reference import TaskReference
 
 Screen = Callable[[TaskReference, bool], bool]
 """``screen(task, should_succeed)``: whether the task stays."""
-ScreenName = Literal["none", "paper"]
 
 SCREENED_GOALS: Final = (
     ("bank", "cancel_credit_card"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from sopilot.adapters.memory_store import MemoryStore
@@ -33,9 +33,6 @@ class Trial:
     findings: Sequence[Finding] = ()
     trace: str = ""
     result: SessionResult | None = None
-
-
-Sink = Callable[[Trial], None]
 
 
 class TrialRunner:

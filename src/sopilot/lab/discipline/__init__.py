@@ -2,7 +2,7 @@
 
 Owns the cases of a check, the directed probe, the natural audit, the frozen
 verdict rule, the check's folder and page. Simulated models to try the rule on stand
-in benchmarks/population.py. May import every room above it; models and stores come in
+in benchmarks/population.py. May import every room below it; models and stores come in
 from outside.
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from time import monotonic
 
 from sopilot.desks.scenarios.made_calls import calls_made, post_goal_calls
@@ -29,7 +29,6 @@ TURNS_FACTOR = 3
 
 StoreFor = Callable[[], Store]
 """A store for one run; sessions of a check need not outlive it."""
-RunsCase = Callable[[Task, str], Awaitable[RunRecord]]
 
 
 def run_budgets(reference_requests: int) -> Budgets:

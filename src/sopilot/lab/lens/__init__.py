@@ -2,7 +2,7 @@
 
 Owns the requests of a recorded session, made again from its trace; the regions of
 their text; the shares of attention on them; and what the next move's probability
-loses without each. May import every room above it. Weights are loaded on use only.
+loses without each. May import every room below it. Weights are loaded on use only.
 """
 
 from sopilot.lab.lens.context import Context, Piece, Region, Turn

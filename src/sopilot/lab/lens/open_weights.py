@@ -38,7 +38,6 @@ class Reading:
     """``log_probability`` of the whole move, in nats."""
 
     log_probability: float
-    move_tokens: int
     attention: Attention | None
 
 
@@ -122,7 +121,7 @@ class OpenWeights:
             chosen = rows.float().log_softmax(-1).gather(-1, torch.tensor(wanted)[:, None])
         self._cache, self._read = cache, before
         attention = attention_of(prompt.regions, seen.masses()) if look else None
-        return Reading(float(chosen.double().sum()), len(wanted), attention)
+        return Reading(float(chosen.double().sum()), attention)
 
     def _cached(self, before: tuple[int, ...]) -> tuple[Any, int]:
         """The last reading's cache as far as this one begins alike: requests of a session

@@ -21,8 +21,6 @@ from sopilot.lab.stats.proportion import clopper_pearson, wilson
 from sopilot.lab.stats.reading import (
     discordances_from,
     outcomes_from,
-    read_discordances,
-    read_outcomes,
     read_rows,
 )
 from sopilot.lab.stats.repeats import PassK, RunSpread, pass_k, run_to_run
@@ -67,8 +65,6 @@ __all__ = [
     "pass_k",
     "pool",
     "post_goal",
-    "read_discordances",
-    "read_outcomes",
     "read_rows",
     "run_to_run",
     "sign_flip",

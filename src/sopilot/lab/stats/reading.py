@@ -22,14 +22,6 @@ _TEXTS = ("arm", "model", "domain", "cluster")
 _KINDS = tuple(str(kind) for kind in Kind)
 
 
-def read_outcomes(text: str, source: str = "") -> tuple[Outcome, ...]:
-    return outcomes_from(read_rows(text, source))
-
-
-def read_discordances(text: str, source: str = "") -> dict[str, Discordance]:
-    return discordances_from(read_rows(text, source))
-
-
 def read_rows(text: str, source: str = "") -> list[Row]:
     """The objects of a result file with their places; raises `UserMistake`."""
     mistakes: list[Diagnostic] = []

@@ -39,7 +39,6 @@ SECOND_FACTOR = GateTemplate(
     ask="the user has passed the gate before this one; ask for {wants} unless the dialog has it",
     judge="it holds if the call succeeded; passing the earlier gate is not enough",
 )
-TEMPLATES = (LOGIN, SECOND_FACTOR)
 
 
 def template_for(

@@ -85,6 +85,14 @@ def text(report: DiagnosticCollector, node: Node, what: str) -> str:
     return ""
 
 
+def text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
+    return text(report, found[key].value, f"`{key}`") if key in found else None
+
+
+def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
+    return text_or_none(report, found, key) or ""
+
+
 def flag(report: DiagnosticCollector, node: Node, what: str, default: bool = False) -> bool:
     if isinstance(node, ScalarNode) and isinstance(node.value, bool):
         return node.value

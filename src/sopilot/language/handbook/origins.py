@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from sopilot.language.handbook.model import Action, ActionCall, Predicate, Recipe
-from sopilot.language.handbook.tree import CallBinding, Constant, Name, Origin, Path
+from sopilot.language.handbook.tree import Constant, Name, Origin, Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,6 @@ def resolved_recipe(
             arguments.append((name, origin))
             if problem is not None:
                 problems.append(problem)
-        if call.name and call.name in parameters:
-            message = f"`{call.name}` names something else already in {what}"
-            problems.append(
-                OriginProblem("two-meanings", message, "call the answer otherwise", call.name)
-            )
         if call.answer in answers:
             message = f"two answers of the recipe are called `{call.answer}`"
             help = f"give each a name: `{{call: {call.action}(…), name: first}}`"
@@ -120,9 +115,8 @@ def missing_inputs(
 
 def asked(predicate: Predicate, call: ActionCall) -> tuple[str, ...]:
     """The names of a call that only the user can give a value for."""
-    free: CallBinding = call.arguments
     return tuple(
         term.name
-        for _, term in free
+        for _, term in call.arguments
         if isinstance(term, Name) and term.name not in predicate.parameters
     )

@@ -55,10 +55,8 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
     return Input(
         name,
         _type(report, found["type"].value) if "type" in found else "string",
-        fields.text(report, found["says"].value, "`says`") if "says" in found else "",
-        fields.flag(report, found["required"].value, "`required`", True)
-        if "required" in found
-        else True,
+        fields.optional_text(report, found, "says"),
+        _flag(report, found, "required", default=True),
         schema,
     )
 
@@ -85,7 +83,7 @@ def read_action(
     return Action(
         name,
         inputs,
-        fields.text(report, found["says"].value, "`says`") if "says" in found else "",
+        fields.optional_text(report, found, "says"),
         read_requirement(report, found["requires"].value, scope, signatures)
         if "requires" in found
         else NOTHING,

@@ -7,7 +7,15 @@ from itertools import product
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.expressions import ExpressionError, parse_each
-from sopilot.language.handbook.fields import bad_identifier, fields, missing, text, unknown, wrong
+from sopilot.language.handbook.fields import (
+    bad_identifier,
+    fields,
+    missing,
+    optional_text,
+    text,
+    unknown,
+    wrong,
+)
 from sopilot.language.handbook.grammar import CALL_KEYS, RECIPE_OPERATORS, is_identifier
 from sopilot.language.handbook.model import ActionCall, Recipe
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node
@@ -58,7 +66,7 @@ def _described_call(
     call = read_action_call(report, found["call"].value, "`call`", scope, signatures)
     if call is None:
         return None
-    name = text(report, found["name"].value, "`name`") if "name" in found else ""
+    name = optional_text(report, found, "name")
     if name and not is_identifier(name):
         bad_identifier(report, found["name"].value, name, "an answer")
         name = ""

@@ -10,7 +10,7 @@ library takes none back.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 NULL_NAME = "__null__"
@@ -40,10 +40,10 @@ def equal(left: object, right: object) -> bool:
     return bool(left == right)
 
 
-def _all_equal(pairs: object) -> bool:
+def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
     """One pair that differs settles it, whatever cannot be told of the others."""
     doubt: Undecided | None = None
-    for left, right in pairs:  # type: ignore[attr-defined]  # pairs of values
+    for left, right in pairs:
         try:
             if not equal(left, right):
                 return False

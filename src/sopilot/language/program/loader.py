@@ -15,7 +15,8 @@ from sopilot.language.handbook.fields import (
     fields,
     flag,
     missing,
-    text,
+    optional_text,
+    text_or_none,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
@@ -31,7 +32,7 @@ from sopilot.language.program.model import (
     Step,
 )
 from sopilot.language.program.report import WHOLE
-from sopilot.language.program.step_loader import json_of, load_step, optional_text, texts
+from sopilot.language.program.step_loader import json_of, load_step, texts
 from sopilot.language.program.verifier import verify_program
 
 LARGEST_PROGRAM = 20_000_000
@@ -181,9 +182,9 @@ class _Loader:
             steps=self._steps(report, name, found),
             says=optional_text(report, found, "says"),
             says_not=optional_text(report, found, "says_not"),
-            predicate=_text_or_none(report, found, "predicate"),
+            predicate=text_or_none(report, found, "predicate"),
             fallbacks=_fallbacks(report, found),
-            verdict=_text_or_none(report, found, "verdict"),
+            verdict=text_or_none(report, found, "verdict"),
             remedy=optional_text(report, found, "remedy"),
             notes=texts(report, found, "notes"),
             judged_by_model=_judged_by_model(report, found),
@@ -293,10 +294,6 @@ def _items(report: DiagnosticCollector, found: Fields, key: str) -> tuple[Node, 
         return node.items
     wrong(report, node, f"`{key}`", "a list")
     return ()
-
-
-def _text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
-    return text(report, found[key].value, f"`{key}`") if key in found else None
 
 
 def _whole(report: DiagnosticCollector, found: Fields, key: str) -> int | None:

@@ -13,7 +13,9 @@ from sopilot.language.handbook.fields import (
     fields,
     flag,
     missing,
+    optional_text,
     text,
+    text_or_none,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
@@ -91,8 +93,8 @@ def _call(report: DiagnosticCollector, label: str, found: Fields) -> Step:
         arguments=_arguments(report, found),
         slot=optional_text(report, found, "bind"),
         wanted=wanted,
-        met=_target(report, found, "met"),
-        unmet=_target(report, found, "unmet"),
+        met=text_or_none(report, found, "met"),
+        unmet=text_or_none(report, found, "unmet"),
         says=optional_text(report, found, "says"),
     )
 
@@ -132,7 +134,7 @@ def _act(report: DiagnosticCollector, label: str, found: Fields) -> Step:
         arguments=_call_arguments(report, found),
         goal=goal,
         says=optional_text(report, found, "says"),
-        next=_target(report, found, "next"),
+        next=text_or_none(report, found, "next"),
         name=optional_text(report, found, "name"),
         each=each,
         element=element,
@@ -152,12 +154,12 @@ def _each(report: DiagnosticCollector, found: Fields) -> tuple[Path | None, str]
 
 def _ask(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     says = optional_text(report, found, "says")
-    return Ask(label, texts(report, found, "ask"), says, _target(report, found, "next"))
+    return Ask(label, texts(report, found, "ask"), says, text_or_none(report, found, "next"))
 
 
 def _do(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     says = optional_text(report, found, "do")
-    return Do(label, says, texts(report, found, "uses"), _target(report, found, "next"))
+    return Do(label, says, texts(report, found, "uses"), text_or_none(report, found, "next"))
 
 
 def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
@@ -174,7 +176,7 @@ def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
         artifact=optional_text(report, found, "emit"),
         says=optional_text(report, found, "says"),
         schema=schema,
-        next=_target(report, found, "next"),
+        next=text_or_none(report, found, "next"),
     )
 
 
@@ -259,14 +261,6 @@ def json_of(node: Node) -> object:
     if isinstance(node, MapNode):
         return {key.text: json_of(value) for key, value in node.pairs}
     return node.value
-
-
-def _target(report: DiagnosticCollector, found: Fields, key: str) -> str | None:
-    return text(report, found[key].value, f"`{key}`") if key in found else None
-
-
-def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
-    return text(report, found[key].value, f"`{key}`") if key in found else ""
 
 
 def texts(report: DiagnosticCollector, found: Fields, key: str) -> tuple[str, ...]:

@@ -15,7 +15,6 @@ from sopilot.language.render.official_recipes import render_official_recipes
 from sopilot.language.render.prose import render_prose
 from sopilot.language.render.quoted import Quote, Rendered
 from sopilot.language.render.renderings import RENDERINGS, Rendering, render
-from sopilot.language.render.resyntax import resyntax_official
 from sopilot.language.render.scaffold import LANGUAGES, words
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
@@ -40,6 +39,5 @@ __all__ = [
     "render_official_code",
     "render_official_recipes",
     "render_prose",
-    "resyntax_official",
     "words",
 ]

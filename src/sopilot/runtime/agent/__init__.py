@@ -2,7 +2,7 @@
 
 Owns the driver that every door shares, the loop with its budgets, the arms (what
 a model sees of an SOP), the users and the reference executor. May import every
-room above it; models that need a library or a network are adapters.
+room below it; models that need a library or a network are adapters.
 """
 
 from sopilot.runtime.agent.arms import (

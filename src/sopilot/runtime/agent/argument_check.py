@@ -10,16 +10,7 @@ from collections.abc import Mapping
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.runtime.session.protocols import JSON, ToolSchema
-
-_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "object": (dict,),
-    "array": (list,),
-    "null": (type(None),),
-}
+from sopilot.runtime.vm.schema_check import TYPES, is_of_type
 
 
 def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
@@ -47,22 +38,14 @@ def _fits(schema: Mapping[str, JSON], value: JSON) -> bool:
     if isinstance(choices, list | tuple) and value not in choices:
         return False
     kinds = _kinds(schema)
-    return not kinds or any(_is(kind, value) for kind in kinds)
-
-
-def _is(kind: str, value: JSON) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    # JSON has one kind of number: `5.0` is an integer.
-    whole = kind == "integer" and isinstance(value, float) and value.is_integer()
-    return whole or isinstance(value, _TYPES[kind])
+    return not kinds or any(is_of_type(value, kind) for kind in kinds)
 
 
 def _kinds(schema: Mapping[str, JSON]) -> list[str]:
     """None where one is unknown: who knows what else would fit."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list | tuple) else [kind]
-    known = [one for one in kinds if isinstance(one, str) and one in _TYPES]
+    known = [one for one in kinds if isinstance(one, str) and one in TYPES]
     return known if len(known) == len(kinds) else []
 
 

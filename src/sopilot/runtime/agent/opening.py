@@ -27,7 +27,7 @@ async def open_run(
     briefing: Briefing,
     arm: Arm,
     *,
-    tools: Tools,
+    tools: Tools | None,
     clock: Clock | None = None,
     model: str = "",
     settings: Settings | None = None,

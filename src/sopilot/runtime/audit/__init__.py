@@ -3,7 +3,7 @@
 Owns findings, score cards, reports and the reading of foreign transcripts. Pure.
 Makes every event again by its own reading of the programs, so that what the
 machine wrote about itself is checked and not believed. May import the rooms
-above it.
+below it.
 """
 
 from sopilot.runtime.audit.audit_state import Judge, Refusal

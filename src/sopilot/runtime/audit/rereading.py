@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sopilot.language.program.model import Act, Arguments, Check, Kind
+from sopilot.runtime.audit.acceptance import DEEPEST
 from sopilot.runtime.audit.audit_state import AuditState
 from sopilot.runtime.audit.call_reading import moment_of, passed_along, values_at_the_act
 from sopilot.runtime.audit.gate_reading import opens_gate
@@ -16,8 +17,6 @@ from sopilot.runtime.audit.session_calls import SessionCall, calls_of, newest_an
 from sopilot.runtime.audit.state import PendingCall, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON, same
-
-DEEPEST = 64
 
 
 def is_reread(

@@ -2,7 +2,7 @@
 
 Owns the context slot, guards, approvals, leases, recovery, trace files and
 signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
-``Clock``. May import every room above it; knows no adapter.
+``Clock``. May import every room below it; knows no adapter.
 """
 
 from sopilot.runtime.session.approvals import HeldCall, HeldState, Ruling

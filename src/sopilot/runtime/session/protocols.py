@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 JSON = Any
 """A JSON value: null, boolean, number, string, list, object."""
@@ -30,6 +30,7 @@ class ToolResult:
     unknown: bool = False
 
 
+@runtime_checkable
 class Tools(Protocol):
     def schemas(self) -> Sequence[ToolSchema]: ...
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from sopilot.runtime.vm.values import JSON
 
-_TYPES: dict[str, tuple[type, ...]] = {
+TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
     "boolean": (bool,),
     "integer": (int,),
@@ -24,7 +24,7 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     where = path or "the content"
     wanted = schema.get("type")
     names = [wanted] if isinstance(wanted, str) else wanted
-    if isinstance(names, list | tuple) and not any(_is(value, name) for name in names):
+    if isinstance(names, list | tuple) and not any(is_of_type(value, name) for name in names):
         return f"{where} must be of type {' or '.join(str(name) for name in names)}"
     if isinstance(value, str) and "\0" in value:
         return f"{where} has a NUL character in it"
@@ -54,12 +54,12 @@ def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
     if isinstance(value, int | float):
         for key, fits, words in _NUMBER_BOUNDS:
             limit = schema.get(key)
-            if _is(limit, "number") and not fits(value, limit):
+            if is_of_type(limit, "number") and not fits(value, limit):
                 return f"must be {words} {limit}"
         return None
     for key, fits, words in _LENGTH_BOUNDS[type(value)]:
         limit = schema.get(key)
-        if _is(limit, "integer") and not fits(len(value), limit):
+        if is_of_type(limit, "integer") and not fits(len(value), limit):
             return f"must have {words} {limit} {'characters' if type(value) is str else 'items'}"
     pattern = schema.get("pattern")
     if isinstance(value, str) and isinstance(pattern, str):
@@ -104,8 +104,9 @@ def _object_violation(
     return None
 
 
-def _is(value: JSON, name: object) -> bool:
-    types = _TYPES.get(name) if isinstance(name, str) else None
+def is_of_type(value: JSON, name: object) -> bool:
+    """JSON has one kind of number: `5.0` is an integer. A type that is none takes everything."""
+    types = TYPES.get(name) if isinstance(name, str) else None
     if types is None:
         return True
     if isinstance(value, bool):
