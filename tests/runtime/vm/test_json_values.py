@@ -6,7 +6,7 @@ import json
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sopilot.runtime.vm import JSON, agree, canonical, plain
@@ -113,6 +113,7 @@ SCHEMAS = st.recursive(
 @settings(deadline=None, max_examples=300)
 @given(JSONS, SCHEMAS)
 def test_the_schema_check_agrees_with_jsonschema(value: JSON, schema: dict[str, object]) -> None:
+    assume("\\u0000" not in json.dumps(value))  # no text with NUL is of any type here
     reference = jsonschema.Draft202012Validator(schema).is_valid(value)
     assert (violation(value, schema) is None) == reference
 
