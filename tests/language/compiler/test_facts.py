@@ -112,7 +112,7 @@ def test_recheck_stands_at_the_guard() -> None:
     ("item", "schema"),
     [
         (Input("a", "number"), {"type": "number"}),
-        (Input("a", "number", schema={"minimum": 0}), {"type": "number"}),
+        (Input("a", "number", schema={"minimum": 0}), {"type": "number", "minimum": 0}),
         (Input("a", schema={"enum": ["x", "y"], "title": "A"}), {"enum": ["x", "y"]}),
         (
             Input(
@@ -122,7 +122,7 @@ def test_recheck_stands_at_the_guard() -> None:
         ),
         (
             Input("a", "object", schema={"properties": {"k": {"type": "integer", "minimum": 1}}}),
-            {"type": "object", "properties": {"k": {"type": "integer"}}},
+            {"type": "object", "properties": {"k": {"type": "integer", "minimum": 1}}},
         ),
     ],
 )

@@ -52,8 +52,17 @@ def _in_rule(here: Position, *, fresh: bool = True) -> bool:
 def without_evidence(run: Execution, here: Position) -> bool:
     if not _in_rule(here) or _user_spoke(run, here):
         return False
-    run.inject("return-without-evidence", Return(run.rng.random() < 0.5))
+    # That a gate stayed shut which must be shut needs no call: the session shows it.
+    holds = _is_wanted_shut(here) or run.rng.random() < 0.5
+    run.inject("return-without-evidence", Return(holds))
     return True
+
+
+def _is_wanted_shut(here: Position) -> bool:
+    caller = here.process.frames[-2]
+    step = here.program.functions[caller.function].steps[caller.cursor]
+    gate = here.layout.function.kind is Kind.GATE
+    return gate and isinstance(step, Check) and not step.wanted
 
 
 def _user_spoke(run: Execution, here: Position) -> bool:

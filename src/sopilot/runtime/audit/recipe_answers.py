@@ -53,6 +53,10 @@ def recipe_answers(
     return Answers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
 
 
+LONGEST_LIST = 1_000
+"""As the definition has it: see ``design/proof.md``."""
+
+
 def asked_calls(
     moment: Moment,
     code: ResolvedFunction,
@@ -66,6 +70,8 @@ def asked_calls(
         listed = at_place(act.each, named)
         if not isinstance(listed, list):
             return Lack(PART, f"`{act.each}` is no list in what was answered")
+        if len(listed) > LONGEST_LIST:
+            return Lack(PART, f"`{act.each}` has more than {LONGEST_LIST} elements")
         scopes = [{**named, act.element: one} for one in listed]
     calls: list[dict[str, JSON]] = []
     for scope in scopes:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Act, Kind
+from sopilot.language.render.values import quote_value
 from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.proof.grade import Grade
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
@@ -20,7 +21,7 @@ from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, key_of, same, shown
+from sopilot.runtime.vm.values import JSON, key_of, same
 
 Judge = Callable[[str, Mapping[str, JSON]], bool | None]
 """A verdict expression over its variables; ``None``, or an error, where it cannot say."""
@@ -334,5 +335,5 @@ def _is_number(value: JSON) -> bool:
 
 
 def _told(call: WantedCall) -> str:
-    values = ", ".join(f"{name}={shown(value)}" for name, value in call.arguments.items())
+    values = ", ".join(f"{name}={quote_value(value)}" for name, value in call.arguments.items())
     return f"`{call.act.action}({values})`"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -152,3 +153,11 @@ def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int
         return False
 
     return sum(seat(person, set()) for person in sorted(people))
+
+
+_NUMBER = re.compile(r"#\d+")
+
+
+def same_doubt(one: str, other: str) -> bool:
+    """The same checks are missing, whichever answers show it."""
+    return _NUMBER.sub("#", one) == _NUMBER.sub("#", other)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,7 @@ from sopilot.language.diagnostics import (
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.proof.freshness import changes
-from sopilot.runtime.session.approvals import HeldCall, HeldState
+from sopilot.runtime.session.approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost
 from sopilot.runtime.session.guards import Hold, hold_reason
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from sopilot.runtime.session.session import Session
 
 
-_NUMBER = re.compile(r"#\d+")
 OPERATOR = "operator"
 """The role that decides on an unproven call where the handbook names none."""
 NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
@@ -162,7 +160,7 @@ async def _admit(
     if not licence.missing and guarded.recheck:
         await _recheck(session, licence)
         licence = _license(session, arguments)
-    doubt = _doubt(session, action, licence)
+    doubt = _doubt(action, licence)
     if not doubt:
         await _drop_doubted(session, action, arguments, but=call_id if amended else "")
         if guarded.needed <= 0 and not amended:
@@ -197,10 +195,8 @@ def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
         return Licence(f"its proof could not be evaluated ({type(problem).__name__})")
 
 
-def _doubt(session: Session, action: str, licence: Licence) -> str:
+def _doubt(action: str, licence: Licence) -> str:
     """What is not proven, and what to do; empty when all is."""
-    process = session.configuration.process
-    assert process is not None  # the root has accepted
     if not licence.missing:
         return ""
     return (
@@ -248,15 +244,10 @@ async def _drop_doubted(
             )
 
 
-def _same_doubt(one: str, other: str) -> bool:
-    """The same checks are missing, whichever answers show it."""
-    return _NUMBER.sub("#", one) == _NUMBER.sub("#", other)
-
-
 def _amended_request(session: Session, call_id: str, doubt: str) -> HeldCall | None:
     """The request that people amended, unless something is in doubt that they did not know."""
     held = session.ledger.held[call_id]
-    knew = not doubt or _same_doubt(held.why, doubt)
+    knew = not doubt or same_doubt(held.why, doubt)
     return held if knew and held.state not in (HeldState.EXPIRED, HeldState.USED) else None
 
 
@@ -268,7 +259,7 @@ def _standing(
     active = session.configuration.active
     asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
-        if not _same_doubt(held.why, doubt) or not held.serves(guarded.action, arguments):
+        if not same_doubt(held.why, doubt) or not held.serves(guarded.action, arguments):
             continue
         if (held.roles, held.needed, held.lasts) != asked:
             continue

@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, same
 
 TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
@@ -28,10 +28,10 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
         return f"{where} must be of type {' or '.join(str(name) for name in names)}"
     if isinstance(value, str) and "\0" in value:
         return f"{where} has a NUL character in it"
-    if "const" in schema and not _same(value, schema["const"]):
+    if "const" in schema and not same(value, schema["const"]):
         return f"{where} has the wrong value"
     options = schema.get("enum")
-    if isinstance(options, list | tuple) and not any(_same(value, option) for option in options):
+    if isinstance(options, list | tuple) and not any(same(value, option) for option in options):
         return f"{where} is not one of the values it may have"
     bound = _bound_violation(value, schema)
     if bound is not None:
@@ -114,7 +114,3 @@ def is_of_type(value: JSON, name: object) -> bool:
     return isinstance(value, types) or (
         name == "integer" and isinstance(value, float) and value.is_integer()
     )
-
-
-def _same(left: JSON, right: object) -> bool:
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
