@@ -174,7 +174,7 @@ def _missing(part: Part) -> str:
     if part.needs and not _installed(part.needs):
         return f"left out: install the extra `{part.extra}`"
     if part.checkout:
-        from sopilot.lab.bench.checkout import find_checkout
+        from sopilot.lab.bench._checkout import find_checkout
         from sopilot.language.diagnostics import UserMistake
 
         try:

@@ -31,15 +31,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sopilot.lab.bench.notation import read_tree
+from sopilot.lab.bench._notation import read_tree
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import Simulator, Upstream, shared_upstream
 from sopilot.lab.bench.source import task_handbook
 from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import Handbook, Name, Tree, leaves, substitute
 from sopilot.runtime.audit import Report
-from sopilot.runtime.audit.proof import TruthAt
-from sopilot.runtime.audit.requirement import recipes_of
+from sopilot.runtime.audit._proof import TruthAt
+from sopilot.runtime.audit._requirement import recipes_of
 from sopilot.runtime.audit.transcript import (
     Transcript,
     TranscriptCall,

@@ -19,9 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sopilot.lab.bench.checkout import find_checkout
+from sopilot.lab.bench._checkout import find_checkout
 from sopilot.lab.bench.source import load_tasks, offered_actions, sopbench_handbook
-from sopilot.language.compiler import Compiler, pipeline
+from sopilot.language.compiler import Compiler
+from sopilot.language.compiler import _pipeline as pipeline
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
     Action,

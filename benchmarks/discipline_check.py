@@ -17,8 +17,8 @@ from population import SIMULATED_ARMS, SUBJECTS, Laboratory
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.tasks import Task, desk_tasks
-from sopilot.lab.discipline.rehearsal import rehearse
-from sopilot.lab.discipline.rule import FLAT, PAGED, RULE_VERSION
+from sopilot.lab.discipline._rehearsal import rehearse
+from sopilot.lab.discipline._rule import FLAT, PAGED, RULE_VERSION
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import Briefing
 

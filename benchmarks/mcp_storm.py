@@ -21,7 +21,7 @@ from typing import Any
 
 from mcp_processes import ECHO, SOPILOT, free_port, process
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.doors.mcp.content import SESSION_META
+from sopilot.doors.mcp._content import SESSION_META
 
 ACCEPT = {"accept": "application/json, text/event-stream"}
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.desks.tasks import Task
-from sopilot.lab.discipline.paging_decision import Verdict, decide
-from sopilot.lab.discipline.plan import planned
-from sopilot.lab.discipline.record import RunRecord
-from sopilot.lab.discipline.rehearsal import Rehearsal
-from sopilot.lab.discipline.rule import FLAT, OFFICIAL, PAGED, PROSE
-from sopilot.lab.discipline.running import ProgramSets, StoreFor, run_budgets, run_case
+from sopilot.lab.discipline._paging_decision import Verdict, decide
+from sopilot.lab.discipline._plan import planned
+from sopilot.lab.discipline._record import RunRecord
+from sopilot.lab.discipline._rehearsal import Rehearsal
+from sopilot.lab.discipline._rule import FLAT, OFFICIAL, PAGED, PROSE
+from sopilot.lab.discipline._running import ProgramSets, StoreFor, run_budgets, run_case
 from sopilot.runtime.agent import ARMS, SWITCHES, Misbehaviour, Reference
 from sopilot.runtime.session.protocols import Message, Model, ModelReply, ModelRequest
 

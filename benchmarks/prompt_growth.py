@@ -47,7 +47,7 @@ from sopilot.runtime.agent import (
     open_run,
     run_session,
 )
-from sopilot.runtime.agent.arms.fused import ALL_ON
+from sopilot.runtime.agent.arms._fused import ALL_ON
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.runtime.vm import TOOL_NAME, Machine, Start
 from vocabulary import smollm2

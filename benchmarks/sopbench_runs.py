@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from metered import MeteredModel, Sent
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.scenarios.made_calls import calls_made
-from sopilot.lab.bench.contestants import domain_budgets
+from sopilot.lab.bench._contestants import domain_budgets
+from sopilot.lab.bench._upstream_judge import UpstreamJudge
+from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import load_task
-from sopilot.lab.bench.upstream_judge import UpstreamJudge
-from sopilot.lab.bench.world import open_world
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.agent import (
     Arm,

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench import shared_upstream
+from sopilot.lab.bench._shard import Runner
 from sopilot.lab.bench.reach_survey import reach_cache, survey
-from sopilot.lab.bench.shard import Runner
 from sopilot.lab.bench.summary import summarise
 from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
 

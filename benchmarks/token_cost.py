@@ -25,7 +25,7 @@ from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, task_references
 from sopilot.lab.bench.sopbench_process import ToolList
 from sopilot.runtime.agent import ARMS, Arm, FusedSwitches, Offer, fused_arm
-from sopilot.runtime.agent.arms.fused import ALL_OFF, ALL_ON
+from sopilot.runtime.agent.arms._fused import ALL_OFF, ALL_ON
 from vocabulary import smollm2
 
 HASH_SEED = 0

@@ -12,10 +12,12 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 from adversary.values import JSON
-from sopilot.runtime.proof import freshness, leaf, licence
-from sopilot.runtime.proof.leaf import Prover
+from sopilot.runtime.proof import _leaf as leaf
+from sopilot.runtime.proof import _licence as licence
+from sopilot.runtime.proof import freshness
+from sopilot.runtime.proof._leaf import Prover
 from sopilot.runtime.session import guards
-from sopilot.runtime.vm import observing
+from sopilot.runtime.vm import _observing as observing
 from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Answered
 

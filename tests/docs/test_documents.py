@@ -12,7 +12,7 @@ from document_blocks import Block, blocks, commands, shows
 from document_shell import DocumentShell
 
 from sopilot.doors.sources.checking import check_text
-from sopilot.lab.bench.checkout import find_checkout
+from sopilot.lab.bench._checkout import find_checkout
 from sopilot.language.diagnostics import Severity, UserMistake
 
 ROOT = Path(__file__).parents[2]

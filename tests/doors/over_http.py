@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from mcp.client import Client
 
-from sopilot.doors.mcp.http import HttpSettings, listen, serve_http
+from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 
 

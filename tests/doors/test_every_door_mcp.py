@@ -35,8 +35,8 @@ from over_http import over_http
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.mcp import resume_play
+from sopilot.doors.mcp._content import SESSION_META
 from sopilot.doors.mcp.building import task_service
-from sopilot.doors.mcp.content import SESSION_META
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import FINISH_TOOL, FRAME_URI, SAY_TOOL, ProcedureServer
 from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_arm

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sopilot.desks.bundled import Desk, Task
-from sopilot.desks.bundled.oracle import resolve
+from sopilot.desks.bundled._oracle import resolve
 from sopilot.language.handbook import (
     ActionCall,
     All,

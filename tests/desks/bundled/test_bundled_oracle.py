@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.desks.bundled import Call, Desk, Judgement, Outcome, Task, bundled_names, load_desk
-from sopilot.desks.bundled.simulator import Simulator
+from sopilot.desks.bundled._simulator import Simulator
 from sopilot.runtime.session.protocols import ToolResult
 
 DESKS = [load_desk(name) for name in bundled_names()]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.desks.bundled import Desk, Simulator, bundled_names, load_desk
-from sopilot.desks.bundled.task import merged
+from sopilot.desks.bundled._task import merged
 from sopilot.language.handbook import leaves
 from sopilot.runtime.session.protocols import ToolResult
 

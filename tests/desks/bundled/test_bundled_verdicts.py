@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.desks.bundled import Desk, Task, bundled_names, load_desk
-from sopilot.desks.bundled.oracle import resolve
+from sopilot.desks.bundled._oracle import resolve
 from sopilot.language.handbook import leaves
 
 DESKS = [load_desk(name) for name in bundled_names()]

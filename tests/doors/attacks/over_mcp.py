@@ -18,7 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from scripted_moves import Case, RecordingTools, Script
 
-from sopilot.doors.mcp.http import HttpSettings, listen
+from sopilot.doors.mcp._http import HttpSettings, listen
 from sopilot.doors.mcp.mcp_server import FRAME_URI
 
 

@@ -18,7 +18,7 @@ from over_mcp import send, texts
 from scripted_moves import Case, Move, RecordingTools, Script, start
 from test_attacks_over_mcp import Door, gateway, streams
 
-from sopilot.doors.mcp.content import SESSION_META
+from sopilot.doors.mcp._content import SESSION_META
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 (BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)

@@ -13,7 +13,7 @@ from silent_user import SilentUser
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import ReplayedTools, World
 from sopilot.doors.mcp import playing, resume_play, start_play
-from sopilot.doors.mcp.tasks import PlayableTask
+from sopilot.doors.mcp._tasks import PlayableTask
 from sopilot.runtime.agent import ARMS, Budgets
 
 ARMS_PLAYED = pytest.mark.parametrize("arm", ["pg", "fused"])

@@ -20,7 +20,7 @@ from silent_user import SilentUser
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.runtime.agent import ARMS, Arm, open_run, run_session
 from sopilot.runtime.proof import Licence
-from sopilot.runtime.session import tool_calls
+from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
 
 

@@ -12,7 +12,7 @@ from mcp.client import Client
 
 from sopilot.desks.bundled import Desk, Task
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.doors.mcp.content import SESSION_META
+from sopilot.doors.mcp._content import SESSION_META
 from sopilot.doors.mcp.mcp_server import FRAME_URI
 from sopilot.runtime.agent import Reference, ScriptedUser
 from sopilot.runtime.session.protocols import Message, ModelRequest, ToolSchema

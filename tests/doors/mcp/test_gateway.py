@@ -25,9 +25,9 @@ from served import free_port, gateway, odd_command, process
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
+from sopilot.doors.mcp._content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.doors.mcp.building import gateway_service
 from sopilot.doors.mcp.catalogue import Catalogue
-from sopilot.doors.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import CARD_URI, FRAME_URI, ProcedureServer
 from sopilot.doors.mcp.pins import Pins

@@ -23,10 +23,10 @@ from served import free_port
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import World
+from sopilot.doors.mcp._clients import SESSION_HEADER
+from sopilot.doors.mcp._content import SESSION_META
+from sopilot.doors.mcp._http import PATH, HttpSettings, http_app
 from sopilot.doors.mcp.building import source_service
-from sopilot.doors.mcp.clients import SESSION_HEADER
-from sopilot.doors.mcp.content import SESSION_META
-from sopilot.doors.mcp.http import PATH, HttpSettings, http_app
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.sources import open_source

@@ -26,8 +26,8 @@ from served import SOPILOT, free_port, odd_command, process
 from test_mcp_sessions import audited
 from test_play import whole_run
 
-from sopilot.doors.mcp.clients import SESSION_HEADER
-from sopilot.doors.mcp.content import SESSION_META
+from sopilot.doors.mcp._clients import SESSION_HEADER
+from sopilot.doors.mcp._content import SESSION_META
 
 PACKAGE = "@modelcontextprotocol/inspector@0.21.2"
 

@@ -23,8 +23,8 @@ from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.desks.tasks import ReplayedTools, World
 from sopilot.doors.cli.main import sopilot
+from sopilot.doors.mcp._content import SESSION_META
 from sopilot.doors.mcp.building import source_service, task_service
-from sopilot.doors.mcp.content import SESSION_META
 from sopilot.doors.mcp.hub import Hub
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.sources import open_source

@@ -15,10 +15,10 @@ from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.mcp import playable_task, resume_play, start_play
 from sopilot.lab.bench import DOMAINS, TaskReference, shared_upstream
-from sopilot.lab.bench.checkout import checkout_home, fetch_command, find_checkout
-from sopilot.lab.bench.contestants import domain_budgets
+from sopilot.lab.bench._checkout import checkout_home, fetch_command, find_checkout
+from sopilot.lab.bench._contestants import domain_budgets
+from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.sweep import make_configuration
-from sopilot.lab.bench.trial import Trial, TrialRunner
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Reference, SessionResult, arm_named, open_run, run_session
 

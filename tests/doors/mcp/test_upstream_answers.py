@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from sopilot.doors.mcp.mcp_client import Upstream, UpstreamFailed
+from sopilot.doors.mcp._mcp_client import Upstream, UpstreamFailed
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")

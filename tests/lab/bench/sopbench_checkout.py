@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sopilot.lab.bench.checkout import checkout_home, fetch_command, find_checkout
+from sopilot.lab.bench._checkout import checkout_home, fetch_command, find_checkout
 from sopilot.language.diagnostics import UserMistake
 
 

@@ -11,10 +11,10 @@ from sopbench_checkout import MISSING
 
 from sopilot.doors.cli import bench_report
 from sopilot.lab.bench import TaskReference, load_task, shared_upstream
+from sopilot.lab.bench._archive_checks import check_file
+from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.archive import build_archive, without_wording
-from sopilot.lab.bench.archive_checks import check_file
 from sopilot.lab.bench.programs import ProgramShelf
-from sopilot.lab.bench.run_folder import RunFolder
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.program import program_to_yaml
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.lab.bench.checkout import checkout_home, find_checkout
+from sopilot.lab.bench._checkout import checkout_home, find_checkout
 from sopilot.language.diagnostics import UserMistake
 
 COMMIT = "e786bed" + "0" * 33

@@ -13,9 +13,10 @@ from tiny import GOAL, tiny_upstream
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.mcp import resume_play, start_play
-from sopilot.lab.bench import TaskReference, Upstream, shared_upstream, trial
+from sopilot.lab.bench import TaskReference, Upstream, shared_upstream
+from sopilot.lab.bench import _trial as trial
+from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.sweep import make_configuration
-from sopilot.lab.bench.trial import Trial, TrialRunner
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.runtime.vm import TOOL_NAME

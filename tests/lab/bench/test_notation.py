@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.bench.notation import read_binding, read_recipes, read_tree, singles
+from sopilot.lab.bench._notation import read_binding, read_recipes, read_tree, singles
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
     NOTHING,

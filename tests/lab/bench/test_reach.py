@@ -6,8 +6,8 @@ import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot.lab.bench import TaskReference, ToolList, shared_upstream
+from sopilot.lab.bench._reach import find_reach, transition
 from sopilot.lab.bench.defects import replay_goals
-from sopilot.lab.bench.reach import find_reach, transition
 from sopilot.lab.bench.reach_survey import survey
 from sopilot.lab.bench.screen import SCREENED_GOALS
 

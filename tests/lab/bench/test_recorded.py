@@ -4,8 +4,8 @@ import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot.lab.bench import find_checkout, shared_upstream
+from sopilot.lab.bench._recorded import configurations
 from sopilot.lab.bench.baselines import Baseline, recompute, subset_size
-from sopilot.lab.bench.recorded import configurations
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.screen import paper_screen, zero_pass
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from bench_records import configuration, record
 
+from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.report import build_document, load_runs, to_csv, to_html, to_markdown
-from sopilot.lab.bench.report.compiler_effort import source_lines
-from sopilot.lab.bench.report.table import Table, p_text
-from sopilot.lab.bench.run_folder import RunFolder
+from sopilot.lab.bench.report._compiler_effort import source_lines
+from sopilot.lab.bench.report._table import Table, p_text
 from sopilot.language.diagnostics import UserMistake
 
 

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sopilot
-from sopilot.lab.bench.record import BenchRecord
-from sopilot.lab.bench.run_folder import RunFolder
-from sopilot.lab.bench.source_fingerprint import (
+from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._source_fingerprint import (
     ROOMS,
     Sources,
     deciding_sources,
@@ -22,6 +21,7 @@ from sopilot.lab.bench.source_fingerprint import (
     fingerprint_version,
     read_sources,
 )
+from sopilot.lab.bench.record import BenchRecord
 from sopilot.language.diagnostics import UserMistake
 
 TASKS = [f"sopbench:bank/goal_{goal}#{index}" for goal in "ab" for index in range(12)]

@@ -9,8 +9,8 @@ from collections import Counter
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot.lab.bench.checkout import find_checkout
-from sopilot.lab.bench.notation import read_tree, singles
+from sopilot.lab.bench._checkout import find_checkout
+from sopilot.lab.bench._notation import read_tree, singles
 from sopilot.lab.bench.reference import DOMAINS
 from sopilot.lab.bench.sopbench_process import Upstream, shared_upstream
 from sopilot.lab.bench.source import (

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from bench_records import verdict
 
-from sopilot.lab.bench.tally import sequence_only, tally
+from sopilot.lab.bench._tally import sequence_only, tally
 
 
 def test_over_and_under_refusals_are_counted_apart() -> None:

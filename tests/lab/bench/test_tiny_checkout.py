@@ -11,12 +11,12 @@ import pytest
 from tiny import bench, tiny_upstream
 
 from sopilot.lab.bench import ToolList, Upstream, load_task
-from sopilot.lab.bench.archive_checks import check_file
-from sopilot.lab.bench.reach import find_reach
+from sopilot.lab.bench._archive_checks import check_file
+from sopilot.lab.bench._reach import find_reach
+from sopilot.lab.bench._source_fingerprint import deciding_sources
+from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.reach_survey import survey
-from sopilot.lab.bench.source_fingerprint import deciding_sources
 from sopilot.lab.bench.sweep import make_configuration, select_tasks
-from sopilot.lab.bench.trial import Trial, TrialRunner
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}
 
@@ -81,7 +81,7 @@ def test_a_search_that_was_cut_proves_nothing(
     whole = find_reach(task, "official", upstream)
     assert not whole.cut
     assert "not proved" not in whole.proof
-    monkeypatch.setattr("sopilot.lab.bench.reach.MOST_WAYS", 1)
+    monkeypatch.setattr("sopilot.lab.bench._reach.MOST_WAYS", 1)
     found = find_reach(task, "official", upstream)
     assert (found.reachable, found.cut) == (False, True)
     assert found.ways_tried < whole.ways_tried

@@ -8,12 +8,12 @@ import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot.lab.bench import DOMAINS, TaskReference, ToolList, Upstream, shared_upstream
-from sopilot.lab.bench.reach import find_reach
+from sopilot.lab.bench._reach import find_reach
+from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.record import BenchRecord
-from sopilot.lab.bench.run_folder import RunFolder
 from sopilot.lab.bench.summary import summarise
 from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
-from sopilot.lab.bench.trial import Trial, TrialRunner
 
 pytestmark = NEEDS_SOPBENCH
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
-from sopilot.lab.bench.checkout import Checkout, find_checkout
+from sopilot.lab.bench._checkout import Checkout, find_checkout
 from sopilot.lab.bench.sopbench_process import (
     Judgement,
     Upstream,

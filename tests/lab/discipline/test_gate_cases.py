@@ -15,8 +15,8 @@ from sopilot.desks.scenarios.made_calls import MadeCall, post_goal_calls
 from sopilot.desks.scenarios.verdict import judge_ending
 from sopilot.desks.tasks import Task, desk_tasks, scenario_task
 from sopilot.lab.discipline import checkable, planned, rehearse
-from sopilot.lab.discipline.plan import kind_of
-from sopilot.lab.discipline.running import run_case
+from sopilot.lab.discipline._plan import kind_of
+from sopilot.lab.discipline._running import run_case
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent import Briefing, Budgets, Ending, Misbehaviour, Reference

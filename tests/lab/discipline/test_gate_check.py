@@ -27,7 +27,7 @@ from sopilot.lab.discipline import (
     decide,
     last_verdict,
 )
-from sopilot.lab.discipline.checking import Journal
+from sopilot.lab.discipline._checking import Journal
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest

@@ -20,7 +20,7 @@ from sopilot.lab.discipline import (
     probe_score,
     scores_by_depth,
 )
-from sopilot.lab.discipline.probe import answer_text, spread
+from sopilot.lab.discipline._probe import answer_text, spread
 from sopilot.language.program import Program
 from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall
 

@@ -7,8 +7,9 @@ from gate_records import all_but, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.discipline import Grade, Verdict, decide, rule
-from sopilot.lab.discipline.advice import missing_wins
+from sopilot.lab.discipline import Grade, Verdict, decide
+from sopilot.lab.discipline import _rule as rule
+from sopilot.lab.discipline._advice import missing_wins
 from sopilot.lab.stats import mcnemar
 
 GOOD = all_but(range(0))

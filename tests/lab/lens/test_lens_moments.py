@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.lab.lens import Context, Moment, Piece, Region, Turn, spread
-from sopilot.lab.lens.context import write
+from sopilot.lab.lens._context import write
 from sopilot.runtime.session.protocols import ModelRequest
 
 Recorded = Callable[[str], tuple[list[Moment], list[ModelRequest]]]

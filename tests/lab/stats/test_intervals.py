@@ -24,7 +24,7 @@ from sopilot.lab.stats import (
     paired_difference,
     wilson,
 )
-from sopilot.lab.stats.binomial import probability
+from sopilot.lab.stats._binomial import probability
 from sopilot.language.diagnostics import UserMistake
 
 QUICK = settings(deadline=None, max_examples=60)

@@ -22,7 +22,7 @@ from sopilot.lab.stats import (
     sign_flip,
     task_joint,
 )
-from sopilot.lab.stats.binomial import at_most, probability
+from sopilot.lab.stats._binomial import at_most, probability
 from sopilot.language.diagnostics import UserMistake
 
 QUICK = settings(deadline=None, max_examples=60)

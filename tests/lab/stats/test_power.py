@@ -16,7 +16,7 @@ from sopilot.lab.stats import (
     minimum_detectable_effect,
     tasks_needed,
 )
-from sopilot.lab.stats.power import critical_values
+from sopilot.lab.stats._power import critical_values
 from sopilot.language.diagnostics import UserMistake
 
 QUICK = settings(deadline=None, max_examples=30)

@@ -7,7 +7,7 @@ import random
 from random_trees import handbook_for, random_tree
 
 from sopilot.language.compiler import compile_procedure
-from sopilot.language.compiler.factoring import LEAF_BUDGET
+from sopilot.language.compiler._factoring import LEAF_BUDGET
 from sopilot.language.handbook import AnyOf, InOrder, Leaf, Name, Tree
 from sopilot.language.program import Check, Program
 

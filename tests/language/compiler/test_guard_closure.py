@@ -10,7 +10,7 @@ from random_trees import as_reference, random_tree
 from reference_schedule import leaf_set, least_closure, truth
 
 from sopilot.language.compiler import compile_procedure
-from sopilot.language.compiler.guards import GuardClosure
+from sopilot.language.compiler._guards import GuardClosure
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
     Action,

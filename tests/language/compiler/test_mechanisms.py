@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from sopilot.language.compiler import Compiler, compile_procedure
-from sopilot.language.compiler.factoring import LEAF_BUDGET
+from sopilot.language.compiler._factoring import LEAF_BUDGET
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
     Action,

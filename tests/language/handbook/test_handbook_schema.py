@@ -17,9 +17,9 @@ from sopilot.language.handbook import (
     read_handbook,
     write_handbook,
 )
+from sopilot.language.handbook._schema import schema_text
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.nodes import ListNode, Node, ScalarNode
-from sopilot.language.handbook.schema import schema_text
 from sopilot.language.handbook.yaml_nodes import parse_nodes
 
 HERE = Path(__file__).parent

@@ -18,7 +18,7 @@ from sopilot.language.handbook import (
     load_handbook,
     write_handbook,
 )
-from sopilot.language.handbook.expressions import ExpressionError, parse_call, parse_each
+from sopilot.language.handbook._expressions import ExpressionError, parse_call, parse_each
 
 TRAVEL = """\
 handbook: travel-desk

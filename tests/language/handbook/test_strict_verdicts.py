@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.language.handbook import VerdictError, judge, parse_verdict
-from sopilot.language.handbook.strict_operators import NULL_SIGN, RENAMED, STRICT
+from sopilot.language.handbook._strict_operators import NULL_SIGN, RENAMED, STRICT
 
 UNDECIDED = None
 

@@ -21,9 +21,9 @@ from sopilot.language.render import (
     render_official_recipes,
     render_prose,
 )
-from sopilot.language.render.correspondences import compare
-from sopilot.language.render.official import requirements
-from sopilot.language.render.scaffold import note
+from sopilot.language.render._correspondences import compare
+from sopilot.language.render._official import requirements
+from sopilot.language.render._scaffold import note
 
 SMALL = load_handbook((Path(__file__).parent / "small.yaml").read_text(encoding="utf-8"))
 

@@ -25,8 +25,8 @@ from sopilot.language.render import (
     render_function,
     words,
 )
+from sopilot.language.render._scaffold import TOOL
 from sopilot.language.render.frame import shown_names, shown_slots
-from sopilot.language.render.scaffold import TOOL
 from sopilot.runtime.vm import TOOL_NAME, Bound
 
 HERE = Path(__file__).parent

@@ -20,7 +20,7 @@ from sopilot.desks.bundled.judge import desk_judge
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.render import frame_bound
 from sopilot.runtime.agent import ARMS, Arm, Reference
-from sopilot.runtime.agent.arms.retrieval import best, bm25
+from sopilot.runtime.agent.arms._retrieval import best, bm25
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest, ToolCall
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -110,7 +110,7 @@ def test_chunk_stays_within_its_budget() -> None:
 
 def test_checklist_ticks_after_the_call() -> None:
     from sopilot.runtime.agent import View
-    from sopilot.runtime.agent.arms.checklist import checklist_slot
+    from sopilot.runtime.agent.arms._checklist import checklist_slot
     from sopilot.runtime.vm import Machine
 
     briefing = briefing_of(DESK)

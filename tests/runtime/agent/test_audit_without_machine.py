@@ -10,7 +10,7 @@ from desk_runs import Played, played
 from sopilot.desks.bundled import load_desk
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.agent import Misbehaviour
-from sopilot.runtime.agent.reference.misbehaviour import SWITCHES
+from sopilot.runtime.agent.reference._misbehaviour import SWITCHES
 from sopilot.runtime.audit import Finding, Report, audit_trace
 from sopilot.runtime.audit.without_machine import audit_untracked
 from sopilot.runtime.trace import SealedEvent

@@ -15,7 +15,7 @@ from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.language.handbook.cel import judge
 from sopilot.runtime.agent import ARMS, SWITCHES, Misbehaviour, Offer, Reference, fused_arm
-from sopilot.runtime.agent.arms.folding import (
+from sopilot.runtime.agent.arms._folding import (
     HIGH,
     NOTED,
     exchanges,
@@ -23,8 +23,8 @@ from sopilot.runtime.agent.arms.folding import (
     fold_dialog,
     without_frame_steps,
 )
-from sopilot.runtime.agent.arms.fused import ALL_OFF, ALL_ON, FusedSwitches
-from sopilot.runtime.agent.arms.lookahead import AFTER
+from sopilot.runtime.agent.arms._fused import ALL_OFF, ALL_ON, FusedSwitches
+from sopilot.runtime.agent.arms._lookahead import AFTER
 from sopilot.runtime.agent.reference.facts import read_facts
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest, ToolCall

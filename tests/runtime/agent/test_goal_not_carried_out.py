@@ -10,8 +10,8 @@ from desk_runs import briefing_of, user_of
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
+from sopilot.desks.bundled._simulator import Simulator
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.desks.bundled.simulator import Simulator
 from sopilot.language.handbook.cel import judge
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent import (
@@ -24,9 +24,9 @@ from sopilot.runtime.agent import (
     open_run,
     run_session,
 )
+from sopilot.runtime.agent.reference._reading import read_known
+from sopilot.runtime.agent.reference._values import whole
 from sopilot.runtime.agent.reference.facts import Facts
-from sopilot.runtime.agent.reference.reading import read_known
-from sopilot.runtime.agent.reference.values import whole
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import JSON, ToolSchema

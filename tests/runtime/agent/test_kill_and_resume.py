@@ -16,7 +16,7 @@ import pytest
 
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.desks.tasks import Result
-from sopilot.desks.tasks.kept_world import KeptWorld
+from sopilot.desks.tasks._kept_world import KeptWorld
 from sopilot.doors.cli.human_user import PROMPT
 from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.cli.stores import with_store

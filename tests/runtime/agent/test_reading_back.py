@@ -13,9 +13,9 @@ from sopilot.desks.bundled import bundled_names
 from sopilot.language.program import Always, Every, Holds, Literal, Local, Some, Unknown
 from sopilot.language.program.model import Arguments, Branch, Condition, Step
 from sopilot.language.render import render_flat, render_frame, words
-from sopilot.language.render.steps import call_text, condition_text
-from sopilot.runtime.agent.reference.expressions import read_condition, scan_call
-from sopilot.runtime.agent.reference.reading import active_frame, read_functions
+from sopilot.language.render._steps import call_text, condition_text
+from sopilot.runtime.agent.reference._expressions import read_condition, scan_call
+from sopilot.runtime.agent.reference._reading import active_frame, read_functions
 
 LANGUAGES = ["en", "zh"]
 names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True).filter(

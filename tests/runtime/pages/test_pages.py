@@ -21,13 +21,13 @@ from sopilot.doors.cli.main import sopilot
 from sopilot.lab.bench.report import Document, Table, to_html
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.lens import Region, Summary, plot
-from sopilot.lab.lens.report import Line
+from sopilot.lab.lens._report import Line
 from sopilot.runtime.audit import Finding, Refusal, Report
-from sopilot.runtime.audit.audit_state import CheckMade
-from sopilot.runtime.audit.report import Decided, card
+from sopilot.runtime.audit._audit_state import CheckMade
+from sopilot.runtime.audit._report import Decided, card
 from sopilot.runtime.audit.timeline import Row
 from sopilot.runtime.pages import Mark, diverging_bars, dot_plot, grouped_bars, render_audit
-from sopilot.runtime.pages.templates import render, visible
+from sopilot.runtime.pages._templates import render, visible
 
 RELEASE = Path(__file__).parents[2] / "fixtures" / "release-1"
 VERDICT = json.loads(next(RELEASE.glob("checks/http*/latest.json")).read_text())

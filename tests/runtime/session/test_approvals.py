@@ -22,7 +22,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
-from sopilot.runtime.session.approvals import count_approvals
+from sopilot.runtime.session._approvals import count_approvals
 from sopilot.runtime.vm import Start
 
 WIRE = ERRANDS["wire"]

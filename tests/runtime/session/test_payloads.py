@@ -19,7 +19,7 @@ from sopilot.runtime.session import (
     verify_trace,
     write_trace,
 )
-from sopilot.runtime.session.settings import settings_from_json
+from sopilot.runtime.session._settings import settings_from_json
 from sopilot.runtime.trace import encode_lines
 from sopilot.runtime.vm import Automation, Limits
 

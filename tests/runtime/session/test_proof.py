@@ -24,7 +24,9 @@ from sopilot.runtime.session import (
     Settings,
     open_session,
     resume_session,
-    tool_calls,
+)
+from sopilot.runtime.session import (
+    _tool_calls as tool_calls,
 )
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 

@@ -43,7 +43,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
-from sopilot.runtime.session.loading import load
+from sopilot.runtime.session._loading import load
 from sopilot.runtime.session.protocols import Message
 from sopilot.runtime.trace import verify_chain
 from sopilot.runtime.vm import Automation, Start

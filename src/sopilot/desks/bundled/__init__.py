@@ -6,10 +6,10 @@ May import every room below except ``adapters``; its desks need ``handbook``
 and the protocols of ``session`` only.
 """
 
-from sopilot.desks.bundled.desk import Desk, bundled_names, handbook_text, load_desk
-from sopilot.desks.bundled.oracle import Judgement
-from sopilot.desks.bundled.simulator import Call, Simulator, State
-from sopilot.desks.bundled.task import TAGS, Outcome, Task
+from sopilot.desks.bundled._desk import Desk, bundled_names, handbook_text, load_desk
+from sopilot.desks.bundled._oracle import Judgement
+from sopilot.desks.bundled._simulator import Call, Simulator, State
+from sopilot.desks.bundled._task import TAGS, Outcome, Task
 
 __all__ = [
     "TAGS",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from sopilot.desks.bundled._desk import Desk
 from sopilot.desks.bundled.bank_desk.truth import (
     PURPOSE_IS_CONCRETE,
     STATEMENT_RULES_OUT_ACQUAINTANCES,
 )
 from sopilot.desks.bundled.clinic_desk.truth import FAMILY_OF, LETTER_FITS, REASON_IS_EMERGENCY
-from sopilot.desks.bundled.desk import Desk
 from sopilot.desks.bundled.it_desk.truth import (
     JUSTIFICATION_NAMES_A_TASK,
     REASON_NAMES_A_FAULT,

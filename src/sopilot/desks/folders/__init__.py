@@ -4,8 +4,8 @@ Owns the reading of such a folder and what surrounds its tools: people who vote,
 runs that are cut off. A folder's Python runs because somebody named the folder.
 """
 
-from sopilot.desks.folders.surroundings import InterruptedTools, RecordedVotes, opening
-from sopilot.desks.folders.workflow_folder import (
+from sopilot.desks.folders._surroundings import InterruptedTools, RecordedVotes, opening
+from sopilot.desks.folders._workflow_folder import (
     PROGRAM,
     FolderTask,
     WorkflowFolder,

@@ -5,9 +5,9 @@ verdict on a run of one, and the count of the steps and branches that no scenari
 reached. Runs are made by the room `tasks`, as of any other task.
 """
 
-from sopilot.desks.scenarios.coverage import Coverage, Gap, ProgramCoverage, coverage_of
-from sopilot.desks.scenarios.reader import load_scenarios, read_scenarios
-from sopilot.desks.scenarios.scenario import (
+from sopilot.desks.scenarios._coverage import Coverage, Gap, ProgramCoverage, coverage_of
+from sopilot.desks.scenarios._reader import load_scenarios, read_scenarios
+from sopilot.desks.scenarios._scenario import (
     Answer,
     Expectation,
     ExpectedCall,
@@ -16,7 +16,7 @@ from sopilot.desks.scenarios.scenario import (
     Suite,
     request_for,
 )
-from sopilot.desks.scenarios.world import SimulatedTools
+from sopilot.desks.scenarios._world import SimulatedTools
 
 __all__ = [
     "Answer",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.desks.scenarios.scenario import Ruling
+from sopilot.desks.scenarios._scenario import Ruling
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import CannotJudge, Seen, VerdictJudge
 from sopilot.runtime.session.protocols import JSON

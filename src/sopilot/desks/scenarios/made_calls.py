@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.desks.scenarios.scenario import Scenario
+from sopilot.desks.scenarios._scenario import Scenario
 from sopilot.language.handbook import AnyOf, First, Handbook, Leaf, Name, Tree
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session.protocols import JSON

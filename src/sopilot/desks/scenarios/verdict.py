@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sopilot.desks.scenarios.causes import refusal_causes
+from sopilot.desks.scenarios._causes import refusal_causes
+from sopilot.desks.scenarios._scenario import Scenario
 from sopilot.desks.scenarios.made_calls import MadeCall, calls_made, unproven
-from sopilot.desks.scenarios.scenario import Scenario
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session import Session

@@ -6,10 +6,8 @@ own handbook, from workflow folders, and (in the lab) from SOPBench. May import 
 room below it; stores and models come in from outside.
 """
 
-from sopilot.desks.tasks.desk_tasks import desk_tasks, idle_world
-from sopilot.desks.tasks.folder_tasks import folder_task
-from sopilot.desks.tasks.result import Result
-from sopilot.desks.tasks.running import (
+from sopilot.desks.tasks._result import Result
+from sopilot.desks.tasks._running import (
     Conditions,
     finish_task,
     open_task,
@@ -17,8 +15,10 @@ from sopilot.desks.tasks.running import (
     resume_task,
     run_task,
 )
-from sopilot.desks.tasks.scenario_tasks import results_task, scenario_task
-from sopilot.desks.tasks.task import Surroundings, Task
+from sopilot.desks.tasks._scenario_tasks import results_task, scenario_task
+from sopilot.desks.tasks._task import Surroundings, Task
+from sopilot.desks.tasks.desk_tasks import desk_tasks, idle_world
+from sopilot.desks.tasks.folder_tasks import folder_task
 from sopilot.desks.tasks.world import FinishedRun, ReplayedTools, World
 
 __all__ = [

@@ -8,8 +8,8 @@ from pathlib import Path
 from sopilot.desks.bundled import Desk, Simulator
 from sopilot.desks.bundled import Task as Entry
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.desks.tasks.kept_world import KeptWorld
-from sopilot.desks.tasks.task import Surroundings, Task
+from sopilot.desks.tasks._kept_world import KeptWorld
+from sopilot.desks.tasks._task import Surroundings, Task
 from sopilot.desks.tasks.world import FinishedRun, ReplayedTools, World
 from sopilot.runtime.agent import Briefing, Ending
 from sopilot.runtime.session.protocols import JSON

@@ -13,8 +13,8 @@ from sopilot.desks.folders import (
     opening,
 )
 from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
-from sopilot.desks.tasks.result import Result
-from sopilot.desks.tasks.task import Surroundings, Task
+from sopilot.desks.tasks._result import Result
+from sopilot.desks.tasks._task import Surroundings, Task
 from sopilot.desks.tasks.world import FinishedRun
 from sopilot.runtime.agent import Briefing, Ending, VerdictJudge
 from sopilot.runtime.session.protocols import JSON

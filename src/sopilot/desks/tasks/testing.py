@@ -9,9 +9,9 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.desks.scenarios import Coverage, ProgramCoverage, Scenario, coverage_of
-from sopilot.desks.tasks.result import Result
-from sopilot.desks.tasks.running import Conditions, run_task
-from sopilot.desks.tasks.scenario_tasks import scenario_task
+from sopilot.desks.tasks._result import Result
+from sopilot.desks.tasks._running import Conditions, run_task
+from sopilot.desks.tasks._scenario_tasks import scenario_task
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.runtime.agent import ARMS, Briefing, Reference, Watch
 from sopilot.runtime.session import ProgramSet, Store, export_trace, write_trace

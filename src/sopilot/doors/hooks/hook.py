@@ -9,8 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from sopilot.doors.hooks._loop_thread import LoopThread
 from sopilot.doors.hooks.json_values import as_json
-from sopilot.doors.hooks.loop_thread import LoopThread
 from sopilot.language.diagnostics import Diagnostic, RunEnded, UserMistake
 from sopilot.runtime.agent import UNLIMITED, Arm, Briefing, Driver, Operator, open_run
 from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, Store

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sopilot.desks.tasks import World, idle_world
 from sopilot.desks.tasks.world import NoTools
+from sopilot.doors.mcp._gateway import gateway_world
+from sopilot.doors.mcp._tasks import playable_task
 from sopilot.doors.mcp.catalogue import Catalogue
-from sopilot.doors.mcp.gateway import gateway_world
 from sopilot.doors.mcp.hub import Service
 from sopilot.doors.mcp.playing import PLAY, play_record
-from sopilot.doors.mcp.tasks import playable_task
 from sopilot.doors.sources import DeskSource, Source
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook

@@ -8,8 +8,8 @@ from functools import partial
 
 import mcp_types as types
 
-from sopilot.doors.mcp.checked_upstream import CheckedUpstream
-from sopilot.doors.mcp.mcp_client import Upstream
+from sopilot.doors.mcp._checked_upstream import CheckedUpstream
+from sopilot.doors.mcp._mcp_client import Upstream
 from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import Diagnostic, SopilotError, UserMistake, did_you_mean

@@ -17,16 +17,16 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from sopilot import __version__
-from sopilot.doors.mcp.audience import Audience
-from sopilot.doors.mcp.call_link import CURRENT_LINK, CallLink, Progress
+from sopilot.doors.mcp._audience import Audience
+from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, Progress
+from sopilot.doors.mcp._clients import Asker, Context, asker
+from sopilot.doors.mcp._content import answered
+from sopilot.doors.mcp._gateway import GatewayTools
+from sopilot.doors.mcp._procedure_prompts import get_prompt, list_prompts
 from sopilot.doors.mcp.catalogue import Catalogue
-from sopilot.doors.mcp.clients import Asker, Context, asker
-from sopilot.doors.mcp.content import answered
-from sopilot.doors.mcp.gateway import GatewayTools
 from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.pins import Drift
 from sopilot.doors.mcp.playing import score_play, session_report
-from sopilot.doors.mcp.procedure_prompts import get_prompt, list_prompts
 from sopilot.language.diagnostics import SopilotError
 from sopilot.runtime.agent import Offer
 from sopilot.runtime.session.protocols import ToolSchema

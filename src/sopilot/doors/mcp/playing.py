@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sopilot.doors.mcp._tasks import PlayableTask, playable_task
 from sopilot.doors.mcp.hub import whole_trace
 from sopilot.doors.mcp.player import Player
-from sopilot.doors.mcp.tasks import PlayableTask, playable_task
 from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
 from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
 from sopilot.runtime.audit import Finding, Report

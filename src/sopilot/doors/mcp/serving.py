@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sopilot.adapters.text_files import read_text
-from sopilot.doors.mcp.http import HttpSettings, listen, serve_http
+from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 

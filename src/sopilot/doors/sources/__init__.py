@@ -5,8 +5,8 @@ Owns SOURCE and TASK as they are written, the values given beside them, and what
 every wing; the commands, the MCP server and the Python door import this room.
 """
 
-from sopilot.doors.sources.references import TASK_HELP, is_task, lasting, named_task
-from sopilot.doors.sources.source import (
+from sopilot.doors.sources._references import TASK_HELP, is_task, lasting, named_task
+from sopilot.doors.sources._source import (
     SCENARIOS,
     SOURCE_HELP,
     TOOL_LISTS,

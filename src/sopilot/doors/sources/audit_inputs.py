@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.adapters.text_files import read_text
-from sopilot.doors.sources.source import compile_source
+from sopilot.doors.sources._source import compile_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task, desk_tasks, scenario_task
-from sopilot.doors.sources.source import DeskSource, open_source
+from sopilot.doors.sources._source import DeskSource, open_source
 from sopilot.lab.discipline import checkable
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 

@@ -6,7 +6,7 @@ Page only after the check: a model that nobody has checked sees the whole progra
 from __future__ import annotations
 
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.doors.sources.source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, Source
 from sopilot.runtime.agent import ARMS
 
 PAGED = "pg"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import is_program_text, read_text
 from sopilot.desks.scenarios import read_scenarios
-from sopilot.doors.sources.compiled_warnings import compiled_warnings
-from sopilot.doors.sources.source import SCENARIOS
+from sopilot.doors.sources._compiled_warnings import compiled_warnings
+from sopilot.doors.sources._source import SCENARIOS
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
 from sopilot.language.handbook import read_handbook

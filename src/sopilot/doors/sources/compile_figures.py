@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from sopilot.doors.sources.source import Unit
+from sopilot.doors.sources._source import Unit
 from sopilot.language.render import render_function
 
 PAPER = {

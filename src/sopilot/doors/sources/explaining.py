@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sopilot.doors.sources.source import Unit
+from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
 from sopilot.language.handbook import ActionCall, Leaf, Name, Recipe
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from sopilot.doors.sources._source import compile_source
 from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.run_options import RunOptions
-from sopilot.doors.sources.source import compile_source
 from sopilot.lab.lens import Moment, moments_of, spread
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named

@@ -11,7 +11,7 @@ from pathlib import Path
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
-from sopilot.doors.sources.source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, Source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sopilot.adapters.text_files import is_program_file, load_program
-from sopilot.doors.sources.source import compile_source
+from sopilot.doors.sources._source import compile_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Procedure
 from sopilot.language.program import Program, print_program

@@ -4,7 +4,7 @@ Upstream's code runs in a worker process alone (``upstream_worker``, a script);
 ``upstream`` is its client. May import every room but ``cli``.
 """
 
-from sopilot.lab.bench.checkout import Checkout, checkout_home, find_checkout
+from sopilot.lab.bench._checkout import Checkout, checkout_home, find_checkout
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, is_sopbench, task_references
 from sopilot.lab.bench.sopbench_process import (
     Judgement,

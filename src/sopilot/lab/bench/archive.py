@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from sopilot import __version__
-from sopilot.lab.bench.archive_checks import Refusal, check_file
+from sopilot.lab.bench._archive_checks import Refusal, check_file
+from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.reference import task_references
-from sopilot.lab.bench.run_folder import RunFolder
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import load_task
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake

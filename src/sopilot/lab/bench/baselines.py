@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sopilot.lab.bench.checkout import Checkout
-from sopilot.lab.bench.recorded import configurations
+from sopilot.lab.bench._checkout import Checkout
+from sopilot.lab.bench._recorded import configurations
+from sopilot.lab.bench._tally import Tally, tally
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.screen import Screen
-from sopilot.lab.bench.tally import Tally, tally
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from sopilot.lab.bench.reach import Transition, find_reach, transition
+from sopilot.lab.bench._reach import Transition, find_reach, transition
 from sopilot.lab.bench.reference import TaskReference, task_references
 from sopilot.lab.bench.screen import SCREENED_GOALS, zero_pass
 from sopilot.lab.bench.sopbench_process import Upstream

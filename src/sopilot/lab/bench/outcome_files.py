@@ -32,7 +32,7 @@ def _rows(path: Path) -> list[Row]:
 
 def _folder(path: Path) -> list[Row]:
     if (path / "configuration.json").exists():
-        from sopilot.lab.bench.run_folder import RunFolder
+        from sopilot.lab.bench._run_folder import RunFolder
 
         folder = RunFolder.open(path)
         return [
@@ -47,7 +47,7 @@ def _folder(path: Path) -> list[Row]:
 
 
 def _inspect_log(path: Path) -> list[Row]:
-    from sopilot.lab.bench.inspect_outcomes import rows_of_inspect_log
+    from sopilot.lab.bench._inspect_outcomes import rows_of_inspect_log
 
     return list(rows_of_inspect_log(path))
 

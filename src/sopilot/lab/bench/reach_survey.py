@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from sopilot.lab.bench import action_graph, reach
-from sopilot.lab.bench.reach import Reach, find_reach
+from sopilot.lab.bench import _action_graph as action_graph
+from sopilot.lab.bench import _reach as reach
+from sopilot.lab.bench._reach import Reach, find_reach
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from sopilot import __version__
-from sopilot.lab.bench.tally import sequence_only
+from sopilot.lab.bench._tally import sequence_only
 
 FORMAT = 1
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sopilot.lab.bench.checkout import Checkout
-from sopilot.lab.bench.recorded import configurations
+from sopilot.lab.bench._checkout import Checkout
+from sopilot.lab.bench._recorded import configurations
 from sopilot.lab.bench.reference import TaskReference
 
 Screen = Callable[[TaskReference, bool], bool]

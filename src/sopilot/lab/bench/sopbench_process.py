@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from sopilot.lab.bench.checkout import Checkout, find_checkout
+from sopilot.lab.bench._checkout import Checkout, find_checkout
 from sopilot.language.diagnostics import InternalBug, RunEnded
 
 ToolList = Literal["official", "full-state"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sopilot.lab.bench.notation import predicate_name, read_recipes, read_tree, singles
+from sopilot.lab.bench._notation import predicate_name, read_recipes, read_tree, singles
 from sopilot.lab.bench.reference import TaskReference, task_references
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
 from sopilot.language.handbook import (

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from sopilot.lab.bench.reach import Reach
+from sopilot.lab.bench._reach import Reach
+from sopilot.lab.bench._tally import tally
 from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.sweep import Sweep
-from sopilot.lab.bench.tally import tally
 
 ASSUMPTION = (
     "verdicts of the reference executor come from upstream's own predicate functions on the "

@@ -14,14 +14,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from sopilot.lab.bench.contestants import DEFAULT_USER, domain_budgets
-from sopilot.lab.bench.control_models import CONTROLS
+from sopilot.lab.bench._contestants import DEFAULT_USER, domain_budgets
+from sopilot.lab.bench._control_models import CONTROLS
+from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._shard import Runner, Seen, Shard, nobody, run_shard, shares
+from sopilot.lab.bench._source_fingerprint import deciding_sources
 from sopilot.lab.bench.record import RunConfiguration
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, task_references
-from sopilot.lab.bench.run_folder import RunFolder
-from sopilot.lab.bench.shard import Runner, Seen, Shard, nobody, run_shard, shares
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
-from sopilot.lab.bench.source_fingerprint import deciding_sources
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.agent import arm_named
 
@@ -123,7 +123,7 @@ def run_sweep(
 
 def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
     if on == "ray":
-        from sopilot.lab.bench.ray_pool import run_on_ray
+        from sopilot.lab.bench._ray_pool import run_on_ray
 
         run_on_ray(parts)
     elif len(parts) == 1:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from sopilot.desks.tasks import FinishedRun, ReplayedTools, Surroundings, Task
 from sopilot.lab.bench import sopbench_process
-from sopilot.lab.bench.contestants import domain_budgets
+from sopilot.lab.bench._contestants import domain_budgets
+from sopilot.lab.bench._upstream_judge import UpstreamJudge
+from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import SopbenchTask, load_tasks
-from sopilot.lab.bench.upstream_judge import UpstreamJudge
-from sopilot.lab.bench.world import open_world
 from sopilot.language.diagnostics import InternalBug, UserMistake
 from sopilot.language.program import Program
 from sopilot.runtime.agent import Briefing, Seen

@@ -6,24 +6,24 @@ in benchmarks/population.py. May import every room below it; models and stores c
 from outside.
 """
 
-from sopilot.lab.discipline.checking import Check, MemoryJournal, Step
-from sopilot.lab.discipline.cursor import Cursor, cursors_of
-from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
-from sopilot.lab.discipline.paging_decision import Condition, Verdict, decide
-from sopilot.lab.discipline.plan import CASES, checkable, planned
-from sopilot.lab.discipline.probe import QUESTIONS, probe_request, spread
-from sopilot.lab.discipline.probe_grading import (
+from sopilot.lab.discipline._checking import Check, MemoryJournal, Step
+from sopilot.lab.discipline._cursor import Cursor, cursors_of
+from sopilot.lab.discipline._paging_decision import Condition, Verdict, decide
+from sopilot.lab.discipline._plan import CASES, checkable, planned
+from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
+from sopilot.lab.discipline._probe_grading import (
     Grade,
     ProbeScore,
     grade,
     probe_score,
     scores_by_depth,
 )
-from sopilot.lab.discipline.questions import chosen_questions, program_hashes
-from sopilot.lab.discipline.record import RunRecord
-from sopilot.lab.discipline.rehearsal import Estimate, Rehearsal, rehearse
+from sopilot.lab.discipline._questions import chosen_questions, program_hashes
+from sopilot.lab.discipline._record import RunRecord
+from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
+from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION
+from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
-from sopilot.lab.discipline.rule import ARMS_CHECKED, RULE_VERSION
 from sopilot.lab.discipline.spending import Allowance, Prices, Spending
 
 __all__ = [

@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.lab.discipline.checking import MemoryJournal
-from sopilot.lab.discipline.probe_grading import Grade, grade_from_json
-from sopilot.lab.discipline.record import RunRecord, record_from_json
+from sopilot.lab.discipline._checking import MemoryJournal
+from sopilot.lab.discipline._probe_grading import Grade, grade_from_json
+from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON
 

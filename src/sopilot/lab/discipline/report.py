@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sopilot.lab.discipline.contrast import Contrast
-from sopilot.lab.discipline.paging_decision import Verdict
-from sopilot.lab.discipline.probe_grading import Grade, ProbeScore, scores_by_depth
-from sopilot.lab.discipline.record import RunRecord, by_arm
-from sopilot.lab.discipline.rehearsal import Rehearsal
+from sopilot.lab.discipline._contrast import Contrast
+from sopilot.lab.discipline._paging_decision import Verdict
+from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, scores_by_depth
+from sopilot.lab.discipline._record import RunRecord, by_arm
+from sopilot.lab.discipline._rehearsal import Rehearsal
 from sopilot.lab.discipline.spending import Allowance, Spending
 from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
 from sopilot.runtime.session.protocols import JSON

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from sopilot.lab.discipline.record import RunRecord
-from sopilot.lab.discipline.rehearsal import Estimate
-from sopilot.lab.discipline.running import SPARE_TURNS, TURNS_FACTOR
+from sopilot.lab.discipline._record import RunRecord
+from sopilot.lab.discipline._rehearsal import Estimate
+from sopilot.lab.discipline._running import SPARE_TURNS, TURNS_FACTOR
 
 CALLS = 10_000
 MINUTES = 25.0

@@ -5,12 +5,12 @@ their text; the shares of attention on them; and what the next move's probabilit
 loses without each. May import every room below it. Weights are loaded on use only.
 """
 
-from sopilot.lab.lens.context import Context, Piece, Region, Turn
-from sopilot.lab.lens.moments import Moment, moments_of, spread
-from sopilot.lab.lens.open_weights import OpenWeights, Prompt, Reading, load_weights
-from sopilot.lab.lens.parity import Attention, attention_of
+from sopilot.lab.lens._context import Context, Piece, Region, Turn
+from sopilot.lab.lens._moments import Moment, moments_of, spread
+from sopilot.lab.lens._open_weights import OpenWeights, Prompt, Reading, load_weights
+from sopilot.lab.lens._parity import Attention, attention_of
+from sopilot.lab.lens._report import Summary, summarise
 from sopilot.lab.lens.plot import plot
-from sopilot.lab.lens.report import Summary, summarise
 from sopilot.lab.lens.study import MomentStudy, study
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sopilot.lab.lens.report import Summary
+from sopilot.lab.lens._report import Summary
 from sopilot.runtime.pages import Drawing
 
 _CELL, _LEFT, _TOP, _BAR = 16, 60, 64, 22

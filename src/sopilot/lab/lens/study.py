@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sopilot.lab.lens.context import Context, Region
-from sopilot.lab.lens.moments import Moment
-from sopilot.lab.lens.open_weights import OpenWeights, Reading
+from sopilot.lab.lens._context import Context, Region
+from sopilot.lab.lens._moments import Moment
+from sopilot.lab.lens._open_weights import OpenWeights, Reading
 
 REMOVED = (Region.DIALOG, Region.FRAME, Region.PROGRAM)
 

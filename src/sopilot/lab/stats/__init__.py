@@ -6,26 +6,26 @@ already read, and a figure that does not exist is ``Undefined`` with its reason,
 never 0. Needs the standard library alone. Imports diagnostics only.
 """
 
+from sopilot.lab.stats._clustered import LeaveOneOut, goal_clustered, leave_one_goal_out, task_joint
+from sopilot.lab.stats._comparison import Comparison, compare
+from sopilot.lab.stats._difference import clustered_difference, paired_difference
+from sopilot.lab.stats._multiplicity import Adjusted, benjamini_hochberg
+from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._pairing import Dropped, Pair, Pairs, pair
+from sopilot.lab.stats._power import mcnemar_power, minimum_detectable_effect, tasks_needed
+from sopilot.lab.stats._proportion import clopper_pearson, wilson
+from sopilot.lab.stats._repeats import PassK, RunSpread, pass_k, run_to_run
+from sopilot.lab.stats._undefined import Interval, Undefined
 from sopilot.lab.stats.accuracy import Accuracy, accuracy, balanced_accuracy
 from sopilot.lab.stats.bootstrap import BootstrapInterval, bootstrap_interval
-from sopilot.lab.stats.clustered import LeaveOneOut, goal_clustered, leave_one_goal_out, task_joint
-from sopilot.lab.stats.comparison import Comparison, compare
-from sopilot.lab.stats.difference import clustered_difference, paired_difference
 from sopilot.lab.stats.mcnemar import Discordance, mcnemar, pool, sign_test
-from sopilot.lab.stats.multiplicity import Adjusted, benjamini_hochberg
-from sopilot.lab.stats.outcome import Kind, Outcome
-from sopilot.lab.stats.pairing import Dropped, Pair, Pairs, pair
 from sopilot.lab.stats.post_goal import PostGoal, post_goal
-from sopilot.lab.stats.power import mcnemar_power, minimum_detectable_effect, tasks_needed
-from sopilot.lab.stats.proportion import clopper_pearson, wilson
 from sopilot.lab.stats.reading import (
     discordances_from,
     outcomes_from,
     read_rows,
 )
-from sopilot.lab.stats.repeats import PassK, RunSpread, pass_k, run_to_run
 from sopilot.lab.stats.sign_flip import SEED, SignFlip, sign_flip
-from sopilot.lab.stats.undefined import Interval, Undefined
 
 __all__ = [
     "SEED",

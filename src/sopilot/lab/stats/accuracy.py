@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sopilot.lab.stats.outcome import Kind, Outcome
-from sopilot.lab.stats.undefined import Undefined, require
+from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._undefined import Undefined, require
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sopilot.lab.stats.undefined import Interval, Undefined, require, require_open_share
+from sopilot.lab.stats._undefined import Interval, Undefined, require, require_open_share
 
 DRAWS = 10_000
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sopilot.lab import stats
 from sopilot.lab.stats import Interval, Outcome, Undefined
+from sopilot.lab.stats._outcome import groups
 from sopilot.lab.stats.accuracy import Rate
-from sopilot.lab.stats.outcome import groups
 from sopilot.lab.stats.reading import Row
 from sopilot.language.diagnostics import UserMistake
 

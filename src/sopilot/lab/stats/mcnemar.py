@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sopilot.lab.stats.binomial import as_p, at_most, fair_tail
-from sopilot.lab.stats.undefined import require
+from sopilot.lab.stats._binomial import as_p, at_most, fair_tail
+from sopilot.lab.stats._undefined import require
 
 _INTEGERS = 20_000
 

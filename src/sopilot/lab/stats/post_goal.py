@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sopilot.lab.stats._outcome import Outcome
+from sopilot.lab.stats._undefined import Undefined
 from sopilot.lab.stats.bootstrap import DRAWS, BootstrapInterval, Sums, bootstrap_interval
-from sopilot.lab.stats.outcome import Outcome
 from sopilot.lab.stats.sign_flip import SEED
-from sopilot.lab.stats.undefined import Undefined
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from sopilot.lab.stats._outcome import Kind, Outcome
 from sopilot.lab.stats.mcnemar import Discordance
-from sopilot.lab.stats.outcome import Kind, Outcome
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 
 Row = tuple[Place, dict[str, Any]]

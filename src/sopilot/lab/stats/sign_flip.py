@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sopilot.lab.stats.binomial import as_p
-from sopilot.lab.stats.undefined import require
+from sopilot.lab.stats._binomial import as_p
+from sopilot.lab.stats._undefined import require
 
 DRAWS = 20_000
 SEED = 27

@@ -5,15 +5,15 @@ free of language models. Pure. May import ``diagnostics``, ``handbook`` and
 ``program``.
 """
 
-from sopilot.language.compiler.judges import Unprovable, judged_by_model, unprovable
-from sopilot.language.compiler.pipeline import (
+from sopilot.language.compiler._judges import Unprovable, judged_by_model, unprovable
+from sopilot.language.compiler._pipeline import (
     Compiled,
     Compiler,
     Explanation,
     compile_handbook,
     compile_procedure,
 )
-from sopilot.language.compiler.unopened import Unopened
+from sopilot.language.compiler._unopened import Unopened
 
 __all__ = [
     "Compiled",

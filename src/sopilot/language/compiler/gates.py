@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sopilot.language.compiler.guards import required_gates
+from sopilot.language.compiler._guards import required_gates
 from sopilot.language.compiler.rules import recipe_act, supply_note, verifier_call
 from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook import Action, Predicate

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.language.compiler.recipes import RankedRecipes
+from sopilot.language.compiler._recipes import RankedRecipes
 from sopilot.language.handbook import Action, ActionCall, Constant, Path, Predicate
 from sopilot.language.program.model import (
     Act,

@@ -4,14 +4,14 @@ Owns the diagnostic (a code, a message, a place, optional help) and the four
 roots of every error the project raises. Imports nothing from the project.
 """
 
-from sopilot.language.diagnostics.diagnostic import (
+from sopilot.language.diagnostics._diagnostic import (
     Diagnostic,
     Place,
     Severity,
     did_you_mean,
     render_diagnostics,
 )
-from sopilot.language.diagnostics.errors import (
+from sopilot.language.diagnostics._errors import (
     InternalBug,
     RunEnded,
     SopilotError,

@@ -5,17 +5,8 @@ holds them, the YAML reader with positions, and the reference meaning of a
 tree. Pure. May import ``diagnostics`` only.
 """
 
-from sopilot.language.handbook.cel import (
-    VerdictError,
-    VerdictProblem,
-    free_names,
-    judge,
-    parse_verdict,
-)
-from sopilot.language.handbook.codec import handbook_hash, handbook_to_json
-from sopilot.language.handbook.format import format_handbook
-from sopilot.language.handbook.meaning import meaning
-from sopilot.language.handbook.model import (
+from sopilot.language.handbook._format import format_handbook
+from sopilot.language.handbook._model import (
     Action,
     ActionCall,
     Approval,
@@ -25,10 +16,9 @@ from sopilot.language.handbook.model import (
     Procedure,
     Recipe,
 )
-from sopilot.language.handbook.obligations import obligations
-from sopilot.language.handbook.reader import load_handbook, read_handbook
-from sopilot.language.handbook.schema import handbook_schema, published_schema
-from sopilot.language.handbook.tree import (
+from sopilot.language.handbook._reader import load_handbook, read_handbook
+from sopilot.language.handbook._schema import handbook_schema, published_schema
+from sopilot.language.handbook._tree import (
     NOTHING,
     All,
     AnyOf,
@@ -51,8 +41,18 @@ from sopilot.language.handbook.tree import (
     substitute,
     substitute_binding,
 )
+from sopilot.language.handbook._writer import write_handbook
+from sopilot.language.handbook.cel import (
+    VerdictError,
+    VerdictProblem,
+    free_names,
+    judge,
+    parse_verdict,
+)
+from sopilot.language.handbook.codec import handbook_hash, handbook_to_json
+from sopilot.language.handbook.meaning import meaning
+from sopilot.language.handbook.obligations import obligations
 from sopilot.language.handbook.wording import placeholders, sentence
-from sopilot.language.handbook.writer import write_handbook
 
 __all__ = [
     "NOTHING",

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.handbook.strict_operators import (
+from sopilot.language.handbook._strict_operators import (
     NULL_NAME,
     NULL_SIGN,
     PLUS,

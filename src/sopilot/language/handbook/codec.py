@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from sopilot.language.handbook.model import (
+from sopilot.language.handbook._model import (
     Action,
     ActionCall,
     Approval,
@@ -19,7 +19,7 @@ from sopilot.language.handbook.model import (
     Predicate,
     Procedure,
 )
-from sopilot.language.handbook.tree import (
+from sopilot.language.handbook._tree import (
     NOTHING,
     All,
     AnyOf,

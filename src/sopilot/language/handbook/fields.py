@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.handbook._scalars import is_surprising
+from sopilot.language.handbook._tree import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector, Positioned
 from sopilot.language.handbook.grammar import RESERVED, is_identifier
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
-from sopilot.language.handbook.scalars import is_surprising
-from sopilot.language.handbook.tree import Scalar
 
 
 class Field(NamedTuple):

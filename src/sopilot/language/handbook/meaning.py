@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sopilot.language.handbook.tree import AnyOf, Binding, First, Leaf, Tree
+from sopilot.language.handbook._tree import AnyOf, Binding, First, Leaf, Tree
 
 Verdicts = Callable[[str, Binding], bool]
 """The observed truth of a predicate under a binding."""

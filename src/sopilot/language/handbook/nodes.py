@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sopilot.language.handbook.scalars import resolve
-from sopilot.language.handbook.tree import Scalar
+from sopilot.language.handbook._scalars import resolve
+from sopilot.language.handbook._tree import Scalar
 
 
 @dataclass(frozen=True, slots=True)

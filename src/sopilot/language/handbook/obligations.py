@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from sopilot.language.handbook.model import Handbook, Procedure
-from sopilot.language.handbook.tree import NOTHING, All, Tree, substitute
+from sopilot.language.handbook._model import Handbook, Procedure
+from sopilot.language.handbook._tree import NOTHING, All, Tree, substitute
 
 
 def obligations(handbook: Handbook, procedure: Procedure) -> Tree:

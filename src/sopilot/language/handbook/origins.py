@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from sopilot.language.handbook.model import Action, ActionCall, Predicate, Recipe
-from sopilot.language.handbook.tree import Constant, Name, Origin, Path
+from sopilot.language.handbook._model import Action, ActionCall, Predicate, Recipe
+from sopilot.language.handbook._tree import Constant, Name, Origin, Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ import functools
 import re
 from collections.abc import Mapping
 
-from sopilot.language.handbook.model import Handbook, Predicate
-from sopilot.language.handbook.tree import Leaf, Name, Scalar
+from sopilot.language.handbook._model import Handbook, Predicate
+from sopilot.language.handbook._tree import Leaf, Name, Scalar
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from sopilot.language.handbook._flow_calls import join_items, join_pairs
 from sopilot.language.handbook.collector import DiagnosticCollector
-from sopilot.language.handbook.flow_calls import join_items, join_pairs
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
 
 LARGEST = 2_000_000

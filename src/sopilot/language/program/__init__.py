@@ -5,9 +5,15 @@ that runs on every compile and every load. Pure. May import ``diagnostics`` and
 ``handbook``.
 """
 
-from sopilot.language.program.call_graph import callees
+from sopilot.language.program._call_graph import callees
+from sopilot.language.program._flow import continuations, slots_in
+from sopilot.language.program._printer import (
+    print_argument,
+    print_call,
+    print_condition,
+    print_program,
+)
 from sopilot.language.program.codec import program_from_yaml, program_hash, program_to_yaml
-from sopilot.language.program.flow import continuations, slots_in
 from sopilot.language.program.model import (
     FORMAT,
     Act,
@@ -40,12 +46,6 @@ from sopilot.language.program.model import (
     Source,
     Step,
     Unknown,
-)
-from sopilot.language.program.printer import (
-    print_argument,
-    print_call,
-    print_condition,
-    print_program,
 )
 from sopilot.language.program.verifier import require_valid, verify_program
 

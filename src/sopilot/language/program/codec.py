@@ -41,9 +41,9 @@ from __future__ import annotations
 
 import hashlib
 
-from sopilot.language.program.loader import program_from_yaml
+from sopilot.language.program._loader import program_from_yaml
+from sopilot.language.program._writer import program_to_yaml
 from sopilot.language.program.model import Program
-from sopilot.language.program.writer import program_to_yaml
 
 __all__ = ["program_from_yaml", "program_hash", "program_to_yaml"]
 

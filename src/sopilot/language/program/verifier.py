@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.language.program.call_graph import check_call_graph
-from sopilot.language.program.function_checks import check_function
+from sopilot.language.program._call_graph import check_call_graph
+from sopilot.language.program._function_checks import check_function
+from sopilot.language.program._report import Places, Report, is_identifier
 from sopilot.language.program.model import FORMAT, KNOWN_FORMATS, Act, Function, Kind, Program
-from sopilot.language.program.report import Places, Report, is_identifier
 
 
 def verify_program(

@@ -6,16 +6,16 @@ and the check that those sentences are the same bytes everywhere. Pure. May
 import ``diagnostics``, ``handbook``, ``program`` and ``compiler``.
 """
 
-from sopilot.language.render.correspondences import Correspondence, Mismatch, correspondence
-from sopilot.language.render.flat import render_flat
+from sopilot.language.render._correspondences import Correspondence, Mismatch, correspondence
+from sopilot.language.render._flat import render_flat
+from sopilot.language.render._official import render_official
+from sopilot.language.render._official_code import render_official_code
+from sopilot.language.render._official_recipes import render_official_recipes
+from sopilot.language.render._prose import render_prose
+from sopilot.language.render._quoted import Quote, Rendered
+from sopilot.language.render._renderings import RENDERINGS, Rendering, render
+from sopilot.language.render._scaffold import LANGUAGES, words
 from sopilot.language.render.frame import Result, frame_bound, render_frame, render_function
-from sopilot.language.render.official import render_official
-from sopilot.language.render.official_code import render_official_code
-from sopilot.language.render.official_recipes import render_official_recipes
-from sopilot.language.render.prose import render_prose
-from sopilot.language.render.quoted import Quote, Rendered
-from sopilot.language.render.renderings import RENDERINGS, Rendering, render
-from sopilot.language.render.scaffold import LANGUAGES, words
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 __all__ = [

@@ -30,9 +30,9 @@ from sopilot.language.program import (
     Step,
     Unknown,
 )
-from sopilot.language.render.quoted import Rendered, Writer
-from sopilot.language.render.scaffold import TOOL, note, words
-from sopilot.language.render.steps import write_step
+from sopilot.language.render._quoted import Rendered, Writer
+from sopilot.language.render._scaffold import TOOL, note, words
+from sopilot.language.render._steps import write_step
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 EVIDENCE_SHOWN: Final = 4

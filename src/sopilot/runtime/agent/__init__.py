@@ -5,6 +5,18 @@ a model sees of an SOP), the users and the reference executor. May import every
 room below it; models that need a library or a network are adapters.
 """
 
+from sopilot.runtime.agent._budgets import DEEP_BUDGETS, UNLIMITED, Budgets
+from sopilot.runtime.agent._closing_audit import audit_session
+from sopilot.runtime.agent._driver import Driver
+from sopilot.runtime.agent._loop import run_session
+from sopilot.runtime.agent._opening import open_run, resume_run, run_programs
+from sopilot.runtime.agent._providers import (
+    InfrastructureFailure,
+    ProviderError,
+    Retries,
+    complete_with_retries,
+)
+from sopilot.runtime.agent._result import Ending, Refusal, RequestRecord, SessionResult
 from sopilot.runtime.agent.arms import (
     ARMS,
     Arm,
@@ -17,19 +29,8 @@ from sopilot.runtime.agent.arms import (
     fused_arm,
 )
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.agent.budgets import DEEP_BUDGETS, UNLIMITED, Budgets
-from sopilot.runtime.agent.closing_audit import audit_session
-from sopilot.runtime.agent.driver import Driver
-from sopilot.runtime.agent.loop import run_session
-from sopilot.runtime.agent.opening import open_run, resume_run, run_programs
 from sopilot.runtime.agent.operators import Operator, RecallsOutcomes, RoleApprovers, Vote
 from sopilot.runtime.agent.progress import Progress, Watch
-from sopilot.runtime.agent.providers import (
-    InfrastructureFailure,
-    ProviderError,
-    Retries,
-    complete_with_retries,
-)
 from sopilot.runtime.agent.reference import (
     SWITCHES,
     CannotJudge,
@@ -40,7 +41,6 @@ from sopilot.runtime.agent.reference import (
     TextJudge,
     VerdictJudge,
 )
-from sopilot.runtime.agent.result import Ending, Refusal, RequestRecord, SessionResult
 from sopilot.runtime.agent.scripted_tools import ScriptedTools, action_schema
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.agent.users import ModelUser, ScriptedUser

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.render import quote_value
+from sopilot.runtime.agent._result import Ending
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
-from sopilot.runtime.agent.result import Ending
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import (
     END_SESSION,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.runtime.agent.arms.folding import without_answers
+from sopilot.runtime.agent.arms._folding import without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.agent.budgets import Budgets
+from sopilot.runtime.agent._budgets import Budgets
+from sopilot.runtime.agent._result import RequestRecord
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
-from sopilot.runtime.agent.result import RequestRecord
 from sopilot.runtime.session import Session
 from sopilot.runtime.vm import Actor
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.runtime.agent._step_tool import short_step_tool
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.agent.step_tool import short_step_tool
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
 from sopilot.runtime.vm import (
     TOOL_DESCRIPTION,

@@ -6,10 +6,10 @@ machine wrote about itself is checked and not believed. May import the rooms
 below it.
 """
 
-from sopilot.runtime.audit.audit_state import Judge, Refusal
-from sopilot.runtime.audit.auditing import audit_trace
-from sopilot.runtime.audit.finding import TITLES, Finding
-from sopilot.runtime.audit.report import BatchCard, Report, ScoreCard, batch
+from sopilot.runtime.audit._audit_state import Judge, Refusal
+from sopilot.runtime.audit._auditing import audit_trace
+from sopilot.runtime.audit._finding import TITLES, Finding
+from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard, batch
 
 __all__ = [
     "TITLES",

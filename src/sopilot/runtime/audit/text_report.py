@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sopilot.runtime.audit.audit_state import Refusal
-from sopilot.runtime.audit.finding import TITLES, Finding
-from sopilot.runtime.audit.report import BatchCard, Report, ScoreCard
+from sopilot.runtime.audit._audit_state import Refusal
+from sopilot.runtime.audit._finding import TITLES, Finding
+from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard
 
 
 def render_text(report: Report) -> str:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sopilot.runtime.audit.state import is_withheld
+from sopilot.runtime.audit._state import is_withheld
 from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.trace.chain import SealedEvent
 from sopilot.runtime.vm.events import Event

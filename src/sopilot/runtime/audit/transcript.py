@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.runtime.audit.message_shapes import AskedCall, calls_and_results, mistake
+from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake
 from sopilot.runtime.vm.values import JSON, plain
 
 LONGEST_VALUE = 200_000

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity, UserMistake, did_you_mean
 from sopilot.language.handbook import NOTHING, Handbook, Leaf, Procedure, Tree, leaves
-from sopilot.runtime.audit.audit_state import Judge, Refusal
-from sopilot.runtime.audit.finding import Finding
-from sopilot.runtime.audit.proof import Proof, TruthAt
-from sopilot.runtime.audit.refusing import Grounds
-from sopilot.runtime.audit.report import ABANDONED, COMPLETED, REFUSED, Report, card
-from sopilot.runtime.audit.requirement import (
+from sopilot.runtime.audit._audit_state import Judge, Refusal
+from sopilot.runtime.audit._finding import Finding
+from sopilot.runtime.audit._proof import Proof, TruthAt
+from sopilot.runtime.audit._refusing import Grounds
+from sopilot.runtime.audit._report import ABANDONED, COMPLETED, REFUSED, Report, card
+from sopilot.runtime.audit._requirement import (
     decided,
     leaf_values,
     needed_of,

@@ -11,11 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import Handbook
-from sopilot.runtime.audit.audit_state import Judge
-from sopilot.runtime.audit.auditing import judge_chain
-from sopilot.runtime.audit.proof import Proof
-from sopilot.runtime.audit.report import Report
-from sopilot.runtime.audit.state import is_withheld
+from sopilot.runtime.audit._audit_state import Judge
+from sopilot.runtime.audit._auditing import judge_chain
+from sopilot.runtime.audit._proof import Proof
+from sopilot.runtime.audit._report import Report
+from sopilot.runtime.audit._state import is_withheld
 from sopilot.runtime.audit.transcript import Transcript, TranscriptCall, read_value
 from sopilot.runtime.audit.transcripts import Review
 from sopilot.runtime.trace.chain import Head, SealedEvent

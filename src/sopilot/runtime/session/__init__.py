@@ -5,9 +5,26 @@ signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
 ``Clock``. May import every room below it; knows no adapter.
 """
 
-from sopilot.runtime.session.approvals import HeldCall, HeldState, Ruling
+from sopilot.runtime.session._approvals import HeldCall, HeldState, Ruling
+from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._opening import (
+    attach_session,
+    default_owner,
+    open_session,
+    resume_session,
+)
+from sopilot.runtime.session._session import Session
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import Batch, Lease, NewSession, SessionRecord, Store
+from sopilot.runtime.session._trace_file import (
+    TraceFile,
+    export_trace,
+    read_trace,
+    salvage_trace,
+    write_trace,
+)
+from sopilot.runtime.session._trace_replay import replay_trace
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
-from sopilot.runtime.session.clocks import SystemClock
 from sopilot.runtime.session.errors import (
     Conflict,
     LeaseHeld,
@@ -22,12 +39,6 @@ from sopilot.runtime.session.errors import (
 )
 from sopilot.runtime.session.guards import Hold, guarded_actions, hold_reason
 from sopilot.runtime.session.ledger import CallLedger
-from sopilot.runtime.session.opening import (
-    attach_session,
-    default_owner,
-    open_session,
-    resume_session,
-)
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import (
     Clock,
@@ -43,18 +54,7 @@ from sopilot.runtime.session.protocols import (
     User,
 )
 from sopilot.runtime.session.recovery import Recovered
-from sopilot.runtime.session.session import Session
-from sopilot.runtime.session.settings import Settings
-from sopilot.runtime.session.store import Batch, Lease, NewSession, SessionRecord, Store
 from sopilot.runtime.session.trace_check import Problem, verify_trace
-from sopilot.runtime.session.trace_file import (
-    TraceFile,
-    export_trace,
-    read_trace,
-    salvage_trace,
-    write_trace,
-)
-from sopilot.runtime.session.trace_replay import replay_trace
 
 __all__ = [
     "Batch",

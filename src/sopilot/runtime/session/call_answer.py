@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from sopilot.runtime.session.approvals import HeldCall, HeldState
+from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import canonical, plain
 

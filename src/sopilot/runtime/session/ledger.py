@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.runtime.session.approvals import HeldCall, HeldState, rule
+from sopilot.runtime.session._approvals import HeldCall, HeldState, rule
 from sopilot.runtime.vm import JSON, Event
 
 HELD_CALL = "held_call"

@@ -5,6 +5,8 @@ and replay. Pure but for the key files. May import ``vm`` and the ``language``
 wing.
 """
 
+from sopilot.runtime.trace._redaction import is_reference, redact, reference, restore
+from sopilot.runtime.trace._replaying import replay
 from sopilot.runtime.trace.chain import (
     FORMAT,
     Head,
@@ -20,8 +22,6 @@ from sopilot.runtime.trace.chain import (
     seal_line,
     verify_chain,
 )
-from sopilot.runtime.trace.redaction import is_reference, redact, reference, restore
-from sopilot.runtime.trace.replaying import replay
 from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
 from sopilot.runtime.trace.signing import (
     generate_key,

@@ -6,7 +6,14 @@ the events they leave:
 ``diagnostics``, ``handbook`` and ``program``.
 """
 
-from sopilot.runtime.vm.automation import Automation, Judge
+from sopilot.runtime.vm._automation import Automation, Judge
+from sopilot.runtime.vm._tool import (
+    TOOL_DESCRIPTION,
+    TOOL_NAME,
+    TOOL_SCHEMA,
+    answer_text,
+    parse_step,
+)
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.layout import Limits
@@ -34,13 +41,6 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.state import Bound, Configuration, Frame, Observed, Pending, Process, Status
-from sopilot.runtime.vm.tool import (
-    TOOL_DESCRIPTION,
-    TOOL_NAME,
-    TOOL_SCHEMA,
-    answer_text,
-    parse_step,
-)
 from sopilot.runtime.vm.values import JSON, agree, canonical, plain
 
 __all__ = [

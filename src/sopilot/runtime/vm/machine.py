@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 
 from sopilot.language.program.codec import program_hash
 from sopilot.language.program.model import Check, Kind, Program
-from sopilot.runtime.vm import lifecycle, moves, observing
-from sopilot.runtime.vm.automation import Automation, Judge, determined
+from sopilot.runtime.vm import _lifecycle as lifecycle
+from sopilot.runtime.vm import _observing as observing
+from sopilot.runtime.vm import moves
+from sopilot.runtime.vm._automation import Automation, Judge, determined
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.evidence import available
 from sopilot.runtime.vm.fits import fits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.desks.bundled.simulator import Handler, State, answer, refuse
+from sopilot.desks.bundled._simulator import Handler, State, answer, refuse
 from sopilot.runtime.session.protocols import ToolResult
 
 _NOT_LOGGED_IN = "this customer is not logged in"

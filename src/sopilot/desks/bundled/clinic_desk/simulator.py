@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date
 
-from sopilot.desks.bundled.simulator import Handler, State, answer, refuse
+from sopilot.desks.bundled._simulator import Handler, State, answer, refuse
 from sopilot.runtime.session.protocols import ToolResult
 
 _NOT_IDENTIFIED = "this patient has not been identified"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.desks.bundled.simulator import Handler, State, answer, refuse
+from sopilot.desks.bundled._simulator import Handler, State, answer, refuse
 from sopilot.runtime.session.protocols import ToolResult
 
 _NOT_SIGNED_IN = "this employee is not signed in"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from sopilot.desks.bundled.simulator import State
+from sopilot.desks.bundled._simulator import State
 from sopilot.runtime.session.protocols import JSON
 
 Knows = Mapping[str, JSON]

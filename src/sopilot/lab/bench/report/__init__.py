@@ -1,9 +1,9 @@
 """The study's tables from folders of runs, as Markdown, HTML with plots, and CSV."""
 
-from sopilot.lab.bench.report.document import Document, build_document, to_html
-from sopilot.lab.bench.report.markdown import to_csv, to_markdown
+from sopilot.lab.bench.report._document import Document, build_document, to_html
+from sopilot.lab.bench.report._markdown import to_csv, to_markdown
+from sopilot.lab.bench.report._table import Table
 from sopilot.lab.bench.report.runs import RunSet, load_runs
-from sopilot.lab.bench.report.table import Table
 
 __all__ = [
     "Document",

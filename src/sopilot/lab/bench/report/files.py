@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.lab.bench.reach import Reach
+from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.reference import task_references
-from sopilot.lab.bench.report.document import Document, build_document, to_html
-from sopilot.lab.bench.report.markdown import to_csv, to_markdown
+from sopilot.lab.bench.report._document import Document, build_document, to_html
+from sopilot.lab.bench.report._markdown import to_csv, to_markdown
 from sopilot.lab.bench.report.runs import RunSet
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
 from sopilot.language.diagnostics import UserMistake

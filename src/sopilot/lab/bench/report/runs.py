@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
 from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.run_folder import RunFolder
 from sopilot.lab.bench.screen import Screen
 from sopilot.lab.stats import Kind, Outcome
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake

@@ -20,7 +20,7 @@ from sopilot.language.program.model import (
     Return,
 )
 from sopilot.language.render import quote_value, render_frame
-from sopilot.runtime.agent.arms.view import View, known_values
+from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import Position
 from sopilot.runtime.vm.evidence import frame_results, next_wanted

@@ -1,14 +1,14 @@
 """The reference executor, its judges and its ways to misbehave."""
 
-from sopilot.runtime.agent.reference.judging import (
+from sopilot.runtime.agent.reference._judging import (
     CannotJudge,
     Judge,
     Seen,
     TextJudge,
     VerdictJudge,
 )
-from sopilot.runtime.agent.reference.misbehaviour import SWITCHES, Misbehaviour
-from sopilot.runtime.agent.reference.model import Reference
+from sopilot.runtime.agent.reference._misbehaviour import SWITCHES, Misbehaviour
+from sopilot.runtime.agent.reference._model import Reference
 
 __all__ = [
     "SWITCHES",

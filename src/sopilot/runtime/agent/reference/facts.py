@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.runtime.agent.arms.folding import FOLDED, SAID, read_note
-from sopilot.runtime.agent.recovery import NEVER_MADE
-from sopilot.runtime.agent.reference.judging import Seen
-from sopilot.runtime.agent.users.scripted import EVERYTHING_TOLD
+from sopilot.runtime.agent._recovery import NEVER_MADE
+from sopilot.runtime.agent.arms._folding import FOLDED, SAID, read_note
+from sopilot.runtime.agent.reference._judging import Seen
+from sopilot.runtime.agent.users._scripted import EVERYTHING_TOLD
 from sopilot.runtime.session.protocols import JSON, Message, ModelRequest
 from sopilot.runtime.vm import TOOL_NAME
 

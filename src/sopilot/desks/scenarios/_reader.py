@@ -1,0 +1,262 @@
+"""Scenario file → suite, strictly, with every mistake found in one go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.desks.scenarios._read_answers import read_answers, read_rulings
+from sopilot.desks.scenarios._scenario import Answer, Expectation, ExpectedCall, Scenario, Suite
+from sopilot.language.compiler.facts import input_schema
+from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.handbook import Handbook, Name, fields
+from sopilot.language.handbook.collector import DiagnosticCollector
+from sopilot.language.handbook.fields import Fields
+from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.values import json_value
+from sopilot.language.handbook.yaml_nodes import parse_nodes
+from sopilot.runtime.agent import Ending
+from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.schema_check import violation
+
+SUITE_KEYS = ("handbook", "tools", "scenarios")
+SCENARIO_KEYS = (
+    "goal",
+    "request",
+    "knows",
+    "tools",
+    "verdicts",
+    "approvals",
+    "expect",
+    "calls",
+    "no_calls",
+)
+EXPECTED = ("executed", "refused", "waiting")
+
+Answers = dict[str, tuple[Answer, ...]]
+
+
+def read_scenarios(
+    text: str, handbook: Handbook, source: str = "<input>"
+) -> tuple[Suite | None, list[Diagnostic]]:
+    """The suite, or ``None`` when a diagnostic is an error."""
+    report = DiagnosticCollector(source)
+    root = parse_nodes(text, report)
+    suite = SuiteReader(report, handbook).suite(root) if root is not None else None
+    return (None if report.failed else suite), report.diagnostics()
+
+
+def load_scenarios(text: str, handbook: Handbook, source: str = "<input>") -> Suite:
+    """The suite, or ``UserMistake`` with every diagnostic."""
+    suite, diagnostics = read_scenarios(text, handbook, source)
+    if suite is None:
+        raise UserMistake(diagnostics)
+    return suite
+
+
+class SuiteReader:
+    def __init__(self, report: DiagnosticCollector, handbook: Handbook) -> None:
+        self._report = report
+        self._handbook = handbook
+        self._tellable = _tellable(handbook)
+
+    def suite(self, root: Node) -> Suite | None:
+        found = fields.fields(self._report, root, SUITE_KEYS, "a scenario file")
+        if not isinstance(root, MapNode):
+            return None
+        for key in ("handbook", "scenarios"):
+            if key not in found:
+                spot = Spot(root.line, root.column)
+                fields.missing(self._report, spot, key, "a scenario file")
+        name = self._handbook.name
+        if "handbook" in found:
+            node = found["handbook"].value
+            given = fields.text(self._report, node, "`handbook`")
+            if given and given != name:
+                message = f"these scenarios are about `{given}`, but the handbook is `{name}`"
+                self._report.error("other-handbook", message, node)
+        shared = self._tools(found)
+        scenarios: list[Scenario] = []
+        if "scenarios" in found:
+            entries = fields.entries(self._report, found["scenarios"].value, "`scenarios`")
+            scenarios = [self._scenario(key, value, shared) for key, value in entries]
+            if not entries and isinstance(found["scenarios"].value, MapNode):
+                self._report.error("no-scenarios", "there is no scenario", found["scenarios"].key)
+        return Suite(name, tuple(scenarios))
+
+    def _scenario(self, key: ScalarNode, node: Node, shared: Answers) -> Scenario:
+        what = f"the scenario `{key.text}`"
+        found = fields.fields(self._report, node, SCENARIO_KEYS, what)
+        if isinstance(node, MapNode):
+            for needed in ("goal", "expect"):
+                if needed not in found:
+                    fields.missing(self._report, key, needed, what)
+        goal = self._goal(found)
+        request = ""
+        if "request" in found:
+            request = fields.text(self._report, found["request"].value, "`request`")
+        verdicts = {}
+        if "verdicts" in found:
+            verdicts = read_rulings(self._report, found["verdicts"].value, self._handbook)
+        return Scenario(
+            name=key.text,
+            goal=goal,
+            expect=self._expectation(found),
+            request=request,
+            knows=self._knows(found, goal),
+            tools={**shared, **self._tools(found)},
+            verdicts=verdicts,
+            approvals=self._approvals(found),
+            calls=self._calls(found),
+            no_calls=tuple(
+                action
+                for node in self._list(found, "no_calls")
+                if (action := self._action(node)) is not None
+            ),
+            line=key.line,
+        )
+
+    def _goal(self, found: Fields) -> str:
+        if "goal" not in found:
+            return ""
+        node = found["goal"].value
+        goal = fields.text(self._report, node, "`goal`")
+        if goal and goal not in self._handbook.procedures:
+            fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
+        return goal
+
+    def _knows(self, found: Fields, goal: str) -> Mapping[str, JSON]:
+        if "knows" not in found:
+            return {}
+        kinds = _kinds(self._handbook, goal)
+        knows: dict[str, JSON] = {}
+        for key, value in fields.entries(self._report, found["knows"].value, "`knows`"):
+            knows[key.text] = json_value(self._report, value, f"`{key.text}`")
+            if key.text not in self._tellable:
+                message = f"nothing in the handbook asks for `{key.text}`"
+                help = did_you_mean(key.text, self._tellable)
+                self._report.warning("unused-value", message, key, help)
+            said = knows[key.text]
+            problem = None
+            if key.text in kinds and said is not None:
+                problem = violation(said, kinds[key.text], f"`{key.text}`")
+            if problem is not None:
+                text = isinstance(said, str)
+                shown = fields.describe(value)
+                message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
+                help = "a number stands without quotes, a text like `007` in quotes"
+                self._report.error("wrong-type", message, value, help)
+        return knows
+
+    def _tools(self, found: Fields) -> Answers:
+        if "tools" not in found:
+            return {}
+        answers: Answers = {}
+        for key, value in fields.entries(self._report, found["tools"].value, "`tools`"):
+            if key.text not in self._handbook.actions:
+                fields.unknown(self._report, key, "action", key.text, self._handbook.actions)
+                continue
+            inputs = self._handbook.actions[key.text].input_names()
+            answers[key.text] = read_answers(self._report, value, f"`{key.text}`", inputs)
+        return answers
+
+    def _expectation(self, found: Fields) -> Expectation:
+        if "expect" not in found:
+            return Expectation(Ending.EXECUTED)
+        node = found["expect"].value
+        if isinstance(node, MapNode):
+            pairs = fields.fields(self._report, node, ("refused",), "`expect`")
+            if "refused" in pairs:
+                cause_node = pairs["refused"].value
+                cause = fields.text(self._report, cause_node, "`refused`")
+                if cause and cause not in self._handbook.predicates:
+                    known = self._handbook.predicates
+                    fields.unknown(self._report, cause_node, "predicate", cause, known)
+                return Expectation(Ending.REFUSED, cause)
+        elif isinstance(node, ScalarNode) and node.text in EXPECTED:
+            return Expectation(Ending(node.text))
+        else:
+            fields.wrong(
+                self._report,
+                node,
+                "`expect`",
+                "`executed`, `refused`, `waiting` or `refused: <predicate>`",
+                did_you_mean(node.text, EXPECTED) if isinstance(node, ScalarNode) else "",
+            )
+        return Expectation(Ending.EXECUTED)
+
+    def _approvals(self, found: Fields) -> tuple[str, ...]:
+        roles = {
+            role
+            for action in self._handbook.actions.values()
+            if action.approval is not None
+            for role in action.approval.roles
+        }
+        given = []
+        for node in self._list(found, "approvals"):
+            role = fields.text(self._report, node, "a role")
+            if role and role not in roles:
+                fields.unknown(self._report, node, "role", role, roles)
+            given.append(role)
+        return tuple(given)
+
+    def _calls(self, found: Fields) -> tuple[ExpectedCall, ...]:
+        calls: list[ExpectedCall] = []
+        for node in self._list(found, "calls"):
+            if isinstance(node, MapNode) and len(node.pairs) == 1:
+                key, value = node.pairs[0]
+                arguments = json_value(self._report, value, f"`{key.text}`")
+                action = self._action(key)
+                if not isinstance(arguments, dict):
+                    fields.wrong(self._report, value, "the arguments of a call", "a mapping")
+                elif action is not None:
+                    calls.append(ExpectedCall(action, arguments))
+            else:
+                action = self._action(node)
+                if action is not None:
+                    calls.append(ExpectedCall(action))
+        return tuple(calls)
+
+    def _action(self, node: Node) -> str | None:
+        name = fields.text(self._report, node, "an action")
+        if name and name not in self._handbook.actions:
+            fields.unknown(self._report, node, "action", name, self._handbook.actions)
+            return None
+        return name or None
+
+    def _list(self, found: Fields, key: str) -> tuple[Node, ...]:
+        if key not in found:
+            return ()
+        node = found[key].value
+        if isinstance(node, ListNode):
+            return node.items
+        fields.wrong(self._report, node, f"`{key}`", "a list")
+        return ()
+
+
+def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
+    """What the goal's own names are, by the inputs of its action that they become."""
+    procedure = handbook.procedures.get(goal)
+    action = handbook.actions.get(procedure.action) if procedure is not None else None
+    if procedure is None or action is None:
+        return {}
+    renamed = dict(procedure.arguments)
+    return {
+        term.name: input_schema(item)
+        for item in action.inputs
+        if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
+    }
+
+
+def _tellable(handbook: Handbook) -> frozenset[str]:
+    """Every name under which a user can be asked for a value."""
+    names = {name for action in handbook.actions.values() for name in action.input_names()}
+    for predicate in handbook.predicates.values():
+        names.update(predicate.parameters)
+        calls = [call for recipe in predicate.recipes for call in recipe]
+        if predicate.established_by is not None:
+            calls.append(predicate.established_by)
+        for call in calls:
+            names.update(name for _, term in call.arguments if (name := getattr(term, "name", "")))
+    for procedure in handbook.procedures.values():
+        names.update(name for _, term in procedure.arguments if (name := getattr(term, "name", "")))
+    return frozenset(names)

@@ -1,0 +1,101 @@
+"""A connection whose tools are looked at before they are used.
+
+A server can change what it says of a tool without a word, so nothing but looking
+helps. Calls that come at once share a look, but only one that began after they came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+
+import mcp_types as types
+
+from sopilot.doors.mcp._call_link import CallLink
+from sopilot.doors.mcp._mcp_client import Upstream, UpstreamFailed
+from sopilot.runtime.session.protocols import JSON
+
+Compare = Callable[[Sequence[types.Tool]], object]
+
+
+class CheckedUpstream:
+    """``compare`` is given every list that differs from the one before. ``recheck_seconds``
+    is how long a look holds; with 0 there is one before every call."""
+
+    def __init__(
+        self, upstream: Upstream, compare: Compare, *, recheck_seconds: float = 0.0
+    ) -> None:
+        self._upstream = upstream
+        self._compare = compare
+        self._recheck_seconds = recheck_seconds
+        self._found: list[types.Tool] | None = None
+        self._generation = -1
+        """The connection on which the tools were last looked at."""
+        self._looked_at = 0.0
+        self._tickets = 0
+        self._served = 0
+        self._failed: tuple[int, UpstreamFailed] | None = None
+        self._turn = asyncio.Lock()
+        self._background: set[asyncio.Task[None]] = set()
+        upstream.on_list_changed = self._look_soon
+
+    async def look(self, link: CallLink | None = None) -> Sequence[types.Tool]:
+        """The tools as they are now; a look that began after this call was made is enough."""
+        self._tickets += 1
+        ticket = self._tickets
+        async with self._turn:
+            if self._served < ticket:
+                self._raise_if_failed(ticket)
+                await self._look(link)
+        assert self._found is not None
+        return self._found
+
+    async def check(self, link: CallLink | None = None) -> None:
+        """Before a call: look, unless the last look still holds."""
+        upstream = self._upstream
+        same = upstream.connected and upstream.generation == self._generation
+        age = asyncio.get_running_loop().time() - self._looked_at
+        if not same or age >= self._recheck_seconds:
+            await self.look(link)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None
+    ) -> types.CallToolResult:
+        """On the connection that was looked at, or not at all."""
+        return await self._upstream.call(name, arguments, link, generation=self._generation)
+
+    async def close(self) -> None:
+        await self._upstream.close()
+
+    async def _look(self, link: CallLink | None) -> None:
+        covers = self._tickets
+        try:
+            found = await self._upstream.tools(link)
+        except UpstreamFailed as problem:
+            # Those who wait would only wait for the same; a client's own impatience is its own.
+            if link is None or not link.cancelled.is_set():
+                self._failed = covers, problem
+            raise
+        self._served = covers
+        self._generation = self._upstream.generation
+        self._looked_at = asyncio.get_running_loop().time()
+        if found != self._found:
+            self._found = found
+            self._compare(found)
+
+    def _raise_if_failed(self, ticket: int) -> None:
+        if self._failed is not None and ticket <= self._failed[0]:
+            raise UpstreamFailed(str(self._failed[1]))
+
+    async def _look_soon(self) -> None:
+        """Not from within the connection's own reader, which must stay free to answer."""
+
+        async def look() -> None:
+            # A connection that breaks now is looked at when it is made again.
+            with suppress(UpstreamFailed):
+                await self.look()
+
+        task = asyncio.create_task(look())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

@@ -1,0 +1,94 @@
+"""The tools of upstream servers as the tools of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from sopilot.desks.tasks import World
+from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
+from sopilot.doors.mcp._checked_upstream import CheckedUpstream
+from sopilot.doors.mcp._content import recorded
+from sopilot.doors.mcp._mcp_client import UpstreamFailed, UpstreamRefused
+from sopilot.doors.mcp.catalogue import Catalogue
+from sopilot.doors.mcp.pins import Drift
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+
+
+class GatewayTools:
+    """One session's connections. Servers keep things per connection (a login, a basket), so
+    sessions share none unless ``shared`` says that the servers keep nothing."""
+
+    def __init__(
+        self, catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None
+    ) -> None:
+        self._catalogue = catalogue
+        self._own = shared is None
+        self._upstreams: dict[str, CheckedUpstream] = {} if shared is None else shared
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return tuple(offer.schema for offer in self._catalogue.offers())
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        """Whatever keeps a call from being sent is a result: only what was sent and not
+        answered is unknown."""
+        offer = self._catalogue.offer(name)
+        if offer is None:
+            return ToolResult(False, {"error": f"`{name}` is not offered"})
+        link = CURRENT_LINK.get()
+        upstream = self._upstream(offer.upstream)
+        try:
+            await self._check(upstream, link)
+        except (UpstreamFailed, UpstreamRefused) as problem:
+            return ToolResult(False, {"error": f"not called: {problem}"})
+        drift = self._catalogue.held.get(name)
+        if drift is not None:
+            return ToolResult(False, {"error": f"not called: {drift}"})
+        try:
+            given = await upstream.call(name, arguments, link)
+        except UpstreamRefused as refused:
+            return ToolResult(False, {"error": str(refused)})
+        if link is not None:
+            link.given = given
+        return recorded(given)
+
+    async def drift(self, name: str, link: CallLink) -> Drift | None:
+        """Why the tool is held, if it is. A server that cannot be asked shows at the call."""
+        offer = self._catalogue.offer(name)
+        if offer is not None:
+            with suppress(UpstreamFailed, UpstreamRefused):
+                await self._check(self._upstream(offer.upstream), link)
+        return self._catalogue.held.get(name)
+
+    async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
+        if link is None or not link.looked:
+            await upstream.check(link)
+        if link is not None:
+            link.looked = True
+
+    def _upstream(self, name: str) -> CheckedUpstream:
+        upstream = self._upstreams.get(name)
+        if upstream is None:
+            upstream = self._catalogue.spare.pop(name, None) or self._catalogue.connection(name)
+            self._upstreams[name] = upstream
+        return upstream
+
+    async def refresh(self) -> Sequence[str]:
+        """Compare every list anew, before it is shown; what cannot be reached."""
+        problems = []
+        for spec in self._catalogue.specs:
+            try:
+                await self._upstream(spec.name).look()
+            except (UpstreamFailed, UpstreamRefused) as problem:
+                problems.append(str(problem))
+        return problems
+
+    async def close(self) -> None:
+        if self._own:
+            for upstream in self._upstreams.values():
+                await upstream.close()
+
+
+def gateway_world(catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None) -> World:
+    tools = GatewayTools(catalogue, shared)
+    return World(tools, close=tools.close)

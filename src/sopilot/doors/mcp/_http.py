@@ -1,0 +1,277 @@
+"""The server over streamable HTTP, behind a gatekeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import hmac
+import ipaddress
+import signal
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
+from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+
+SHORTEST_TOKEN = 16
+PATH = "/mcp"
+LAST_PORT = 65535
+_EVERYWHERE = ("0.0.0.0", "::", "")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_ONCE = ("host", "origin", "authorization")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """``host`` is an address without brackets, or a name. ``tokens`` maps an owner's name to
+    its token. ``hosts`` are the names under which clients may ask for this server, beside the
+    address itself; ``origins`` the web pages that may talk to it."""
+
+    host: str = "127.0.0.1"
+    port: int = 8321
+    tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hosts: Sequence[str] = ()
+    origins: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Raises rather than serve strangers."""
+        if not 0 <= self.port <= LAST_PORT:
+            raise _mistake("no-such-port", f"there is no port {self.port}", f"0 to {LAST_PORT}")
+        if not is_loopback(self.host) and not self.tokens:
+            raise _mistake(
+                "unprotected-server",
+                f"`{self.host}` can be reached by others, and there is no token",
+                "give --token-file, or bind to 127.0.0.1",
+            )
+        if self.host in _EVERYWHERE and not self.hosts:
+            raise _mistake(
+                "unknown-host-name",
+                "bound to every address, the server cannot tell its own name from a forged one",
+                "say under which names it is reached: --allow-host NAME",
+            )
+        for owner, token in self.tokens.items():
+            if len(token) < SHORTEST_TOKEN:
+                raise _mistake(
+                    "short-token",
+                    f"the token of `{owner}` has fewer than {SHORTEST_TOKEN} characters",
+                    "make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
+                )
+
+    @property
+    def allowed_hosts(self) -> frozenset[str]:
+        return frozenset(
+            spelled.lower()
+            for one in (*self._own_names, *map(in_url, self.hosts))
+            for spelled in ((one,) if _has_port(one) else (one, f"{one}:{self.port}"))
+        )
+
+    @property
+    def allowed_origins(self) -> frozenset[str]:
+        local = self._own_names if is_loopback(self.host) else ()
+        own = (f"http://{name}:{self.port}" for name in local)
+        return frozenset(one.lower().rstrip("/") for one in (*own, *self.origins))
+
+    @property
+    def url(self) -> str:
+        return f"http://{in_url(self.host)}:{self.port}{PATH}"
+
+    @property
+    def _own_names(self) -> tuple[str, ...]:
+        if self.host in _EVERYWHERE:
+            return ()
+        return (in_url(self.host), *(_LOOPBACK if is_loopback(self.host) else ()))
+
+
+def in_url(host: str) -> str:
+    """As it stands in URLs and Host headers: addresses of IPv6 in brackets, at their shortest."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return host
+    return f"[{address}]" if address.version == 6 else host
+
+
+def is_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+class Gatekeeper:
+    """Host, Origin and token of every request, before anything else reads it."""
+
+    def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
+        self._app = app
+        self._hosts = settings.allowed_hosts
+        self._origins = settings.allowed_origins
+        self._digests = {
+            owner: _digest(token.encode("utf-8")) for owner, token in settings.tokens.items()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            refused = self._refusal(Headers(scope=scope), scope)
+            if refused is not None:
+                await refused(scope, receive, send)
+                return
+        elif scope["type"] != "lifespan":
+            return  # nothing else is served here
+        await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Headers, scope: Scope) -> Response | None:
+        for name in _ONCE:
+            if len(headers.getlist(name)) > 1:
+                return PlainTextResponse(f"more than one {name} header", 400)
+        if headers.get("host", "").lower() not in self._hosts:
+            return PlainTextResponse("this server has another name", 421)
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() not in self._origins:
+            return PlainTextResponse("this origin is not allowed", 403)
+        if not self._digests:
+            return None
+        owner = self._owner(headers.get("authorization", ""))
+        if owner is None:
+            challenge = {"WWW-Authenticate": "Bearer"}
+            return PlainTextResponse("a token is needed", 401, headers=challenge)
+        token = AccessToken(token="", client_id=owner, scopes=[])
+        scope["user"] = AuthenticatedUser(token)
+        return None
+
+    def _owner(self, authorization: str) -> str | None:
+        kind, _, token = authorization.partition(" ")
+        if kind.lower() != "bearer":
+            return None
+        given = _digest(token.strip().encode("latin-1", "replace"))
+        found = None
+        for owner, digest in self._digests.items():
+            # Every one is compared, so that time tells nothing about which fits.
+            if hmac.compare_digest(given, digest):
+                found = owner
+        return found
+
+
+class Farewell:
+    """Behind the gate: a client that closes its connection leaves nothing open."""
+
+    def __init__(self, app: ASGIApp, procedures: ProcedureServer) -> None:
+        self._app = app
+        self._procedures = procedures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        statuses: list[int] = []
+
+        async def noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+            await send(message)
+
+        await self._app(scope, receive, noted)
+        if scope["type"] == "http" and scope["method"] == "DELETE" and statuses == [200]:
+            user = scope.get("user")
+            owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
+            key = Headers(scope=scope).get(CONNECTION_HEADER, "")
+            await self._procedures.left(owner, key)
+
+
+def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
+    settings.check()
+    app = procedures.server.streamable_http_app(
+        streamable_http_path=PATH,
+        host=settings.host,
+        # The gatekeeper is stricter and stands in front.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+    )
+    return Gatekeeper(Farewell(app, procedures), settings)
+
+
+def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
+    """Takes the port before anything is said of it; with 0, any free one. Close the sockets, or
+    hand them to ``serve_http``."""
+    settings.check()
+    taken: list[socket.socket] = []
+    missing: OSError | None = None
+    try:
+        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)
+        for family, *_, address in dict.fromkeys(found):
+            port = taken[0].getsockname()[1] if taken else settings.port
+            try:
+                taken.append(socket.create_server((address[0], port), family=family))
+            except OSError as problem:
+                # `localhost` may have an address of a family that this machine does not speak.
+                if problem.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                missing = problem
+        if missing is not None and not taken:
+            raise missing
+    except (OSError, UnicodeError) as problem:
+        for one in taken:
+            one.close()
+        raise _mistake(
+            "no-listening",
+            f"`{in_url(settings.host)}:{settings.port}` cannot be listened on: {problem}",
+            "choose another address or port; with port 0 any free one is taken",
+        ) from None
+    return replace(settings, port=taken[0].getsockname()[1]), taken
+
+
+async def serve_http(
+    procedures: ProcedureServer, settings: HttpSettings, sockets: list[socket.socket]
+) -> None:
+    """Until it is told to stop, on what ``listen`` has taken."""
+    config = uvicorn.Config(
+        http_app(procedures, settings),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=5,
+    )
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, server.stop)
+    try:
+        await server.serve(sockets)
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+class _Server(uvicorn.Server):
+    """Ends without raising the signal again: sessions are still to be given back."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        # Twice means at once: open streams are not waited for.
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _has_port(name: str) -> bool:
+    return not name.endswith("]") and ":" in name.rpartition("]")[2]
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def _mistake(code: str, message: str, cure: str) -> UserMistake:
+    return UserMistake([Diagnostic(code, message, help=cure)])

@@ -1,0 +1,216 @@
+"""A folder of one configuration's runs: it can be killed and continued at any moment.
+
+configuration.json     what every record in it was run with
+sources.json           the files of code that decide a run, to say what differs later
+records/*.jsonl        one line a run, one file a writer; a torn last line is no record
+scores.jsonl           sorted, without times and identities: the same bytes however often
+                       the sweep was interrupted
+summary.json           the figures of the last sweep
+logs/                  Inspect's logs
+traces/                one trace file a task, if they are kept
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sopilot.adapters.text_files import write_whole
+from sopilot.lab.bench._source_fingerprint import (
+    VERSION,
+    Sources,
+    deciding_sources,
+    describe_difference,
+    fingerprint_version,
+)
+from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+
+_ORPHANS_SECONDS = 120.0
+
+
+class RunFolder:
+    def __init__(self, path: Path, configuration: RunConfiguration) -> None:
+        self.path = path
+        self.configuration = configuration
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @classmethod
+    def create(cls, path: Path, configuration: RunConfiguration) -> RunFolder:
+        """The folder, new or continued. Another configuration's folder is refused."""
+        named = path / "configuration.json"
+        if named.exists():
+            known = cls.open(path)
+            if known.configuration.fingerprint != configuration.fingerprint:
+                fields = _differing_fields(known.configuration, configuration)
+                code = known._other_code(configuration)
+                told = ", ".join([*(f"{name} differs" for name in fields), *code])
+                help_text = "name another folder with -o"
+                if known.configuration.sources and not fields:
+                    help_text += ", or go on with the code that made it"
+                raise _mistake(
+                    path, f"this folder belongs to `{known.configuration.label}`: {told}", help_text
+                )
+            return known
+        try:
+            (path / "records").mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _mistake(
+                path, f"the folder cannot be made: {error.strerror}", "name one you may write to"
+            ) from error
+        row = {
+            "format": FORMAT,
+            "fingerprint": configuration.fingerprint,
+            "configuration": configuration.as_json(),
+        }
+        here = deciding_sources()
+        if configuration.sources == here.fingerprint:
+            manifest = {"version": VERSION, "files": here.files}
+            write_whole(path / "sources.json", json.dumps(manifest, indent=1) + "\n")
+        write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
+        return cls(path, configuration)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        try:
+            row = json.loads((path / "configuration.json").read_text("utf-8"))
+            configuration = RunConfiguration(**row["configuration"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise _mistake(
+                path, "this is not a folder of bench runs", "make one with `bench run -o`"
+            ) from error
+        return cls(path, configuration)
+
+    def _other_code(self, wanted: RunConfiguration) -> list[str]:
+        """What is to be said of the code that made this folder, if it is not ``wanted``'s."""
+        made = self.configuration.sources
+        if made == wanted.sources:
+            return []
+        if not made:
+            return ["nobody recorded which code made it"]
+        version = fingerprint_version(made)
+        if version != VERSION:
+            return [
+                f"the code that made it is known by a fingerprint of version {version}, "
+                f"which cannot be compared with version {VERSION} of this release"
+            ]
+        try:
+            row = json.loads((self.path / "sources.json").read_text("utf-8"))
+            then = Sources(row["files"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ["other code made it, and its sources.json is lost"]
+        return [f"other code made it: {describe_difference(then, deciding_sources())}"]
+
+    # --- records ---------------------------------------------------------------------
+
+    def records(self) -> dict[str, BenchRecord]:
+        """Task → the first judged run."""
+        found: dict[str, BenchRecord] = {}
+        for record in self._rows():
+            if not record.discarded:
+                found.setdefault(record.task, record)
+        return found
+
+    def discarded(self) -> list[BenchRecord]:
+        """Runs that the infrastructure broke."""
+        return [record for record in self._rows() if record.discarded]
+
+    def _rows(self) -> Iterator[BenchRecord]:
+        for path in sorted((self.path / "records").glob("*.jsonl")):
+            for line in path.read_bytes().split(b"\n")[:-1]:  # what has no end was not written
+                if line:
+                    yield record_from_json(json.loads(line))
+
+    @contextmanager
+    def writer(self) -> Iterator[RecordWriter]:
+        """A file of its own, and the sign that somebody still works here."""
+        name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.jsonl"
+        with (
+            (self.path / "workers.lock").open("w") as lock,
+            (self.path / "records" / name).open("ab") as stream,
+        ):
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            yield RecordWriter(stream.fileno())
+
+    @contextmanager
+    def leader(self) -> Iterator[None]:
+        """One sweep at a time; waits until workers of a killed one have stopped."""
+        with (self.path / "leader.lock").open("w") as lead:
+            try:
+                fcntl.flock(lead, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise _mistake(
+                    self.path, "another sweep runs in this folder", "wait for it, or use another"
+                ) from None
+            self._wait_for_orphans()
+            yield
+
+    def _wait_for_orphans(self) -> None:
+        until = time.monotonic() + _ORPHANS_SECONDS
+        with (self.path / "workers.lock").open("w") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                except OSError:
+                    if time.monotonic() > until:
+                        raise _mistake(
+                            self.path, "workers of an earlier sweep still run", "end them first"
+                        ) from None
+                    time.sleep(0.05)
+
+    # --- what is derived -------------------------------------------------------------
+
+    def write_scores(self) -> Path:
+        rows = [
+            json.dumps(record.score(self.configuration), sort_keys=True, ensure_ascii=False)
+            for _, record in sorted(self.records().items(), key=_place)
+        ]
+        path = self.path / "scores.jsonl"
+        write_whole(path, "".join(f"{row}\n" for row in rows))
+        return path
+
+    def write_summary(self, summary: Mapping[str, Any]) -> None:
+        write_whole(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+    def keep_trace(self, task: str, text: str) -> None:
+        folder = self.path / "traces"
+        folder.mkdir(exist_ok=True)
+        name = task.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
+        write_whole(folder / f"{name}.jsonl", text)
+
+
+class RecordWriter:
+    """A record is one write, on the disk before the next task begins."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, record: BenchRecord) -> None:
+        line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"))
+        os.write(self._descriptor, f"{line}\n".encode())
+        os.fsync(self._descriptor)
+
+
+def _place(item: tuple[str, BenchRecord]) -> tuple[str, int]:
+    task, _, index = item[0].rpartition("#")
+    return task, int(index)
+
+
+def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list[str]:
+    old, new = known.as_json(), wanted.as_json()
+    return [key for key in old if old[key] != new[key] and key != "sources"]
+
+
+def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
+    return UserMistake([Diagnostic("bench-folder", message, Place(str(path)), help_text)])

@@ -1,0 +1,59 @@
+"""Intervals for one proportion."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from statistics import NormalDist
+
+from sopilot.lab.stats._binomial import at_most
+from sopilot.lab.stats._undefined import Interval, Undefined, require, require_open_share
+
+_HALVINGS = 200
+
+
+def clopper_pearson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Undefined:
+    """The exact two-sided interval: it covers at least as often as it says."""
+    _check(passed, trials, confidence)
+    if trials == 0:
+        return Undefined("no trials")
+    tail = (1.0 - confidence) / 2.0
+    low, high = 0.0, 1.0
+    if passed > 0:
+        # P(X >= passed) grows with the chance; the bound is where it reaches the tail.
+        low = _crossing(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
+    if passed < trials:
+        high = _crossing(lambda chance: at_most(passed, trials, chance) > tail)
+    return Interval(low, high)
+
+
+def wilson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Undefined:
+    """The score interval: right on average, a little short near 0 and 1."""
+    _check(passed, trials, confidence)
+    if trials == 0:
+        return Undefined("no trials")
+    z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+    share = passed / trials
+    shrink = 1.0 + z * z / trials
+    centre = (share + z * z / (2 * trials)) / shrink
+    half = z * math.sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials)) / shrink
+    low = 0.0 if passed == 0 else max(0.0, centre - half)
+    high = 1.0 if passed == trials else min(1.0, centre + half)
+    return Interval(low, high)
+
+
+def _check(passed: int, trials: int, confidence: float) -> None:
+    require(
+        0 <= passed <= trials, f"passed must lie between 0 and trials, not `{passed}` of `{trials}`"
+    )
+    require_open_share("confidence", confidence)
+
+
+def _crossing(left_of: Callable[[float], bool]) -> float:
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if left_of(middle) else (low, middle)
+    return (low + high) / 2.0

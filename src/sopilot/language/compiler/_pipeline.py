@@ -1,0 +1,392 @@
+"""The passes, in order.
+
+simplify            one-child nodes, nesting, repeats
+rank recipes        which verifier, per predicate
+close guards        Eq. 2: the gates those verifiers need
+order               gates before the checks that need them, where order is free
+hoist               the missing gates in front
+factor              functions of at most seven checks
+schedule            Eq. 3: jumping code, evidence-complete code, reuse
+rules and gates     one function a predicate
+verify              the program verifier, always
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot import __version__
+from sopilot.language.compiler._factoring import Factoring, Group
+from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
+from sopilot.language.compiler._naming import Names
+from sopilot.language.compiler._ordering import order_by_prerequisite
+from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes
+from sopilot.language.compiler._schedule import Schedule
+from sopilot.language.compiler._simplify import simplify
+from sopilot.language.compiler._unopened import Unopened, unopened_gates
+from sopilot.language.compiler._wording import Wording
+from sopilot.language.compiler.facts import action_facts, scope_types
+from sopilot.language.compiler.gates import gate_function
+from sopilot.language.compiler.rules import rule_function
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.handbook import (
+    Action,
+    All,
+    AnyOf,
+    Binding,
+    Constant,
+    First,
+    Handbook,
+    InOrder,
+    Leaf,
+    Name,
+    Predicate,
+    Procedure,
+    Recipe,
+    Scalar,
+    Term,
+    Tree,
+    leaves,
+    names_in,
+    obligations,
+)
+from sopilot.language.handbook.codec import handbook_hash
+from sopilot.language.handbook.origins import resolved_recipe
+from sopilot.language.program.model import (
+    Act,
+    ActionFacts,
+    Argument,
+    Arguments,
+    Complete,
+    Fail,
+    Function,
+    Guarded,
+    Kind,
+    Literal,
+    Local,
+    Program,
+    Source,
+    Unknown,
+)
+from sopilot.language.program.verifier import require_valid
+
+_OPERATOR_SAYS: dict[type, str] = {
+    All: "all of these must hold",
+    InOrder: "all of these must hold, checked in this order",
+    AnyOf: "one of these must hold; check every one before deciding",
+    First: "one of these must hold; stop at the first that does",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the program looks as it does."""
+
+    guards: tuple[Guard, ...]
+    recipes: Mapping[str, RankedRecipes]
+    groups: tuple[Group, ...]
+    tree: Tree
+    unchecked: tuple[tuple[str, Leaf], ...] = ()
+    """Verifier actions with a requirement that is not put in front and that nothing here checks."""
+    unopened: tuple[Unopened, ...] = ()
+    """Checks that may come to their turn while a gate they need is shut."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Skeleton:
+    """A program's functions before the handbook's constants are put into their sentences;
+    shared by every procedure with the same tree."""
+
+    functions: Mapping[str, Function]
+    unworded: Mapping[str, list[tuple[int, Leaf]]]
+    explanation: Explanation
+    types: Mapping[str, Mapping[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    program: Program
+    explanation: Explanation
+
+    @property
+    def missing_recipes(self) -> tuple[str, ...]:
+        return tuple(name for name, ranked in self.explanation.recipes.items() if ranked.missing)
+
+
+class Compiler:
+    """Compiles the procedures of handbooks that share actions and predicates.
+
+    What depends on the actions, predicates and offered tools alone is computed
+    once and shared between programs.
+    """
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        *,
+        offered: frozenset[str] | None = None,
+        tools: str = "",
+    ) -> None:
+        self._actions = actions
+        self._predicates = predicates
+        if offered is None:
+            offered = frozenset(name for name, action in actions.items() if action.offered)
+        self._offered = offered
+        self._tools = tools
+        self._ranked: dict[str, RankedRecipes] = {}
+        self._functions: dict[tuple[str, str], Function] = {}
+        self._accepted: dict[str, Function] = {}
+        self._skeletons: dict[object, Skeleton] = {}
+        self._wording = Wording(predicates)
+        self._closure = GuardClosure(actions, predicates, self._chosen)
+        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if one.is_guarded)
+        self._facts: tuple[object, Mapping[str, ActionFacts]] = (None, {})
+
+    def compile(
+        self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
+    ) -> Compiled:
+        # All that a skeleton is made of; the tree that is only worded is not.
+        key = (
+            procedure.name,
+            procedure.action,
+            procedure.requires,
+            procedure.says,
+            procedure.arguments,
+            handbook.actions[procedure.action].requires,
+        )
+        kept = self._skeletons.get(key)
+        skeleton = kept or self._skeleton(handbook, procedure)
+        program = Program(
+            entry=procedure.name,
+            functions=self._wording.word(skeleton, handbook),
+            source=Source(
+                handbook=handbook.name,
+                procedure=procedure.name,
+                sha256=source_hash or handbook_hash(handbook),
+                tools=self._tools,
+            ),
+            compiler=__version__,
+            # By name: the order of keys in a handbook means nothing, so it leaves no mark.
+            constants=dict(sorted(handbook.parameters.items())),
+            guarded=self._guarded,
+            types=skeleton.types,
+            actions=self._actions_of(handbook) if self._guarded else {},
+        )
+        if kept is None:
+            self._verify(program)
+            self._skeletons[key] = skeleton
+        return Compiled(program, skeleton.explanation)
+
+    def _actions_of(self, handbook: Handbook) -> Mapping[str, ActionFacts]:
+        """The same for every procedure of a handbook."""
+        of, facts = self._facts
+        if of is not handbook:
+            facts = action_facts(handbook)
+            self._facts = (handbook, facts)
+        return facts
+
+    def _verify(self, program: Program) -> None:
+        """Sentences do not matter to the verifier, so a skeleton is looked at once."""
+        functions = program.functions
+        predicates = frozenset(function.predicate or "" for function in functions.values())
+        require_valid(program, predicates, accepted=self._accepted)
+        self._accepted.update((name, f) for name, f in functions.items() if f.predicate)
+
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+        tree = simplify(obligations(handbook, procedure))
+        guards = self._closure.close(tree)
+        in_front = all(guard.hoisted for guard in guards)
+        tree = order_by_prerequisite(tree, guards, self._closure)
+        if any(guard.hoisted for guard in guards):
+            tree = simplify(hoist(tree, guards))
+        names = Names(procedure.name, self._predicates)
+        factoring = Factoring(names.group)
+        plan = factoring.plan(tree)
+
+        goal = handbook.actions[procedure.action]
+        parameters = _scope(goal, procedure)
+        scope = frozenset(parameters)
+        resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
+
+        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
+            found = resolved.get(leaf)
+            if found is None:
+                if isinstance(leaf, Group):
+                    passed = (name for name in leaf.parameters if name in scope)
+                    found = (leaf.name, tuple((name, Local(name)) for name in passed))
+                else:
+                    arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
+                    found = (names.rule(leaf.predicate), arguments)
+                resolved[leaf] = found
+            return found
+
+        functions: dict[str, Function] = {}
+        unworded: dict[str, list[tuple[int, Leaf]]] = {}
+        schedule = Schedule(resolve, self._wording.fixed)
+        act = Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True)
+        functions[procedure.name] = Function(
+            name=procedure.name,
+            kind=Kind.PROCESS,
+            parameters=parameters,
+            steps=schedule.process(plan, act, Complete("done"), Fail("refuse")),
+            says=procedure.says or goal.says,
+        )
+        if schedule.unworded:
+            unworded[procedure.name] = schedule.unworded
+        for group in factoring.groups:
+            schedule = Schedule(resolve, self._wording.fixed)
+            functions[group.name] = Function(
+                name=group.name,
+                kind=Kind.GROUP,
+                parameters=tuple(name for name in group.parameters if name in scope),
+                steps=schedule.group(group),
+                says=_OPERATOR_SAYS[_operator(group)],
+            )
+            if schedule.unworded:
+                unworded[group.name] = schedule.unworded
+        used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
+        for predicate in used:
+            function = self._function(names.rule(predicate), predicate)
+            functions[function.name] = function
+        explanation = Explanation(
+            guards=guards,
+            recipes={name: self._ranked[name] for name in used if name in self._ranked},
+            groups=tuple(factoring.groups),
+            tree=tree,
+            unchecked=tuple(self._closure.unchecked(tree)),
+            unopened=() if in_front else unopened_gates(tree, guards, self._closure),
+        )
+        inputs = {item.name: item for item in goal.inputs}
+        types = scope_types(
+            parameters,
+            {
+                term.name: inputs[name]
+                for name, term in _goal_terms(goal, procedure)
+                if isinstance(term, Name)
+            },
+            leaves(tree),
+            self._actions,
+            self._predicates,
+        )
+        return Skeleton(functions, unworded, explanation, types)
+
+    def _rank(self, predicate: str) -> RankedRecipes:
+        ranked = self._ranked.get(predicate)
+        if ranked is None:
+            ranked = self._ranked[predicate] = rank_recipes(
+                self._predicates[predicate], self._actions, self._predicates, self._offered
+            )
+        return ranked
+
+    def _chosen(self, predicate: str) -> Recipe:
+        return () if self._predicates[predicate].tool_free else self._rank(predicate).chosen
+
+    def _function(self, name: str, predicate_name: str) -> Function:
+        # One name can stand for two predicates: the goal's namesake is called something else.
+        key = (name, predicate_name)
+        function = self._functions.get(key)
+        if function is None:
+            predicate = self._predicates[predicate_name]
+            if predicate.is_gate:
+                function = gate_function(
+                    name, predicate, self._actions, self._predicates, self._offered
+                )
+            else:
+                recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
+                _require_origins(predicate)
+                function = rule_function(name, predicate, recipes, self._actions)
+            self._functions[key] = function
+        return function
+
+
+def compile_procedure(
+    handbook: Handbook,
+    procedure: str,
+    *,
+    offered: frozenset[str] | None = None,
+    tools: str = "",
+) -> Compiled:
+    """One procedure of one handbook. ``offered`` defaults to every offered action."""
+    if procedure not in handbook.procedures:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "unknown-procedure",
+                    f"`{procedure}` is not a procedure of `{handbook.name}`",
+                    Place(path=f"procedures.{procedure}"),
+                    did_you_mean(procedure, handbook.procedures),
+                )
+            ]
+        )
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    return compiler.compile(handbook, handbook.procedures[procedure])
+
+
+def compile_handbook(
+    handbook: Handbook, *, offered: frozenset[str] | None = None, tools: str = ""
+) -> dict[str, Compiled]:
+    """Every procedure of the handbook, by name, in source order."""
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    digest = handbook_hash(handbook)
+    return {
+        name: compiler.compile(handbook, procedure, source_hash=digest)
+        for name, procedure in handbook.procedures.items()
+    }
+
+
+def _require_origins(predicate: Predicate) -> None:
+    what = f"the recipe of `{predicate.name}`"
+    found = [
+        problem
+        for recipe in predicate.recipes
+        for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
+    ]
+    if found:
+        place = Place(path=f"predicates.{predicate.name}")
+        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])
+
+
+def _operator(group: Group) -> type:
+    operator = getattr(group.body, "operator", All)
+    assert isinstance(operator, type)
+    return operator
+
+
+def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
+    """The names the process is started with: the goal's inputs, then the tree's own."""
+    terms = [term for _, term in _goal_terms(goal, procedure)]
+    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
+    for name in names_in(procedure.requires):
+        names.setdefault(name)
+    return tuple(names)
+
+
+def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
+    return tuple(
+        (name, Local(term.name) if isinstance(term, Name) else Literal(term.value))
+        for name, term in _goal_terms(goal, procedure)
+    )
+
+
+def _goal_terms(goal: Action, procedure: Procedure) -> Binding:
+    """Every input of the goal; one that the procedure does not mention keeps its own name."""
+    given = dict(procedure.arguments)
+    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
+
+
+def _argument(term: Term, scope: frozenset[str]) -> Argument:
+    if isinstance(term, Constant):
+        value: Scalar = term.value
+        return Literal(value)
+    return Local(term.name) if term.name in scope else Unknown(term.name)
+
+
+def _guarded(action: Action) -> Guarded:
+    approval = action.approval
+    if approval is None:
+        return Guarded(action.name, recheck=action.recheck)
+    return Guarded(
+        action.name, approval.roles, approval.needed, approval.expires_seconds, action.recheck
+    )

@@ -1,0 +1,126 @@
+"""Recipe ranking: which of several equivalent ways to verify comes first.
+
+In:  a predicate's alternatives in source order, the actions that are offered.
+Out: the alternatives that can be carried out, most robust first, and what was dropped.
+
+A full-state read needs no argument and no login, so it ranks first where it is
+offered. Then: nothing missing, fewest values to be found, fewest gates to open,
+fewest calls, source order.
+
+A fallback must not need a gate that the chosen recipe does not need: nobody has
+opened it when the fallback's turn comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.language.compiler._guards import required_gates
+from sopilot.language.handbook import (
+    Action,
+    ActionCall,
+    Name,
+    Predicate,
+    Recipe,
+    Tree,
+    plain_binding,
+    substitute,
+)
+
+_Rank = tuple[bool, int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedRecipes:
+    """``chosen`` is empty when no alternative has a single offered call."""
+
+    chosen: Recipe
+    fallbacks: tuple[Recipe, ...] = ()
+    notes: tuple[str, ...] = ()
+    because: str = ""
+
+    @property
+    def missing(self) -> bool:
+        return not self.chosen
+
+
+def unmapped_inputs(call: ActionCall, action: Action, parameters: tuple[str, ...]) -> list[str]:
+    """The action's inputs for which neither the predicate nor a constant gives a value."""
+    mapped = dict(call.arguments)
+    found = []
+    for item in action.inputs:
+        if item.name not in mapped:
+            if item.required:
+                found.append(item.name)
+            continue
+        term = mapped[item.name]
+        if isinstance(term, Name) and term.name not in parameters:
+            found.append(term.name)
+    return found
+
+
+def rank_recipes(
+    predicate: Predicate,
+    actions: Mapping[str, Action],
+    predicates: Mapping[str, Predicate],
+    offered: frozenset[str],
+) -> RankedRecipes:
+    notes: list[str] = []
+    ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
+    for position, recipe in enumerate(predicate.recipes):
+        usable = tuple(call for call in recipe if call.action in offered)
+        absent = [call.action for call in recipe if call.action not in offered]
+        if not usable:
+            notes.append(f"dropped: {_called(recipe)} is not offered")
+            continue
+        gates = frozenset(
+            substitute(gate, dict(plain_binding(call.arguments)))
+            for call in usable
+            for gate in required_gates(actions[call.action].requires, predicates)
+        )
+        unknown = sum(
+            len(unmapped_inputs(call, actions[call.action], predicate.parameters))
+            for call in usable
+        )
+        # A reader that stands for only a part of the recipe proves less than the whole.
+        full_state = not absent and all(actions[call.action].full_state for call in usable)
+        key = (not full_state, len(absent), unknown, len(gates), len(usable), position)
+        ranked.append((key, usable, tuple(absent), gates))
+    ranked.sort(key=lambda entry: entry[0])
+    if not ranked:
+        return RankedRecipes((), notes=tuple(notes))
+    key, chosen, absent_from_chosen, open_gates = ranked[0]
+    if absent_from_chosen:
+        notes.append(
+            f"{', '.join(absent_from_chosen)} is not offered; the recipe uses what is offered"
+        )
+    fallbacks = []
+    for _, recipe, _, gates in ranked[1:]:
+        if gates <= open_gates:
+            fallbacks.append(recipe)
+        else:
+            notes.append(f"no fallback: {_called(recipe)} needs a gate that nobody opens for it")
+    return RankedRecipes(
+        chosen=chosen,
+        fallbacks=tuple(fallbacks),
+        notes=tuple(notes),
+        because=_because(key, len(ranked)),
+    )
+
+
+def _called(recipe: Recipe) -> str:
+    return " + ".join(call.action for call in recipe)
+
+
+def _because(key: _Rank, rivals: int) -> str:
+    if rivals == 1:
+        return "the only recipe that is offered"
+    not_full_state, absent, unknown, gates, calls, position = key
+    if not not_full_state:
+        return "it reads the full state, so it needs no argument and no gate"
+    return (
+        f"fewest obstacles of {rivals} recipes: {absent} verifiers missing, "
+        f"{unknown} values to find, {gates} gates to open, {calls} calls, "
+        f"position {position + 1} in the source"
+    )

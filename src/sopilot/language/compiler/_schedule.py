@@ -1,0 +1,258 @@
+"""Schedules: a plan becomes steps (Eq. 3).
+
+In:  the plan of one function.
+Out: its steps. Outside ``any``, conjunctions and ``first`` are jumping code: each
+     check names where to go when it is met and when it is not. Inside ``any``
+     (evidence-complete mode) every check runs and a condition decides at the end.
+
+    in_order[a, first[b, c]]  →  check a  (unmet → refuse)
+                                 check b  (met → accept)
+                                 check c  (unmet → refuse)
+
+A result that is known to be met on every way to a check is not asked again; a
+check whose slot may be bound already names the same slot, and the machine
+reuses the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from sopilot.language.compiler._factoring import Group, Node, Plan
+from sopilot.language.handbook import AnyOf, First, Leaf
+from sopilot.language.program.model import (
+    Act,
+    Always,
+    Arguments,
+    Branch,
+    Check,
+    Complete,
+    Condition,
+    Every,
+    Fail,
+    Holds,
+    Return,
+    Some,
+    Step,
+)
+
+Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
+"""A leaf or group → the function that checks it and its arguments."""
+
+Says = Callable[[Leaf], str | None]
+"""A leaf's sentence; nothing where it names a constant, whose value is put in later."""
+
+_Draft = tuple[str, str, Arguments, str, bool, str]
+"""A check that does not know yet where it goes: label, function, arguments, slot, wanted, says."""
+
+
+class Mark:
+    """A place in the code that is not known yet."""
+
+    __slots__ = ("position", "used")
+
+    def __init__(self) -> None:
+        self.position = -1
+        self.used = False
+
+
+class Schedule:
+    """Emits the steps of one function."""
+
+    def __init__(self, resolve: Resolve, says: Says) -> None:
+        self._resolve = resolve
+        self._says = says
+        self.unworded: list[tuple[int, Leaf]] = []
+        """The checks that still lack their sentence, by position."""
+        self._steps: list[tuple[Step | _Draft, Mark | None, Mark | None]] = []
+        self._labels: dict[str, int] = {}
+        self._slots: dict[tuple[str, Arguments], str] = {}
+        self._slot_names: dict[str, int] = {}
+        self._known: dict[str, bool | None] = {}
+        self._undo: list[tuple[str, bool | None, bool]] = []
+
+    # --- whole functions -------------------------------------------------------------
+
+    def process(self, plan: Plan, goal: Act, complete: Complete, fail: Fail) -> tuple[Step, ...]:
+        accept, refuse = Mark(), Mark()
+        self._jump(plan, accept, refuse, accept_is_next=True)
+        self._place(accept)
+        self._emit(replace(goal, label=self._label(goal.label)))
+        self._emit(complete)
+        self._place(refuse)
+        if refuse.used:
+            self._emit(fail)
+        return self._finish()
+
+    def group(self, group: Group) -> tuple[Step, ...]:
+        body = group.body
+        jumping = isinstance(body, Node) and body.operator is First
+        if (group.complete or _is_any(body)) and not jumping:
+            self._emit(Return(self._label("return_result"), self._collect(body)))
+            return self._finish()
+        met, unmet = Mark(), Mark()
+        if group.complete and isinstance(body, Node):
+            self._first_complete(body, met, unmet)
+        else:
+            self._jump(body, met, unmet, accept_is_next=True)
+        self._place(met)
+        self._emit(Return(self._label("return_met"), Always(True)))
+        self._place(unmet)
+        if unmet.used:
+            self._emit(Return(self._label("return_unmet"), Always(False)))
+        return self._finish()
+
+    # --- jumping code ----------------------------------------------------------------
+
+    def _jump(self, plan: Plan, met: Mark, unmet: Mark, *, accept_is_next: bool) -> None:
+        if not isinstance(plan, Node):
+            self._check(plan, met, unmet, accept_is_next=accept_is_next)
+        elif plan.operator is AnyOf:
+            condition = self._collect(plan)
+            met.used = unmet.used = True
+            self._emit(Branch(self._label("decide"), condition, "", ""), met, unmet)
+        elif plan.operator is First:
+            before = len(self._undo)
+            for child in plan.children[:-1]:
+                following = Mark()
+                self._jump(child, met, following, accept_is_next=False)
+                self._forget(before)
+                self._place(following)
+            self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
+            self._forget(before)
+        elif not plan.children:
+            # Nothing is demanded: fall through, or say so where the code must jump.
+            if not accept_is_next:
+                met.used = unmet.used = True
+                self._emit(Branch(self._label("decide"), Always(True), "", ""), met, unmet)
+        else:
+            for child in plan.children[:-1]:
+                following = Mark()
+                self._jump(child, following, unmet, accept_is_next=True)
+                self._place(following)
+            self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
+
+    def _check(self, leaf: Leaf | Group, met: Mark, unmet: Mark, *, accept_is_next: bool) -> None:
+        function, arguments = self._resolve(leaf)
+        wanted = leaf.wanted if isinstance(leaf, Leaf) else True
+        slot = self._slot(function, arguments)
+        if accept_is_next and self._known.get(slot) is wanted:
+            return
+        met.used = unmet.used = True
+        draft = (self._label(f"check_{slot}"), function, arguments, slot, wanted, self._word(leaf))
+        self._emit(draft, met, unmet)
+        self._learn(slot, wanted)
+
+    def _first_complete(self, plan: Node, met: Mark, unmet: Mark) -> None:
+        """``first`` whose options collect all their evidence before each decision."""
+        for position, child in enumerate(plan.children):
+            last = position == len(plan.children) - 1
+            before = len(self._undo)
+            following = unmet if last else Mark()
+            if isinstance(child, Node):
+                condition = self._collect(child)
+                met.used = following.used = True
+                self._emit(Branch(self._label("decide"), condition, "", ""), met, following)
+            else:
+                self._check(child, met, following, accept_is_next=False)
+            self._forget(before)
+            if not last:
+                self._place(following)
+
+    # --- evidence-complete code ------------------------------------------------------
+
+    def _collect(self, plan: Plan) -> Condition:
+        """Run every check of the plan; the value is the condition that is returned."""
+        if isinstance(plan, Node):
+            parts = tuple(self._collect(child) for child in plan.children)
+            if not parts:
+                return Always(plan.operator is not AnyOf and plan.operator is not First)
+            return Some(parts) if plan.operator is AnyOf else Every(parts)
+        function, arguments = self._resolve(plan)
+        wanted = plan.wanted if isinstance(plan, Leaf) else True
+        slot = self._slot(function, arguments)
+        if slot not in self._known:
+            label = self._label(f"check_{slot}")
+            self._emit((label, function, arguments, slot, wanted, self._word(plan)))
+            self._learn(slot, None)
+        return Holds(slot, wanted)
+
+    # --- what is known where ---------------------------------------------------------
+
+    def _learn(self, slot: str, value: bool | None) -> None:
+        self._undo.append((slot, self._known.get(slot), slot in self._known))
+        self._known[slot] = value
+
+    def _forget(self, before: int) -> None:
+        while len(self._undo) > before:
+            slot, value, present = self._undo.pop()
+            if present:
+                self._known[slot] = value
+            else:
+                del self._known[slot]
+
+    # --- names and marks -------------------------------------------------------------
+
+    def _slot(self, function: str, arguments: Arguments) -> str:
+        key = (function, arguments)
+        slot = self._slots.get(key)
+        if slot is None:
+            slot = self._slots[key] = _numbered(function, self._slot_names)
+        return slot
+
+    def _label(self, wanted: str) -> str:
+        return _numbered(wanted, self._labels)
+
+    def _word(self, leaf: Leaf | Group) -> str:
+        """The sentence of the check that is emitted next."""
+        if not isinstance(leaf, Leaf):
+            return ""
+        says = self._says(leaf)
+        if says is None:
+            self.unworded.append((len(self._steps), leaf))
+        return says or ""
+
+    def _emit(
+        self, step: Step | _Draft, met: Mark | None = None, unmet: Mark | None = None
+    ) -> None:
+        self._steps.append((step, met, unmet))
+
+    def _place(self, mark: Mark) -> None:
+        mark.position = len(self._steps)
+
+    def _finish(self) -> tuple[Step, ...]:
+        labels = [step[0] if isinstance(step, tuple) else step.label for step, _, _ in self._steps]
+        finished: list[Step] = []
+        for index, (step, met, unmet) in enumerate(self._steps):
+            if isinstance(step, tuple):
+                label, function, arguments, slot, wanted, says = step
+                following = index + 1
+                if_met = None if met is None or met.position == following else labels[met.position]
+                if_unmet = (
+                    None if unmet is None or unmet.position == following else labels[unmet.position]
+                )
+                finished.append(
+                    Check(label, function, arguments, slot, wanted, if_met, if_unmet, says)
+                )
+            elif met is None or unmet is None:
+                finished.append(step)
+            else:
+                assert isinstance(step, Branch)
+                then, otherwise = labels[met.position], labels[unmet.position]
+                finished.append(Branch(step.label, step.when, then, otherwise))
+        return tuple(finished)
+
+
+def _is_any(plan: Plan) -> bool:
+    return isinstance(plan, Node) and plan.operator is AnyOf
+
+
+def _numbered(wanted: str, taken: dict[str, int]) -> str:
+    """``name``, ``name_2``, ``name_3`` … in order of first use."""
+    name = wanted
+    while name in taken:
+        taken[wanted] += 1
+        name = f"{wanted}_{taken[wanted]}"
+    taken[name] = 1
+    return name

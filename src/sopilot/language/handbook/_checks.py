@@ -1,0 +1,158 @@
+"""What is wrong with a handbook whose parts are all well formed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.handbook._model import Handbook
+from sopilot.language.handbook._tree import AnyOf, First, Leaf, Tree, leaves
+from sopilot.language.handbook.collector import DiagnosticCollector, Positioned
+from sopilot.language.handbook.origins import missing_inputs, no_origin
+
+
+def check_handbook(
+    report: DiagnosticCollector,
+    handbook: Handbook,
+    places: Mapping[str, Positioned],
+    action_places: Mapping[str, Positioned],
+    root: Positioned,
+) -> None:
+    """``places`` is where each predicate is declared, ``action_places`` each action."""
+    _check_circles(report, handbook, places)
+    _check_use(report, handbook, places)
+    _check_inputs(report, handbook, places)
+    _check_effects(report, handbook, action_places)
+    if not handbook.procedures and not report.failed:
+        report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
+
+
+def _check_use(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    trees = [action.requires for action in handbook.actions.values()]
+    for procedure in handbook.procedures.values():
+        trees.append(procedure.requires)
+        if procedure.worded is not None:
+            trees.append(procedure.worded)
+    used = {leaf.predicate for tree in trees for leaf in leaves(tree)}
+    if report.failed:
+        return  # a requirement that could not be read may be where the predicate is used
+    for name in handbook.predicates:
+        if name not in used:
+            message = f"nothing requires the predicate `{name}`"
+            report.warning("unused-predicate", message, places[name])
+
+
+def _check_effects(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, action in handbook.actions.items():
+        if action.read_only and (action.changes or action.is_guarded):
+            otherwise = "that it changes something" if action.changes else "that it is guarded"
+            message = f"the action `{name}` is `read_only`, and says {otherwise}"
+            report.error("not-read-only", message, places[name], "drop one of the two")
+
+
+def _check_inputs(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    for name, predicate in handbook.predicates.items():
+        for call, missing in missing_inputs(predicate, handbook.actions):
+            message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
+            help = no_origin(missing, name, ()).help
+            if missing in predicate.parameters:
+                help = f"write `{call.action}({missing}={missing})`"
+                if len(handbook.actions[call.action].inputs) == 1:
+                    help = f"write `{call.action}({missing})`"
+            report.error("missing-input", message, places[name], help)
+
+
+# --- circles -------------------------------------------------------------------------
+
+
+def decidable(handbook: Handbook) -> frozenset[str]:
+    """The predicates that an executor can come to know, as a least fixed point.
+
+    A gate needs what its establishing action requires; a verified predicate
+    needs one recipe whose calls are all allowed. What is missing from the
+    result waits, in the end, for itself.
+    """
+    known: set[str] = set()
+    waiting = dict(handbook.predicates)
+    while True:
+        ready = [name for name in waiting if not _missing(handbook, name, known)]
+        if not ready:
+            return frozenset(known)
+        known.update(ready)
+        for name in ready:
+            del waiting[name]
+
+
+def _missing(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
+    """Why a predicate cannot be known yet: (action, predicate it waits for) pairs."""
+    predicate = handbook.predicates[name]
+    if predicate.established_by is not None:
+        return _blocked(handbook, predicate.established_by.action, known)
+    blocked: list[tuple[str, str]] = []
+    for recipe in predicate.recipes:
+        here = [pair for call in recipe for pair in _blocked(handbook, call.action, known)]
+        if not here:
+            return []
+        blocked.extend(here)
+    return blocked
+
+
+def _blocked(handbook: Handbook, action: str, known: set[str]) -> list[tuple[str, str]]:
+    declared = handbook.actions.get(action)
+    if declared is None:
+        return []
+    return [(action, name) for name in _waits_for(handbook, declared.requires, known)]
+
+
+def _waits_for(handbook: Handbook, tree: Tree, known: set[str]) -> list[str]:
+    if isinstance(tree, Leaf):
+        if tree.predicate in known or tree.predicate not in handbook.predicates:
+            return []
+        # That a gate has not been passed needs no action at all.
+        if not tree.wanted and handbook.predicates[tree.predicate].is_gate:
+            return []
+        return [tree.predicate]
+    parts = [_waits_for(handbook, child, known) for child in tree.children]
+    if isinstance(tree, AnyOf | First) and any(not part for part in parts):
+        return []
+    return [name for part in parts for name in part]
+
+
+def _check_circles(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    known = set(decidable(handbook))
+    told: set[frozenset[str]] = set()
+    for name in handbook.predicates:
+        if name in known:
+            continue
+        circle = _circle(handbook, name, known)
+        members = frozenset(needed for _, needed in circle)
+        if members in told:
+            continue
+        told.add(members)
+        start = circle[-1][1]
+        steps = [f"`{action}`, which requires `{needed}`" for action, needed in circle]
+        verb = "established" if handbook.predicates[start].is_gate else "verified"
+        message = f"`{start}` can never be {verb}: it needs " + ", which needs ".join(steps)
+        help = "drop one of these `requires`, or give a recipe that does not need it"
+        report.error("circular-guard", message, places[start], help)
+
+
+def _circle(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
+    """The circle that the first unmet need of each predicate leads into; it ends where it
+    starts."""
+    path: list[tuple[str, str]] = []
+    visited = {name: 0}
+    while True:
+        step = _missing(handbook, name, known)[0]
+        path.append(step)
+        name = step[1]
+        if name in visited:
+            return path[visited[name] :]
+        visited[name] = len(path)

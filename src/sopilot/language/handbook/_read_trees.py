@@ -1,0 +1,112 @@
+"""Requirement trees from nodes."""
+
+from __future__ import annotations
+
+from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.handbook._read_calls import Scope, Signatures, bind, read_call
+from sopilot.language.handbook._tree import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, negate
+from sopilot.language.handbook.collector import DiagnosticCollector
+from sopilot.language.handbook.fields import describe, unknown, wrong
+from sopilot.language.handbook.grammar import TREE_OPERATORS
+from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+
+_LISTS: dict[str, type[All] | type[AnyOf] | type[InOrder] | type[First]] = {
+    "all": All,
+    "any": AnyOf,
+    "in_order": InOrder,
+    "first": First,
+}
+
+
+_ELSEWHERE = {
+    "and": "all",
+    "or": "any",
+    "chain": "in_order",
+    "sequence": "in_order",
+    "gate": "first",
+    "one_of": "any",
+    "none": "not",
+}
+"""Operators of other languages; the nearest spelling would often be the wrong one."""
+
+
+def read_requirement(
+    report: DiagnosticCollector, node: Node, scope: Scope, signatures: Signatures
+) -> Tree:
+    """The value of ``requires``: a tree, or a bare list that means ``all``."""
+    if isinstance(node, ListNode):
+        return All(tuple(_tree(report, item, scope, signatures) for item in node.items))
+    return _tree(report, node, scope, signatures)
+
+
+def _tree(report: DiagnosticCollector, node: Node, scope: Scope, signatures: Signatures) -> Tree:
+    if isinstance(node, MapNode):
+        return _operator(report, node, scope, signatures)
+    if isinstance(node, ListNode):
+        help = "name the operator: `all: [...]` or `any: [...]`"
+        wrong(report, node, "a requirement", "`predicate(arguments)` or one operator", help)
+        return NOTHING
+    return _leaf(report, node, scope, signatures)
+
+
+def _leaf(
+    report: DiagnosticCollector, node: ScalarNode, scope: Scope, signatures: Signatures
+) -> Tree:
+    call = read_call(report, node, "a requirement", "logged_in(username)")
+    if call is None:
+        return NOTHING
+    parameters = signatures.predicates.get(call.name)
+    if parameters is None:
+        if call.name not in signatures.broken:
+            unknown(report, node, "predicate", call.name, signatures.predicates)
+        return NOTHING
+    return Leaf(call.name, bind(report, node, call, parameters, scope, complete=True))
+
+
+def _operator(
+    report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
+) -> Tree:
+    for key, value in node.pairs:
+        if key.text not in TREE_OPERATORS:
+            if isinstance(value, ListNode):
+                read_requirement(report, value, scope, signatures)  # for its own mistakes
+            help = did_you_mean(_ELSEWHERE.get(key.text.lower(), key.text), TREE_OPERATORS)
+            if "(" in key.text or key.text in signatures.predicates:
+                help = "a predicate stands alone, without a colon after it"
+            report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
+            return NOTHING
+    if len(node.pairs) != 1:
+        names = ", ".join(f"`{key.text}`" for key, _ in node.pairs)
+        message = f"a requirement has one operator, not {names}" if names else "no operator here"
+        help = "join them under `all`, `any`, `in_order` or `first`, each with its own dash"
+        report.error("two-operators" if names else "empty-operator", message, node, help)
+        return NOTHING
+    ((key, value),) = node.pairs
+    if key.text == "not":
+        before = report.errors
+        negated = negate(_tree(report, value, scope, signatures))
+        # What could not be read stands as nothing, and that is not the author's.
+        if report.errors == before and _is_hopeless(negated):
+            message = "`not` stands over a list with nothing in it, so it could never hold"
+            report.error("empty-operator", message, value)
+            return NOTHING
+        return negated
+    if not isinstance(value, ListNode):
+        message = f"`{key.text}` must be a list of requirements, found {describe(value)}"
+        report.error("wrong-type", message, value)
+        return NOTHING
+    if not value.items and key.text in ("any", "first"):
+        message = f"`{key.text}` has no option, so it could never hold"
+        report.error("empty-operator", message, value)
+        return NOTHING
+    children = tuple(_tree(report, item, scope, signatures) for item in value.items)
+    return _LISTS[key.text](children)
+
+
+def _is_hopeless(tree: Tree) -> bool:
+    """Whether an `any` or `first` somewhere in it has no option."""
+    if isinstance(tree, Leaf):
+        return False
+    if not tree.children:
+        return isinstance(tree, AnyOf | First)
+    return any(_is_hopeless(child) for child in tree.children)

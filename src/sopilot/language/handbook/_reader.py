@@ -1,0 +1,199 @@
+"""YAML text → handbook, with every mistake found in one go.
+
+The order of the passes: names of parameters, inputs of actions and
+declarations of predicates first, so that every later call can be bound and
+no mistake in one place hides those in another.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.handbook import fields
+from sopilot.language.handbook._checks import check_handbook
+from sopilot.language.handbook._model import Action, Handbook, Input, Predicate, Procedure
+from sopilot.language.handbook._read_actions import read_action, read_inputs
+from sopilot.language.handbook._read_calls import Scope, Signatures, bind, read_call
+from sopilot.language.handbook._read_predicates import Declaration, declare, read_predicate
+from sopilot.language.handbook._read_trees import read_requirement
+from sopilot.language.handbook._tree import NOTHING, Binding, Name, Scalar, Term, substitute
+from sopilot.language.handbook.collector import DiagnosticCollector
+from sopilot.language.handbook.fields import Field, Fields
+from sopilot.language.handbook.grammar import (
+    HANDBOOK_KEYS,
+    HANDBOOK_NAME,
+    PROCEDURE_KEYS,
+    VERDICT_NAMES,
+)
+from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.yaml_nodes import parse_nodes, spot_of
+
+
+def read_handbook(
+    text: str | bytes, source: str = "<input>"
+) -> tuple[Handbook | None, list[Diagnostic]]:
+    """The handbook, or ``None`` when a diagnostic is an error; warnings come with a handbook."""
+    report = DiagnosticCollector(source)
+    decoded = _decode(report, text) if isinstance(text, bytes) else text
+    root = parse_nodes(decoded, report) if decoded is not None else None
+    handbook = _handbook(report, root) if root is not None else None
+    return (None if report.failed else handbook), report.diagnostics()
+
+
+def _decode(report: DiagnosticCollector, data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        message = f"the byte {data[error.start]:#04x} is not valid UTF-8"
+        report.error("not-utf8", message, spot_of(before, len(before)))
+        return None
+
+
+def load_handbook(text: str | bytes, source: str = "<input>") -> Handbook:
+    """The handbook, or ``UserMistake`` with every diagnostic."""
+    handbook, diagnostics = read_handbook(text, source)
+    if handbook is None:
+        raise UserMistake(diagnostics)
+    return handbook
+
+
+def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
+    found = fields.fields(report, root, HANDBOOK_KEYS, "a handbook")
+    if not isinstance(root, MapNode):
+        return None
+    name = _name(report, root, found)
+    says = fields.optional_text(report, found, "says")
+    constants = _parameters(report, found)
+    signatures = Signatures()
+    inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}
+    for entry in _section(report, found, "actions"):
+        action_name = fields.identifier(report, entry.key, "an action")
+        if action_name is not None:
+            read, body = read_inputs(report, entry)
+            inputs[action_name] = (entry, read, body)
+            signatures.actions[action_name] = tuple(one.name for one in read)
+    declared: dict[str, Declaration] = {}
+    for entry in _section(report, found, "predicates"):
+        declaration = declare(report, entry, declared)
+        if declaration is not None:
+            declared[declaration.name] = declaration
+            signatures.predicates[declaration.name] = declaration.parameters
+        else:
+            signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
+    actions: dict[str, Action] = {
+        action_name: read_action(report, action_name, read, body, signatures, constants)
+        for action_name, (_, read, body) in inputs.items()
+    }
+    predicates: dict[str, Predicate] = {
+        one.name: read_predicate(report, one, signatures, constants) for one in declared.values()
+    }
+    procedures: dict[str, Procedure] = {}
+    for entry in _section(report, found, "procedures"):
+        procedure = _procedure(report, entry, signatures, constants)
+        if procedure is not None:
+            procedures[procedure.name] = procedure
+    handbook = Handbook(name, says, constants, actions, predicates, procedures)
+    places = {one.name: one.entry.key for one in declared.values()}
+    check_handbook(
+        report, handbook, places, {one: entry.key for one, (entry, _, _) in inputs.items()}, root
+    )
+    return handbook
+
+
+def _section(report: DiagnosticCollector, found: Fields, key: str) -> list[Field]:
+    """The pairs of a section; an empty one is a section that is not there."""
+    if key not in found:
+        return []
+    value = found[key].value
+    if isinstance(value, ScalarNode) and value.value is None:
+        return []
+    return fields.entries(report, value, f"`{key}`")
+
+
+def _name(report: DiagnosticCollector, root: MapNode, found: Fields) -> str:
+    if "handbook" not in found:
+        fields.missing(report, Spot(root.line, root.column), "handbook", "a handbook")
+        return ""
+    node = found["handbook"].value
+    name = fields.text(report, node, "the handbook's name")
+    if name and not re.fullmatch(HANDBOOK_NAME, name):
+        near = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        help = f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else ""
+        message = f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens"
+        report.error("bad-identifier", message, node, help)
+    elif not name and isinstance(node, ScalarNode) and node.style:
+        report.error("bad-identifier", "the handbook's name is empty", node)
+    return name
+
+
+def _parameters(report: DiagnosticCollector, found: Fields) -> dict[str, Scalar]:
+    constants: dict[str, Scalar] = {}
+    for key, value in _section(report, found, "parameters"):
+        name = fields.identifier(report, key, "a parameter")
+        if name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            report.error("reserved-name", message, key)
+        elif name is not None:
+            constants[name] = fields.constant(report, value, f"the parameter `{name}`")
+    return constants
+
+
+def _procedure(
+    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Scalar]
+) -> Procedure | None:
+    name = fields.identifier(report, entry.key, "a procedure")
+    what = f"the procedure `{entry.key.text}`"
+    found: Fields = {}
+    if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
+        found = fields.fields(report, entry.value, PROCEDURE_KEYS, what)
+    goal: tuple[str, Binding] | None
+    if "action" in found:
+        goal = _goal(report, found["action"].value, signatures, constants, what)
+    elif entry.key.text in signatures.actions:
+        goal = (entry.key.text, ())
+    else:
+        goal = None
+        if name is not None:
+            help = "declare the action, or name another one with `action:`"
+            fields.unknown(report, entry.key, "action", name, signatures.actions, help)
+    # Without a goal action no name is known to be wrong, so none is reported.
+    names = frozenset(signatures.actions[goal[0]]) if goal else frozenset()
+    given: dict[str, Term] = {}
+    if goal:
+        new = {term.name for _, term in goal[1] if isinstance(term, Name)}
+        names |= new
+        # An input that is fixed, or called by another name, is that wherever it is named.
+        given = {one: term for one, term in goal[1] if one not in new}
+    scope = Scope(what, names, constants, open=goal is None)
+    trees = {
+        key: substitute(read_requirement(report, found[key].value, scope, signatures), given)
+        for key in ("requires", "worded")
+        if key in found
+    }
+    says = fields.optional_text(report, found, "says")
+    if goal is None or name is None:
+        return None
+    action, arguments = goal
+    requires = trees.get("requires", NOTHING)
+    return Procedure(name, action, requires, says, arguments, trees.get("worded"))
+
+
+def _goal(
+    report: DiagnosticCollector,
+    node: Node,
+    signatures: Signatures,
+    constants: dict[str, Scalar],
+    what: str,
+) -> tuple[str, Binding] | None:
+    """``action: name(...)``: arguments fix inputs, or call them by another name."""
+    call = read_call(report, node, "`action`", "transfer(to=username)")
+    if call is None:
+        return None
+    inputs = signatures.actions.get(call.name)
+    if inputs is None:
+        fields.unknown(report, node, "action", call.name, signatures.actions)
+        return None
+    scope = Scope(what, frozenset(inputs), constants, open=True)
+    return call.name, bind(report, node, call, inputs, scope, complete=False)

@@ -1,0 +1,232 @@
+"""The compiled program as prose: the same checks, order, gates and recipes, no code syntax."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.handbook import Path
+from sopilot.language.handbook.wording import fill
+from sopilot.language.program import (
+    Act,
+    Always,
+    Ask,
+    Branch,
+    CallArgument,
+    CallArguments,
+    Check,
+    Choose,
+    Complete,
+    Condition,
+    Do,
+    Emit,
+    Every,
+    Function,
+    Holds,
+    Kind,
+    Literal,
+    Program,
+    Return,
+    Step,
+    Unknown,
+)
+from sopilot.language.render._flat import reading_order
+from sopilot.language.render._quoted import Rendered, Writer
+from sopilot.language.render._scaffold import note, words
+from sopilot.language.render._steps import asked, is_demand
+from sopilot.language.render.values import quote_literal
+
+_TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "prose_rules"}
+
+
+def render_prose(program: Program, language: str = "en") -> Rendered:
+    return _Prose(program, language).rendered()
+
+
+class _Prose:
+    def __init__(self, program: Program, language: str) -> None:
+        self._program = program
+        self._language = language
+        self._table: Mapping[str, str] = words(language)
+        self._writer = Writer()
+
+    def rendered(self) -> Rendered:
+        title: str | None = None
+        for function in reading_order(self._program):
+            if function.kind is Kind.PROCESS:
+                self._process(function)
+                continue
+            if _TITLES[function.kind] != title:
+                title = _TITLES[function.kind]
+                self._writer.line()
+                self._writer.line(self._table[title])
+            self._writer.line()
+            self._function(function)
+        return self._writer.finish()
+
+    def _process(self, function: Function) -> None:
+        values = ", ".join(function.parameters) or self._table["prose_no_values"]
+        writer = self._writer
+        writer.line(self._say("prose_intro", name=function.name, parameters=values))
+        if function.says:
+            writer.line(note(function.says, self._language))
+        writer.line(self._table["prose_steps"])
+        self._points(function)
+
+    def _function(self, function: Function) -> None:
+        parameters = ""
+        if function.parameters:
+            parameters = self._say("prose_parameters", names=", ".join(function.parameters))
+        line = self._say("prose_function", name=function.name, parameters=parameters)
+        if function.predicate is None:
+            says = note(function.says, self._language)
+        else:
+            names = {**self._program.constants, **{name: name for name in function.parameters}}
+            says = fill(function.says, names)
+        self._writer.line(f"{line}{self._table['colon']}{says}" if says else line)
+        self._points(function)
+
+    def _points(self, function: Function) -> None:
+        number = {step.label: index for index, step in enumerate(function.steps, 1)}
+        for step in function.steps:
+            self._writer.write(f"{number[step.label]}. ")
+            self._step(step, function, number)
+            self._writer.line()
+
+    def _step(self, step: Step, function: Function, number: Mapping[str, int]) -> None:
+        writer = self._writer
+        if isinstance(step, Check):
+            self._check(step, number)
+            return
+        question = asked(step, self._language) if isinstance(step, Ask) else ""
+        writer.write(question or self._sentence(step, number))
+        if isinstance(step, Act):
+            is_last = not any(isinstance(later, Act) for later in _after(step, function))
+            for acts in function.fallbacks if is_last else ():
+                calls = [self._act(act) for act in acts]
+                joined = self._table["prose_list_and"].join(calls)
+                writer.write(self._say("prose_instead", calls=joined))
+        if not isinstance(step, Do | Choose | Branch) and step.says and not question:
+            writer.write(self._say("prose_remark", says=note(step.says, self._language)))
+        if isinstance(step, Act | Ask | Do | Emit) and step.next is not None:
+            writer.write(self._say("prose_goto", number=number[step.next]))
+
+    def _check(self, step: Check, number: Mapping[str, int]) -> None:
+        writer = self._writer
+        tone = "must" if is_demand(step) else "want"
+        if step.says:
+            writer.write(self._table[f"prose_check_{tone}"])
+            writer.quote(step.says, step.function)
+        else:
+            wanted = self._table["true" if step.wanted else "false"]
+            writer.write(self._say(f"prose_group_{tone}", name=step.function, wanted=wanted))
+        values = self._values(step.arguments, shortened=True)
+        values = self._say("prose_values", values=values) if values else ""
+        if step.slot != step.function:
+            values += self._say("bound_as", slot=step.slot)
+        if step.says or values:
+            writer.write(self._say("prose_see", name=step.function, values=values))
+        if step.says and not step.wanted:
+            writer.write(self._say("prose_false", name=step.slot))
+        if step.met is None and step.unmet is None:
+            writer.write(self._table["prose_either"])
+            return
+        if step.met is not None:
+            writer.write(self._say("prose_met", number=number[step.met]))
+        if step.unmet is not None:
+            writer.write(self._say("prose_unmet", number=number[step.unmet]))
+        else:
+            writer.write(self._table["prose_on"])
+
+    def _sentence(self, step: Step, number: Mapping[str, int]) -> str:
+        if isinstance(step, Act):
+            call = self._act(step)
+            return self._say("prose_goal" if step.goal else "prose_act", call=call)
+        if isinstance(step, Branch):
+            return self._say(
+                "prose_branch",
+                when=self._condition(step.when),
+                then=number[step.then],
+                otherwise=number[step.otherwise],
+            )
+        if isinstance(step, Choose):
+            options = "".join(
+                self._say(
+                    "prose_option",
+                    name=option.name,
+                    says=self._say("prose_option_says", says=option.says) if option.says else "",
+                    number=number[option.target],
+                )
+                for option in step.options
+            )
+            return self._say("prose_choose", says=step.says) + options
+        if isinstance(step, Ask):
+            return self._say("prose_ask", names=", ".join(step.wants))
+        if isinstance(step, Do):
+            uses = self._say("prose_do_with", names=", ".join(step.uses)) if step.uses else ""
+            return self._say("prose_do", says=step.says) + uses
+        if isinstance(step, Emit):
+            return self._say("prose_emit", name=step.artifact)
+        if isinstance(step, Return):
+            if step.holds is None:
+                return self._table["prose_return_judged"]
+            return self._say("prose_return_value", when=self._condition(step.holds))
+        return self._table["prose_complete" if isinstance(step, Complete) else "prose_fail"]
+
+    def _condition(self, condition: Condition) -> str:
+        if isinstance(condition, Holds):
+            key = "prose_holds" if condition.wanted else "prose_holds_not"
+            return self._say(key, slot=condition.slot)
+        if isinstance(condition, Always):
+            return self._table["prose_always" if condition.value else "prose_never"]
+        parts = [self._condition(part) for part in condition.conditions]
+        is_every = isinstance(condition, Every)
+        if not parts:
+            return self._table["prose_always" if is_every else "prose_never"]
+        if len(parts) == 1:
+            return parts[0]
+        wrapped = [
+            text if isinstance(part, Holds | Always) else f"({text})"
+            for text, part in zip(parts, condition.conditions, strict=True)
+        ]
+        return self._table["and" if is_every else "or"].join(wrapped)
+
+    def _call(self, action: str, arguments: CallArguments) -> str:
+        values = self._values(arguments)
+        if not values:
+            return self._say("prose_without", action=action)
+        return self._say("prose_with", action=action, values=values)
+
+    def _values(self, arguments: CallArguments, *, shortened: bool = False) -> str:
+        """Shortened: only what is not passed on under its own name."""
+        parts = []
+        for parameter, argument in arguments:
+            value = self._argument(argument)
+            if value == parameter:
+                if not shortened:
+                    parts.append(parameter)
+            else:
+                parts.append(self._say("prose_value", name=parameter, value=value))
+        return self._table["prose_values_and"].join(parts)
+
+    def _act(self, act: Act) -> str:
+        text = self._call(act.action, act.arguments)
+        if act.each is not None:
+            text += self._say("prose_each", element=act.element, where=act.each)
+        return text + (self._say("prose_named", name=act.name) if act.name else "")
+
+    def _argument(self, argument: CallArgument) -> str:
+        if isinstance(argument, Path):
+            return self._say("prose_answer", where=argument)
+        if isinstance(argument, Literal):
+            return quote_literal(argument.value)
+        if isinstance(argument, Unknown):
+            return self._say("prose_unknown", name=argument.name)
+        return argument.name
+
+    def _say(self, key: str, **values: object) -> str:
+        return self._table[key].format(**values)
+
+
+def _after(step: Step, function: Function) -> tuple[Step, ...]:
+    position = next(i for i, other in enumerate(function.steps) if other is step)
+    return function.steps[position + 1 :]

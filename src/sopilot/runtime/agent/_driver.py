@@ -1,0 +1,240 @@
+"""One driver for every door: what the model would be asked with, and the moves it makes.
+
+The loop asks a model, `play` and MCP ask whoever calls, a hook asks a framework. Each has
+the same messages, slot and tools from ``request``, and the same moves from ``handle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from itertools import takewhile
+
+from sopilot.runtime.agent._budgets import Budgets
+from sopilot.runtime.agent._recovery import SkipsTurns, recover
+from sopilot.runtime.agent._result import Ending, RequestRecord
+from sopilot.runtime.agent.arms import Arm, Request, View
+from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.calls import CallHandler, Ended, Waiting
+from sopilot.runtime.agent.dialog import (
+    EMPTY_REPLY,
+    MALFORMED_CALL,
+    MODEL_REQUEST,
+    REFRESH,
+    Retelling,
+    kept_calls,
+    refreshed,
+)
+from sopilot.runtime.agent.operators import Operator
+from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
+from sopilot.runtime.agent.spending import Spending
+from sopilot.runtime.agent.toolbox import Toolbox
+from sopilot.runtime.session import Session
+from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema, User
+from sopilot.runtime.vm import Machine
+
+NOT_OFFERED = "not_offered"
+"""Notes the goal actions that no tool carries out: who refuses there has a cause."""
+MOST_EMPTY_REPLIES = 3
+
+
+class Driver:
+    """A session under an arm. ``user`` answers what is said; without one it is only put on
+    record. ``tools`` are the domain's, the session's own by default. Moves raise ``Ended``,
+    ``Waiting`` and ``BudgetSpent``; the session stands where they left it."""
+
+    def __init__(
+        self,
+        session: Session,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        user: User | None = None,
+        budgets: Budgets | None = None,
+        operator: Operator | None = None,
+        watch: Watch = nobody_watches,
+        tools: Sequence[ToolSchema] | None = None,
+    ) -> None:
+        if tools is None:
+            tools = session.tools.schemas() if session.tools is not None else ()
+        self.session = session
+        self.briefing = briefing
+        self.arm = arm
+        self.user = user
+        self.toolbox = Toolbox(arm, briefing, tools)
+        self.spending = Spending.of(session, budgets or Budgets())
+        self.dialog: list[Message] = []
+        self.first = Message("system", arm.first_message(briefing))
+        self.calls = CallHandler(
+            session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
+            terse=arm.terse, in_order=arm.in_order,
+        )  # fmt: skip
+        self._watch = watch
+        self.unanswered = ""
+        """What was said to the user, and not answered before an interruption."""
+        self._since_refresh = 0
+        self._asked: Request | None = None
+
+    async def begin(self) -> None:
+        """Before the first request, and after every interruption."""
+        session = self.session
+        absent = sorted(self.briefing.goal_actions() - self.toolbox.names)
+        note = {"name": NOT_OFFERED, "details": {"actions": absent}}
+        if absent and all(sealed.event.payload != note for sealed in session.events):
+            await session.note(NOT_OFFERED, {"actions": absent})
+        said = any(sealed.event.kind == "user_said" for sealed in session.events)
+        if self.user is not None:
+            if not said:
+                opening = self.user.opening()
+                await session.user_said(opening)
+                self._watch(Progress("user", opening))
+            elif isinstance(self.user, SkipsTurns):
+                self.user.skip(self.spending.user_turns)
+        if session.retryable or session.unknown_outcomes:
+            await recover(session)
+        await self.catch_up()
+
+    async def catch_up(self) -> None:
+        """The dialog as the trace tells it: somebody else may have written."""
+        session = self.session
+        limits = session.settings.limits
+        changed = session.program_changes.items()
+        changes = {seq: Machine(programs, limits=limits) for seq, programs in changed}
+        if changes:
+            changes[max(changes)] = session.machine
+        first = session.first_programs.machine(limits)
+        told = Retelling(first, terse=self.arm.terse, changes=changes)
+        for event in await session.whole_events():
+            told.take(event)
+        self.dialog = told.messages
+        self._since_refresh = told.since_refresh
+        self.unanswered = told.unanswered
+
+    # --- what is asked --------------------------------------------------------------
+
+    def request(self) -> Request:
+        session = self.session
+        view = View(
+            self.briefing,
+            session.machine,
+            session.configuration,
+            self.dialog,
+            session.settings.automation,
+            session.judge,
+        )
+        return self.arm.request(view, self.first, self.toolbox.schemas)
+
+    def turn(self) -> Request:
+        """The request, at the price of one turn: its reply is handled next."""
+        self.spending.spend_agent_turn()
+        self._asked = self.request()
+        return self._asked
+
+    # --- moves ----------------------------------------------------------------------
+
+    async def handle(
+        self, reply: ModelReply, *, attempts: int = 1, seconds: float = 0.0
+    ) -> Sequence[str]:
+        """The model's whole message, done; the answers to its calls, or the user's."""
+        content = reply.content if reply.content.strip() else ""
+        calls = self._numbered(reply.tool_calls)
+        kept = await self._note_request(reply, calls, attempts, seconds)
+        await self._said(content, calls)
+        if calls:
+            answers = await self._called(calls)
+        else:
+            answers = [await (self.user_turn(content) if content else self._empty_reply())]
+        if not kept:
+            await self.catch_up()
+        if self._since_refresh >= self.spending.budgets.refresh_actions:
+            self._since_refresh = 0
+            await self.session.note(REFRESH, {"messages": len(self.dialog)})
+            self.dialog = refreshed(self.dialog)
+        return answers
+
+    async def call(self, call: ToolCall, said: str = "") -> str:
+        """One call of somebody whose messages are not known, with what was said beside it."""
+        calls = self._numbered((call,))
+        await self._said(said if said.strip() else "", calls)
+        return await self._answered(calls[0])
+
+    async def say(self, text: str) -> str:
+        await self._said(text, ())
+        return await self.user_turn(text)
+
+    async def user_turn(self, said: str) -> str:
+        if self.user is None:
+            return "Said."
+        answer = await self.user.reply(said)
+        if answer is None:
+            raise await self.calls.user_leaves()
+        self.spending.spend_user_turn()
+        await self.session.user_said(answer)
+        self._watch(Progress("user", answer))
+        self.dialog.append(Message("user", answer))
+        return answer
+
+    async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
+        self.dialog.append(Message("assistant", content, calls))
+        if content:
+            await self.session.assistant_said(content)
+            self._watch(Progress("assistant", content))
+
+    async def _called(self, calls: Sequence[ToolCall]) -> list[str]:
+        answers = []
+        broken = False
+        for call in calls:
+            answers.append(await self._answered(call, leave_out=broken))
+            broken = broken or (self.arm.in_order and not self.calls.fitted)
+            self._since_refresh += 1
+            self.calls.raise_if_over()
+        return answers
+
+    async def _answered(self, call: ToolCall, *, leave_out: bool = False) -> str:
+        waiting: Waiting | None = None
+        try:
+            text = await (self.calls.leave_out(call) if leave_out else self.calls.handle(call))
+        except Waiting as problem:
+            waiting, text = problem, problem.text
+        self.dialog.append(Message("tool", text, tool_call_id=call.id, name=call.name))
+        if waiting is not None:
+            raise waiting
+        return text
+
+    async def _empty_reply(self) -> str:
+        await self.session.note(MALFORMED_CALL, {"tool": "", "problem": "an empty message"})
+        self.dialog[-1] = EMPTY_REPLY
+        row = takewhile(lambda message: message == EMPTY_REPLY, reversed(self.dialog))
+        if len(list(row)) >= MOST_EMPTY_REPLIES:
+            raise Ended(Ending.ABANDONED, "the model has nothing to say")
+        return EMPTY_REPLY.content
+
+    def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Who sends moves by hand gives no ids, and answers must find their calls."""
+        shown = sum(len(message.tool_calls) for message in self.dialog)
+        made = max(shown, sum(one.tool_calls for one in self.spending.requests))
+        return tuple(
+            call if call.id else replace(call, id=f"call_{made + number}")
+            for number, call in enumerate(calls, 1)
+        )
+
+    async def _note_request(
+        self, reply: ModelReply, calls: Sequence[ToolCall], attempts: int, seconds: float
+    ) -> bool:
+        """Whether the note keeps the calls as they were written."""
+        sent, self._asked = (self._asked or self.request()).messages, None
+        record = RequestRecord(
+            prompt_tokens=reply.usage.prompt_tokens,
+            cached_tokens=reply.usage.cached_tokens,
+            completion_tokens=reply.usage.completion_tokens,
+            tool_calls=len(calls),
+            attempts=attempts,
+            seconds=round(seconds, 6),
+            messages=len(sent),
+            characters=sum(len(message.content) for message in sent),
+        )
+        self.spending.requests.append(record)
+        kept = kept_calls(self.session, calls)
+        written = {"calls": kept} if kept else {}
+        await self.session.note(MODEL_REQUEST, {**asdict(record), **written})
+        return kept is not None

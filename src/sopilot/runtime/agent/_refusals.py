@@ -1,0 +1,76 @@
+"""Which checks a refusal rests on, in words a user can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sopilot.language.handbook.wording import fill
+from sopilot.language.program.model import Check, Function, Kind, Program
+from sopilot.language.render import quote_value
+from sopilot.runtime.agent._result import Refusal
+from sopilot.runtime.session import Session
+from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm import Event, Status
+
+_EVIDENCE_SHOWN = 160
+
+
+def refusals(session: Session) -> tuple[Refusal, ...]:
+    """The unmet checks of the process that failed last, latest first."""
+    failed = [
+        process
+        for process in session.configuration.processes.values()
+        if process.status is Status.FAILED
+    ]
+    if not failed:
+        return ()
+    process = failed[-1]
+    program = session.programs.programs[process.goal]
+    shown = {
+        result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, _EVIDENCE_SHOWN)}"
+        for result in process.results
+    }
+    events = [one.event for one in session.events if one.event.process == process.id]
+    found: dict[str, Refusal] = {}
+    for event, values in _returns(events):
+        function = program.functions[event.payload["function"]]
+        bound = event.payload["bound"]
+        if function.kind not in (Kind.RULE, Kind.GATE) or bound["holds"] == _wanted(
+            program, function, event.payload["slot"]
+        ):
+            continue
+        sentence = _sentence(function, program, values, holds=bound["holds"])
+        evidence = tuple(shown[seq] for seq in bound["evidence"] if seq in shown)
+        found[sentence] = Refusal(
+            function.predicate or function.name, sentence, evidence, function.remedy
+        )
+    return tuple(reversed(found.values()))
+
+
+def _returns(events: list[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:
+    opened: dict[int, Mapping[str, JSON]] = {}
+    for event in events:
+        if event.kind == "call":
+            opened[event.seq] = event.payload["resolved"]
+        elif event.kind == "return":
+            values = opened.get(event.payload["opened"], {})
+            yield event, {**values, **event.payload.get("learned", {})}
+
+
+def _wanted(program: Program, function: Function, slot: str) -> bool:
+    """The truth that the SOP asks for; a rule that is wanted both ways counts as wanted true."""
+    for caller in program.functions.values():
+        for step in caller.steps:
+            if isinstance(step, Check) and (step.function, step.slot) == (function.name, slot):
+                return step.wanted
+    return True
+
+
+def _sentence(
+    function: Function, program: Program, values: Mapping[str, JSON], *, holds: bool
+) -> str:
+    names = {**program.constants, **{name: name for name in function.parameters}, **values}
+    template = function.says if holds or not function.says_not else function.says_not
+    if not template:
+        return f"{function.name} is {'true' if holds else 'false'}"
+    return fill(template, names)

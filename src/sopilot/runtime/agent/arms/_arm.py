@@ -1,0 +1,89 @@
+"""An arm is a visibility policy: what of the SOP reaches the model, and where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from sopilot.runtime.agent.arms._instructions import instructions
+from sopilot.runtime.agent.arms._offers import Offer, offered
+from sopilot.runtime.agent.arms._view import View
+from sopilot.runtime.agent.arms.machine_state import frame_slot
+from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.session.protocols import Message, ToolSchema
+from sopilot.runtime.vm import Automation
+
+Resident = Callable[[Briefing], str]
+Slot = Callable[[View], str]
+Fold = Callable[[Sequence[Message]], Sequence[Message]]
+
+
+def nothing_resident(briefing: Briefing) -> str:
+    return ""
+
+
+def nothing_in_slot(view: View) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a model is asked with. ``first`` never changes; ``dialog`` is what the arm sends of
+    all that was said and done; ``slot`` is the last message where there is one."""
+
+    first: Message
+    dialog: Sequence[Message]
+    slot: str
+    tools: Sequence[ToolSchema]
+
+    @property
+    def messages(self) -> list[Message]:
+        slot = [Message("system", self.slot)] if self.slot else []
+        return [self.first, *self.dialog, *slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """``resident`` stands in the first message and never changes; ``slot`` is the last message
+    of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
+    ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
+    sent, ``guidance`` which instructions. ``terse``: the answer to a step that was taken does
+    not repeat the position. ``in_order``: a call behind a step that did not fit is not made.
+    ``short_step``: the bookkeeping tool shows only fields that the programs can use."""
+
+    name: str
+    machine: bool
+    resident: Resident = nothing_resident
+    slot: Slot = nothing_in_slot
+    automation: Automation = field(default_factory=Automation)
+    fold: Fold | None = None
+    offer: Offer = Offer.ALL
+    guidance: str = ""
+    terse: bool = False
+    in_order: bool = False
+    short_step: bool = False
+
+    def first_message(self, briefing: Briefing) -> str:
+        guidance = self.guidance or ("machine" if self.machine else "no_machine")
+        return instructions(briefing, guidance=guidance, resident=self.resident(briefing))
+
+    def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
+        slot = self.slot(view)
+        dialog = self.fold(view.dialog) if self.fold else tuple(view.dialog)
+        return Request(first, dialog, slot, offered(view, schemas, self.offer, slot))
+
+
+def rendered(name: str) -> Resident:
+    return lambda briefing: briefing.rendering(name)
+
+
+def rendered_once(name: str) -> Resident:
+    """For texts that cover every action of the handbook, whichever goal comes first."""
+    return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
+
+
+def full_cursor_slot(view: View) -> str:
+    """The active frame first, the whole program of the request below it."""
+    here = view.here
+    goal = here.process.goal if here is not None else None
+    return f"{frame_slot(view)}\n\n{view.briefing.rendering('flat', goal)}"

@@ -1,0 +1,39 @@
+"""The arms by name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.runtime.agent.arms._arm import Arm, full_cursor_slot, rendered, rendered_once
+from sopilot.runtime.agent.arms._checklist import checklist_slot
+from sopilot.runtime.agent.arms._chunk import chunk_slot
+from sopilot.runtime.agent.arms._fused import fused_arm
+from sopilot.runtime.agent.arms._retrieval import retrieval_slot
+from sopilot.runtime.agent.arms.machine_state import frame_slot, state_slot
+
+ARMS: Final[dict[str, Arm]] = {
+    arm.name: arm
+    for arm in (
+        Arm("official", False, resident=rendered_once("official")),
+        Arm("official-code", False, resident=rendered_once("official-code")),
+        Arm("official-recipes", False, resident=rendered_once("official-recipes")),
+        Arm("flat", False, resident=rendered("flat")),
+        Arm("prose", False, resident=rendered("prose")),
+        Arm("flat-protocol", True, resident=rendered("flat"), slot=state_slot),
+        Arm("full-cursor", True, slot=full_cursor_slot),
+        Arm("pg", True, slot=frame_slot),
+        fused_arm(),
+        Arm("checklist", False, slot=checklist_slot),
+        Arm("retrieval", False, slot=retrieval_slot),
+        Arm("chunk", True, slot=chunk_slot),
+        Arm("state-only", True, slot=state_slot),
+    )
+}
+
+
+def arm_named(name: str) -> Arm:
+    if name not in ARMS:
+        help_ = did_you_mean(name, ARMS)
+        raise UserMistake([Diagnostic("unknown-arm", f"there is no arm `{name}`", help=help_)])
+    return ARMS[name]

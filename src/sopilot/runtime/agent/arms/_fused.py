@@ -1,0 +1,73 @@
+"""Paging at the price of a resident program: the `fused` arm and its switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sopilot.runtime.agent.arms._arm import Arm
+from sopilot.runtime.agent.arms._folding import fold_dialog
+from sopilot.runtime.agent.arms._lookahead import start_lookahead, verdict_lookahead
+from sopilot.runtime.agent.arms._offers import Offer
+from sopilot.runtime.agent.arms._view import View
+from sopilot.runtime.agent.arms.machine_state import GATHERED, evidence_line, frame_slot
+from sopilot.runtime.vm import Automation
+
+
+@dataclass(frozen=True, slots=True)
+class FusedSwitches:
+    """Each can be measured alone.
+
+    ``enter_calls``: the machine enters calls, takes branches and leaves groups.
+    ``machine_verdicts``: the machine binds evidence and judges what it can judge.
+    ``combine``: a verdict and what follows it in one message; the slot looks ahead.
+    ``fold``: bookkeeping and old blocks of the dialog are not sent again.
+    ``short_step``: the bookkeeping tool's schema without what the programs cannot use.
+    ``offer``: which tool schemas a request carries.
+    """
+
+    enter_calls: bool = True
+    machine_verdicts: bool = True
+    combine: bool = True
+    fold: bool = True
+    short_step: bool = True
+    offer: Offer = Offer.ALL
+
+
+ALL_ON: Final = FusedSwitches()
+ALL_OFF: Final = FusedSwitches(False, False, False, False, False)
+
+
+def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
+    """The arm with these switches. With none of them it is `pg`."""
+    return Arm(
+        name,
+        True,
+        slot=_looking_ahead if switches.combine else _with_evidence,
+        automation=Automation(
+            take_branches=switches.enter_calls,
+            group_returns=switches.enter_calls,
+            enter_calls=switches.enter_calls,
+            bind_evidence=switches.machine_verdicts,
+            machine_verdicts=switches.machine_verdicts,
+        ),
+        fold=fold_dialog if switches.fold else None,
+        offer=switches.offer,
+        guidance="fused" if switches.combine else "machine",
+        terse=switches.fold,
+        in_order=switches.combine,
+        short_step=switches.short_step,
+    )
+
+
+def _with_evidence(view: View) -> str:
+    here = view.here
+    lines = [frame_slot(view)]
+    if here is not None:
+        lines += evidence_line(here) or [GATHERED + "none"]
+    return "\n".join(lines)
+
+
+def _looking_ahead(view: View) -> str:
+    lines = verdict_lookahead(view) if view.here is not None else start_lookahead(view)
+    return "\n".join([_with_evidence(view), *lines])

@@ -1,0 +1,56 @@
+"""A user played by a model."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from sopilot.runtime.agent._providers import Retries, Sleep, complete_with_retries
+from sopilot.runtime.session.protocols import Message, Model, ModelRequest
+
+END: Final = "###END###"
+RULES: Final = (
+    "You play a user who talks to a service agent. Stay in your role, write only what the user "
+    "would say, one short message at a time. Give a value when you are asked for it and you know "
+    "it; never make one up. When your request was carried out or refused for good, answer with "
+    f"{END} and nothing else."
+)
+
+
+class ModelUser:
+    """``instructions`` say who the user is, what it wants and what it knows."""
+
+    def __init__(
+        self,
+        model: Model,
+        instructions: str,
+        request: str,
+        *,
+        retries: Retries | None = None,
+        timeout_seconds: float = 600.0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._model = model
+        self._request = request
+        self._retries = retries or Retries()
+        self._timeout = timeout_seconds
+        self._sleep = sleep
+        # Seen from the user's side: what the agent says comes from outside.
+        self._messages = [
+            Message("system", f"{RULES}\n\n{instructions}"),
+            Message("user", "(The agent is ready. What do you want?)"),
+            Message("assistant", request),
+        ]
+
+    def opening(self) -> str:
+        return self._request
+
+    async def reply(self, message: str) -> str | None:
+        self._messages.append(Message("user", message))
+        request = ModelRequest(tuple(self._messages), timeout_seconds=self._timeout)
+        reply, _ = await complete_with_retries(
+            self._model, request, self._retries, sleep=self._sleep
+        )
+        text = reply.content.strip()
+        self._messages.append(Message("assistant", text))
+        return None if not text or END in text else text

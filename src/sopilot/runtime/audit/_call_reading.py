@@ -1,0 +1,241 @@
+"""A guarded call against the proof: which leaves on its path the trace proves, and which not.
+
+The program is evaluated from its entry with the leaves' truths as the trace shows them
+for the values of the act (``proven``); a leaf without one is on neither side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import Act, Arguments, Check, Kind, Literal, Unknown
+from sopilot.runtime.audit._acceptance import Acceptance, Truth
+from sopilot.runtime.audit._audit_state import AuditState, DoubtKey
+from sopilot.runtime.audit._moment import (
+    GATE,
+    MODEL,
+    NEWER,
+    NOTHING,
+    OTHER,
+    PART,
+    VALUE,
+    Grade,
+    Lack,
+    LeafReading,
+    Moment,
+    Unreadable,
+)
+from sopilot.runtime.audit._proven import judged_for, read_leaf
+from sopilot.runtime.audit._recipe_answers import mistyped_input
+from sopilot.runtime.audit._resolved_function import ResolvedFunction
+from sopilot.runtime.audit._sentence import filled_sentence
+from sopilot.runtime.audit._state import ProcessView, has_withheld
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same
+
+AGAINST = "evidence-contradicts-verdict"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    code: str
+    why: str
+    predicate: str = ""
+    values: Mapping[str, JSON] | None = None
+    sentence: str = ""
+
+    @property
+    def key(self) -> DoubtKey:
+        return self.code, self.predicate, key_of(dict(self.values or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class CallReading:
+    """``doubts`` is empty for a call that the trace proves."""
+
+    doubts: tuple[Doubt, ...]
+    leaves: tuple[LeafReading, ...] = ()
+
+    @property
+    def grade(self) -> Grade:
+        if self.doubts:
+            return Grade.CLAIMED
+        attested = any(one.grade is Grade.ATTESTED for one in self.leaves)
+        return Grade.ATTESTED if attested else Grade.PROVEN
+
+    @property
+    def keys(self) -> frozenset[DoubtKey]:
+        return frozenset(doubt.key for doubt in self.doubts)
+
+
+def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
+    return Moment(run.session_calls, run.facts, run.goal_actions, run.judge, process, known)
+
+
+def read_call(
+    run: AuditState, process: ProcessView, action: str, arguments: Mapping[str, JSON]
+) -> CallReading | None:
+    """``None`` where the cursor does not stand at it, or where it cannot be read."""
+    if len(process.frames) != 1 or process.lost:
+        return None
+    frame = process.frames[0]
+    step = frame.step
+    if not isinstance(step, Act) or not step.goal or step.action != action:
+        return None
+    if has_withheld(dict(arguments)):
+        return None
+    own = _argument_doubts(run, step, arguments)
+    if own:
+        return CallReading(own)
+    values = values_at_the_act(process, step, arguments)
+    path = _Path(moment_of(run, process, values), values)
+    entry = process.program.entry
+    acceptance = Acceptance(process.program, path.settled, frame.cursor, process.done)
+    try:
+        reached = acceptance.from_step(entry, entry.first(), {}, ())
+    except Unreadable:
+        return None
+    leaves = tuple(one for one in path.leaves.values() if one.holds is not None)
+    return CallReading(() if reached else path.doubts(action), leaves)
+
+
+def _argument_doubts(
+    run: AuditState, step: Act, arguments: Mapping[str, JSON]
+) -> tuple[Doubt, ...]:
+    """P1 for the act itself: every input there, of its type, and one value for one name."""
+    found: list[str] = []
+    inputs = dict(step.arguments)
+    facts = run.facts.get(step.action)
+    found += [f"`{name}` is no input of it" for name in arguments if name not in inputs]
+    for name in facts.required if facts is not None else ():
+        if arguments.get(name) is None:
+            found.append(f"`{name}` is not given")
+    mistyped = mistyped_input(run.facts, step.action, arguments)
+    if mistyped:
+        found.append(f"`{mistyped}` is of another type than its input")
+    seen: dict[str, JSON] = {}
+    for name, term in inputs.items():
+        if isinstance(term, Literal):
+            if name not in arguments or not same(term.value, arguments[name]):
+                found.append(f"`{name}` is not what the handbook fixes it to")
+        elif not isinstance(term, Path) and name in arguments:
+            if term.name in seen and not same(seen[term.name], arguments[name]):
+                found.append(f"two inputs are `{term.name}`, and they differ")
+            seen[term.name] = arguments[name]
+    return tuple(Doubt(VALUE, why, values={"": dict(arguments)}) for why in found[:1])
+
+
+def values_at_the_act(
+    process: ProcessView, step: Act, arguments: Mapping[str, JSON]
+) -> dict[str, JSON]:
+    """P1: the names of the act have the values that it gives them, or none."""
+    values = {**process.known, **process.frames[0].values}
+    for _, term in step.arguments:
+        if not isinstance(term, Literal | Path):
+            values.pop(term.name, None)
+    for name, term in step.arguments:
+        if not isinstance(term, Literal | Path) and name in arguments:
+            values[term.name] = arguments[name]
+    return values
+
+
+def passed_along(chain: tuple[Arguments, ...], values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The parameters of the last one called; a name that a caller lacks is the process's."""
+    here = dict(values)
+    for arguments in chain:
+        inner: dict[str, JSON] = {}
+        for parameter, term in arguments:
+            if isinstance(term, Literal):
+                inner[parameter] = term.value
+                continue
+            value = here.get(term.name)
+            if value is None and isinstance(term, Unknown):
+                value = values.get(term.name)
+            if value is not None:
+                inner[parameter] = value
+        here = inner
+    return here
+
+
+class _Path:
+    """The leaves that the evaluation comes by."""
+
+    def __init__(self, moment: Moment, values: Mapping[str, JSON]) -> None:
+        self.moment = moment
+        self.values = values
+        self.leaves: dict[tuple[str, ArgumentsKey], LeafReading] = {}
+        self.unmet: dict[tuple[str, ArgumentsKey], tuple[LeafReading, bool]] = {}
+
+    def settled(self, step: Check, callee: ResolvedFunction, chain: tuple[Arguments, ...]) -> Truth:
+        passed = passed_along(chain, self.values)
+        key = (step.function, key_of(passed))
+        if key not in self.leaves:
+            self.leaves[key] = self._trusted(callee, read_leaf(self.moment, callee, passed))
+        reading = self.leaves[key]
+        if reading.holds is not step.wanted:
+            self.unmet.setdefault(key, (reading, step.wanted))
+        return reading.holds
+
+    def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
+        """A guarded action rests on a model's word only where the handbook says so. Programs of
+        the first format could not say it."""
+        program = self.moment.process.program.program
+        by_model = callee.function.judged_by_model or program.format == 1
+        if reading.grade is not Grade.ATTESTED or by_model or reading.holds is None:
+            return reading
+        why = "only a model has judged it, and the handbook does not let it"
+        return replace(reading, holds=None, grade=Grade.CLAIMED, lack=Lack(MODEL, why))
+
+    def doubts(self, action: str) -> tuple[Doubt, ...]:
+        """What the process took as shown and the trace does not show; all that is not shown,
+        where that explains nothing."""
+        process = self.moment.process
+        every: list[Doubt] = []
+        relied: list[Doubt] = []
+        for reading, wanted in self.unmet.values():
+            code = process.program.functions[reading.function]
+            doubt = _doubt(process, code, reading, wanted)
+            every.append(doubt)
+            given = judged_for(process, code, reading.values)
+            if given is None or given.holds is wanted:
+                relied.append(doubt)
+        nowhere = Doubt(NOTHING, f"the program does not lead to `{action}` by what was checked")
+        return tuple(relied or every) or (nowhere,)
+
+
+def _doubt(
+    process: ProcessView, code: ResolvedFunction, reading: LeafReading, wanted: bool
+) -> Doubt:
+    side = "true" if wanted else "false"
+    why = (
+        f"it is {'false' if wanted else 'true'} by "
+        + (" ".join(f"#{seq}" for seq in reading.evidence) or "what was done")
+        if reading.lack is None
+        else reading.lack.why
+    )
+    return Doubt(
+        _clause(process, code, reading),
+        f"`{reading.predicate}` must be {side}: {why}",
+        reading.predicate,
+        reading.values,
+        filled_sentence(
+            code.function, process.program.program.constants, reading.values, wanted=wanted
+        ),
+    )
+
+
+def _clause(process: ProcessView, code: ResolvedFunction, reading: LeafReading) -> str:
+    """The code of the clause that fails."""
+    if code.function.kind is Kind.GATE:
+        return reading.lack.code if reading.lack is not None else GATE
+    given = judged_for(process, code, reading.values)
+    elsewhere = given is None and any(one.function == code.function.name for one in process.judged)
+    if reading.lack is not None:
+        unmade = reading.lack.code in (NOTHING, OTHER, PART)
+        return VALUE if elsewhere and unmade else reading.lack.code
+    if elsewhere:
+        return VALUE
+    if given is not None and not set(reading.evidence) <= set(given.evidence):
+        return NEWER
+    return AGAINST

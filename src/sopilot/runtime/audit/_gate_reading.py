@@ -1,0 +1,112 @@
+"""Whether a gate is open, shut, or neither is shown: from the calls that open and close it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import Act, Literal
+from sopilot.runtime.audit._machine_verdict import machine_verdict
+from sopilot.runtime.audit._moment import GATE, VERDICT, Answers, Grade, Lack, LeafReading, Moment
+from sopilot.runtime.audit._resolved_function import ResolvedFunction
+from sopilot.runtime.audit._session_calls import SessionCall, newest_answer
+from sopilot.runtime.vm.values import JSON, same
+
+
+def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> LeafReading:
+    """Open from a success of its action until one that closes it; otherwise shut. Neither is
+    shown where the two overlap, or where a call may have been about this gate and may not."""
+    act, closing = code.acts[0], code.function.closed_by
+    opening = _gate_calls(moment, act, blank.values)
+    closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
+    for one in _successes(act, blank.values, opening):
+        if all(other.done_by() < one.seq for other in closings):
+            return _opened(moment, code, blank, act, one)
+    ended = _successes(closing, blank.values, closings) if closing is not None else []
+    shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
+    if not opening or shut:
+        evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)
+        return replace(blank, holds=False, grade=Grade.PROVEN, evidence=evidence)
+    why = f"nobody knows whether `{act.action}` or what ends it came last"
+    return replace(blank, lack=Lack(GATE, why))
+
+
+def _successes(act: Act, values: Mapping[str, JSON], calls: list[SessionCall]) -> list[SessionCall]:
+    """With exactly the gate's inputs, latest first. Of the successes of one call the one that
+    was answered last counts, from when it was asked for."""
+    found: list[SessionCall] = []
+    for one in sorted(calls, key=SessionCall.done_by, reverse=True):
+        again = any(same(dict(one.arguments), dict(other.arguments)) for other in found)
+        if one.ok and not again and _is_about(act, values, one):
+            found.append(one)
+    return sorted(found, key=lambda one: -one.seq)
+
+
+def _opened(
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, act: Act, call: SessionCall
+) -> LeafReading:
+    evidence = (call.answered,) if call.answered is not None else ()
+    opened = replace(blank, holds=True, grade=Grade.PROVEN, evidence=evidence)
+    if code.function.verdict is None:
+        return opened
+    others = [
+        one
+        for one in _gate_calls(moment, act, blank.values)
+        if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
+    ]
+    if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
+        return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
+    newest = newest_answer(moment.calls, call.action, call.arguments)
+    if newest is None or newest.awaited or not newest.ok:
+        return replace(blank, lack=Lack(GATE, f"`{call.action}` failed when it was called last"))
+    answers = Answers({act.answer: newest.value}, newest.value, evidence)
+    holds = machine_verdict(moment, code, code.function.verdict, blank.values, answers)
+    if holds is None:
+        why = "its verdict cannot be told from what was answered"
+        return replace(blank, lack=Lack(VERDICT, why))
+    return replace(opened, holds=holds)
+
+
+def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
+    """The calls that may have been carried out and may have been about this gate: all but those
+    that name another value of the same type."""
+    fixed = _gate_inputs(act, values)
+    return [
+        one
+        for one in moment.calls
+        if one.action == act.action
+        and one.may_have_run
+        and not any(
+            name in one.arguments
+            and _kind(one.arguments[name]) is _kind(value)
+            and not same(one.arguments[name], value)
+            for name, value in fixed.items()
+        )
+    ]
+
+
+def _is_about(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
+    """Names the gate's values, and has no input besides those of the handbook."""
+    inputs = {name for name, _ in act.arguments}
+    return call.arguments.keys() == inputs and all(
+        same(value, call.arguments[name]) for name, value in _gate_inputs(act, values).items()
+    )
+
+
+def _gate_inputs(act: Act, values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The inputs that the gate is about; the others are the user's to give."""
+    return {
+        name: term.value if isinstance(term, Literal) else values[term.name]
+        for name, term in act.arguments
+        if isinstance(term, Literal) or (not isinstance(term, Path) and term.name in values)
+    }
+
+
+def opens_gate(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
+    return call.action == act.action and _is_about(act, values, call)
+
+
+def _kind(value: JSON) -> type:
+    """There is one kind of number."""
+    return float if type(value) is int else type(value)

@@ -1,0 +1,205 @@
+"""Start, suspend, resume, complete and fail, made again from the events, and judged."""
+
+from __future__ import annotations
+
+from sopilot.language.diagnostics import Severity
+from sopilot.language.program.model import Act, Complete, Fail
+from sopilot.runtime.audit._audit_state import (
+    AuditState,
+    Contradiction,
+    Refusal,
+    expect,
+    mapping,
+    text,
+)
+from sopilot.runtime.audit._resolved_function import ProgramCode
+from sopilot.runtime.audit._standing import can_accept
+from sopilot.runtime.audit._state import FrameView, ProcessView
+from sopilot.runtime.vm.events import Actor, Event
+from sopilot.runtime.vm.values import JSON
+
+WITHDRAWN = "withdrawn"
+
+
+def start(run: AuditState, event: Event) -> None:
+    goal = text(event.payload, "goal")
+    program = run.programs.get(goal)
+    if program is None:
+        raise Contradiction(f"no program is called `{goal}`")
+    _note_old_format(run, event, program)
+    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    process = _suspended_errand(run, goal, given)
+    if process is not None:
+        run.suspended.remove(process.id)
+        process.status = "running"
+        reactivated = True
+    else:
+        entry = program.entry
+        frame = FrameView(entry, entry.first(), dict(given), None, event.seq, entry.function.name)
+        process = ProcessView(f"p{len(run.processes) + 1}", program, [frame], given, dict(given))
+        run.processes[process.id] = process
+        reactivated = False
+    left = run.active
+    if left is not None:
+        previous = run.processes[left]
+        previous.status = "suspended"
+        previous.set_aside = bool(previous.frames) and previous.frames[0].user_spoke
+        run.suspended.append(left)
+    run.active = process.id
+    if event.process != process.id:
+        raise Contradiction(f"process `{event.process}` should be `{process.id}`")
+    expect(event.payload, "opened", process.frames[0].opened)
+    expect(event.payload, "suspended", left)
+    expect(event.payload, "reactivated", reactivated)
+
+
+def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> None:
+    """Once a session: what a program of the first format could not prove."""
+    if program.program.format > 1 or run.old_format:
+        return
+    run.old_format = True
+    run.find(
+        "old-format",
+        event,
+        f"the program of `{program.goal}` is of the first format, which declares neither types nor "
+        "origins of values: that what was checked is what was meant could not be proven then",
+        process=None,
+        severity=Severity.NOTE,
+    )
+
+
+def _suspended_errand(run: AuditState, goal: str, given: dict[str, JSON]) -> ProcessView | None:
+    """The latest suspended process for the same goal whose values are not contradicted."""
+    for id_ in reversed(run.suspended):
+        process = run.processes[id_]
+        inputs = process.frames[0].values
+        if process.goal == goal and all(
+            name not in inputs or process.say_the_same(inputs[name], value)
+            for name, value in given.items()
+        ):
+            return process
+    return None
+
+
+def resumed(run: AuditState, event: Event) -> None:
+    if run.active is not None or not run.suspended:
+        raise Contradiction("a process is resumed although none waits for it")
+    process = run.processes[run.suspended.pop()]
+    process.status = "running"
+    run.active = process.id
+    expect(event.payload, "goal", process.goal)
+
+
+def complete(run: AuditState, event: Event) -> None:
+    process, frame = run.here()
+    accepting = isinstance(frame.step, Complete)
+    has_goal = bool(process.program.goal_actions)
+    if not accepting or (has_goal and process.goal_reached is None):
+        run.find(
+            "completion-without-goal",
+            event,
+            f"`{process.goal}` was completed although "
+            + (
+                "its goal action never succeeded"
+                if has_goal and process.goal_reached is None
+                else "the program does not accept there"
+            ),
+            process=process,
+            sentence=process.program.entry.function.says,
+        )
+        process.lost = True
+    _end(run, event, process, "completed", accepting)
+
+
+def fail(run: AuditState, event: Event) -> None:
+    process, frame = run.here()
+    if process.set_aside:
+        # The user wanted something else and this was not taken up again: nobody was refused.
+        _end(run, event, process, WITHDRAWN, isinstance(frame.step, Fail))
+        return
+    refusing = isinstance(frame.step, Fail)
+    # A program that nothing could satisfy is no cause by itself: something must have been shown.
+    shown = any(check.process == process.id for check in run.checks)
+    obstacle = _obstacle(run, process, frame)
+    caused = (
+        refusing
+        or bool(obstacle)
+        or (shown and can_accept(process) is False)
+        or _turned_down(run, process)
+    )
+    process.refused = caused
+    reason = event.payload.get("reason", "")
+    run.refusals.append(
+        Refusal(
+            event.seq,
+            process.id,
+            process.goal,
+            reason if isinstance(reason, str) else "",
+            tuple(
+                {
+                    "predicate": one.predicate,
+                    "sentence": one.sentence,
+                    "holds": one.holds,
+                    "evidence": list(one.evidence),
+                    "return": one.producer,
+                    "remedy": one.remedy,
+                }
+                for one in process.unmet
+            ),
+            obstacle,
+        )
+    )
+    by_executor = event.actor in (Actor.MODEL, Actor.MACHINE)
+    if by_executor and not caused and process.goal_reached is None:
+        some = "the false ones do not rule it out" if process.unmet else "no check came out false"
+        run.find(
+            "refusal-without-cause",
+            event,
+            f"`{process.goal}` was refused while it could still be accepted: {some}",
+            process=process,
+            sentence=process.program.entry.function.says,
+            unmet=[one.predicate for one in process.unmet],
+        )
+    _end(run, event, process, "failed", refusing)
+
+
+def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
+    """Why the goal action cannot be carried out although the program asks for it, or nothing."""
+    step = frame.step
+    if not isinstance(step, Act) or not step.goal:
+        return ""
+    if step.action in run.not_offered:
+        return f"`{step.action}` is not on offer"
+    if process.goal_failed is not None:
+        return f"`{step.action}` failed (#{process.goal_failed})"
+    if any(one.process == process.id and one.doubts for one in run.requests.values()):
+        # The world may be another than when its checks were judged: refusing is then right.
+        return f"`{step.action}` was held, because not all that it needs is proven"
+    return ""
+
+
+def _turned_down(run: AuditState, process: ProcessView) -> bool:
+    """Somebody entitled rejected the goal's call: whatever the checks say, it must not run."""
+    roles = {role for guarded in process.program.guarded.values() for role in guarded.roles}
+    return any(
+        one.payload.get("decision") == "reject"
+        and one.payload.get("by")
+        and one.payload.get("role") in roles
+        and one.process == process.id
+        for decisions in run.decisions.values()
+        for one in decisions
+    )
+
+
+def _end(run: AuditState, event: Event, process: ProcessView, status: str, accepting: bool) -> None:
+    frame = process.frames[-1]
+    unwound = [one.path for one in reversed(process.frames)]
+    label = frame.step.label
+    process.frames = []
+    process.status = status
+    run.active = None
+    run.last_ended = process.id
+    if not process.lost:
+        expect(event.payload, "label", label)
+        expect(event.payload, "accepting", accepting)
+        expect(event.payload, "unwound", unwound)

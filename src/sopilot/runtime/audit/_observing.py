@@ -1,0 +1,263 @@
+"""Domain calls, results, turns, decisions and notes, made again from the events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import Severity
+from sopilot.language.handbook import Path
+from sopilot.language.program.model import Act, Ask, Do, Literal
+from sopilot.runtime.audit._audit_state import (
+    AuditState,
+    Contradiction,
+    boolean,
+    expect,
+    mapping,
+    text,
+)
+from sopilot.runtime.audit._evidence import all_made, answers, made_in
+from sopilot.runtime.audit._guarded_proof import hold
+from sopilot.runtime.audit._learning import learn_from_call
+from sopilot.runtime.audit._licence import judge_call
+from sopilot.runtime.audit._session_calls import SessionCall
+from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, Result
+from sopilot.runtime.vm.events import Actor, Event
+from sopilot.runtime.vm.values import JSON
+
+
+def domain_call(run: AuditState, event: Event) -> None:
+    call_id = text(event.payload, "call_id")
+    if call_id in run.pending:
+        raise Contradiction(f"call `{call_id}` has no result yet")
+    process, frame = run.process, run.top
+    if process is not None:
+        process.set_aside = False
+    call = PendingCall(
+        event.seq,
+        text(event.payload, "action"),
+        mapping(event.payload, "arguments"),
+        process.id if process is not None else None,
+        frame.opened if frame is not None else -1,
+        event.frame,
+    )
+    asked_for = judge_call(run, event, call)
+    if event.payload.get("amended") is True and process is not None and not process.lost:
+        _take_amended(process, call)
+    _repeated(run, event, call)
+    made = SessionCall(call.seq, call.action, call.arguments, call.process, call.opened, asked_for)
+    run.session_calls.append(made)
+    run.awaiting[call_id] = made
+    run.held.pop(call_id, None)
+    run.pending[call_id] = call
+    expect(event.payload, "opened", call.opened)
+
+
+def _take_amended(process: ProcessView, call: PendingCall) -> None:
+    """What people chose for the act is what the process is about from then on."""
+    step = process.frames[0].step if len(process.frames) == 1 else None
+    if not isinstance(step, Act):
+        return
+    for name, term in step.arguments:
+        if not isinstance(term, Literal | Path) and name in call.arguments:
+            process.known[term.name] = call.arguments[name]
+            process.frames[0].values[term.name] = call.arguments[name]
+
+
+def _repeated(run: AuditState, event: Event, call: PendingCall) -> None:
+    """A guarded call whose outcome is unknown must not be made again by itself."""
+    for call_id, seq in run.unknown.items():
+        earlier = run.pending.get(call_id)
+        if (
+            earlier is not None
+            and earlier.action == call.action
+            and any(call.action in code.guarded for code in run.programs.values())
+        ):
+            run.find(
+                "unknown-outcome",
+                event,
+                f"`{call.action}` was repeated although the outcome of #{seq} is unknown",
+                action=call.action,
+            )
+
+
+def domain_result(run: AuditState, event: Event) -> None:
+    call_id = text(event.payload, "call_id")
+    call = run.pending.pop(call_id, None)
+    if call is None:
+        raise Contradiction(f"no call `{call_id}` waits for a result")
+    run.unknown.pop(call_id, None)
+    ok = boolean(event.payload, "ok")
+    made = run.awaiting.pop(call_id)
+    made.answered, made.ok = event.seq, ok
+    made.unknown = event.payload.get("unknown") is True
+    made.value = event.payload.get("value")
+    result = Result(
+        event.seq,
+        call.seq,
+        call_id,
+        call.action,
+        call.arguments,
+        ok,
+        event.payload.get("value"),
+        call.process,
+        call.opened,
+    )
+    run.results[event.seq] = result
+    if ok and call.action in run.goal_actions:
+        run.goal_seq = event.seq
+    moved: str | None = None
+    learned: dict[str, JSON] = {}
+    process = run.processes.get(call.process or "")
+    if process is not None:
+        process.results.append(result)
+        if ok and call.action in process.program.goal_actions and process.goal_reached is None:
+            process.goal_reached = event.seq
+        frame = process.top
+        if not ok and frame is not None and _is_goal_due(process, frame, call, result):
+            process.goal_failed = event.seq
+        if ok and frame is not None and frame.opened == call.opened and not process.lost:
+            moved = _pass(process, frame, result, learned)
+    expect(event.payload, "action", call.action)
+    expect(event.payload, "call", call.seq)
+    expect(event.payload, "opened", call.opened)
+    if process is None or not process.lost:
+        expect(event.payload, "moved", moved)
+        expect(event.payload, "learned", learned)
+
+
+def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, result: Result) -> bool:
+    step = frame.step
+    return (
+        isinstance(step, Act)
+        and step.goal
+        and call.frame == frame.place
+        and answers(process, frame, step, result)
+    )
+
+
+def _pass(
+    process: ProcessView, frame: FrameView, result: Result, learned: dict[str, JSON]
+) -> str | None:
+    """Moves the cursor behind what this success fulfils."""
+    code = frame.code
+    label = _past(frame, frame.cursor, Ask)
+    step = code.steps[label]
+    target: str | None = None
+    if isinstance(step, Do):
+        if result.action in step.uses:
+            target = code.following(step)
+    elif isinstance(step, Act) and answers(process, frame, step, result):
+        # What is done already is looked up under the values from before this call.
+        done = [one for one in made_in(process, frame) if one.ok]
+        if step.each is None or all_made(process, frame, step, done):
+            target = code.following(step)
+            if code.judges:
+                target = _past_done(process, frame, target)
+            learn_from_call(process, frame, step, result.arguments, learned)
+    elif isinstance(step, Act) and code.judges:
+        target = _past_fallback(process, frame, label, result, learned)
+    if target is not None:
+        if not code.judges:
+            process.done.add((code.function.name, label))
+        frame.cursor = target
+    return target
+
+
+def _past(frame: FrameView, label: str, *kinds: type) -> str:
+    seen = set()
+    while label not in seen:
+        step = frame.code.steps[label]
+        if not isinstance(step, kinds) or not isinstance(step, Act | Ask):
+            break
+        seen.add(label)
+        label = frame.code.following(step)
+    return label
+
+
+def _past_done(process: ProcessView, frame: FrameView, label: str) -> str:
+    done = [result for result in made_in(process, frame) if result.ok]
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        step = frame.code.steps[label]
+        if not isinstance(step, Act) or not all_made(process, frame, step, done):
+            break
+        label = frame.code.following(step)
+    return label
+
+
+def _past_fallback(
+    process: ProcessView,
+    frame: FrameView,
+    label: str,
+    result: Result,
+    learned: dict[str, JSON],
+) -> str | None:
+    done = [one for one in made_in(process, frame) if one.ok]
+    for recipe in frame.code.function.fallbacks:
+        mine = [act for act in recipe if answers(process, frame, act, result)]
+        if mine and all(all_made(process, frame, act, done) for act in recipe):
+            for act in mine:
+                learn_from_call(process, frame, act, result.arguments, learned)
+            return _past(frame, label, Act, Ask)
+    return None
+
+
+def user_said(run: AuditState, event: Event) -> None:
+    frame = run.top
+    moved: str | None = None
+    if frame is not None:
+        for open_frame in run.here()[0].frames:
+            open_frame.user_spoke = True
+        if isinstance(frame.step, Ask):
+            moved = frame.code.following(frame.step)
+            frame.cursor = moved
+    expect(event.payload, "moved", moved)
+
+
+def decision(run: AuditState, event: Event) -> None:
+    run.decisions.setdefault(str(event.payload.get("call_id")), []).append(event)
+
+
+def note(run: AuditState, event: Event) -> None:
+    name, details = event.payload.get("name"), event.payload.get("details")
+    if not isinstance(details, Mapping):
+        return
+    call_id = str(details.get("call_id", ""))
+    if name == "not_offered" and event.actor == Actor.RUNTIME:
+        named = details.get("actions")
+        run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
+    if name == "held_call" and details.get("awaits") == "approval":
+        run.held[call_id] = event.at
+        hold(run, event, details)
+    if name == "held_call" and details.get("awaits") == "root":
+        _held_back(run, event, str(details.get("action", "")))
+    if name != "outcome_unknown":
+        return
+    call = run.pending.get(call_id)
+    run.unknown[call_id] = call.seq if call is not None else event.seq
+    action = call.action if call is not None else str(details.get("action", ""))
+    run.find(
+        "unknown-outcome",
+        event,
+        f"nobody knows whether `{action}` took effect",
+        severity=Severity.WARNING,
+        action=action,
+    )
+
+
+def _held_back(run: AuditState, event: Event, action: str) -> None:
+    """A guarded call where the program does not accept: it did not run, and it was tried."""
+    process = run.process
+    if (action, event.process, event.frame) in run.held_back or (process and process.lost):
+        return
+    run.held_back.add((action, event.process, event.frame))
+    run.find(
+        "premature-goal",
+        event,
+        f"`{action}` was tried before the program accepts it, and held back",
+        process=process,
+        sentence=process.program.entry.function.says if process is not None else "",
+        severity=Severity.WARNING,
+        action=action,
+    )

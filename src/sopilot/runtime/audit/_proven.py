@@ -1,0 +1,125 @@
+"""What a trace proves of one rule or gate, for given values, at one moment.
+
+The clauses P1–P7 of ``design/proof.md``, read from the list of calls; ``recipe_answers`` has
+P1 to P5, ``machine_verdict`` P6 and P7, ``gate_reading`` the gates. The guard has a proof of
+its own, which this room must not import: the two are there to contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sopilot.language.program.model import Kind
+from sopilot.runtime.audit._gate_reading import read_gate
+from sopilot.runtime.audit._machine_verdict import machine_verdict
+from sopilot.runtime.audit._moment import (
+    FURTHEST,
+    NEWER,
+    NOTHING,
+    VALUE,
+    VERDICT,
+    Answers,
+    Grade,
+    Lack,
+    LeafReading,
+    Moment,
+    Unreadable,
+)
+from sopilot.runtime.audit._recipe_answers import recipe_answers
+from sopilot.runtime.audit._resolved_function import ResolvedFunction
+from sopilot.runtime.audit._state import FrameView, Judged, ProcessView, has_withheld
+from sopilot.runtime.vm.values import JSON, same
+
+
+def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> LeafReading:
+    function = code.function
+    blank = LeafReading(
+        function.name, function.predicate or function.name, dict(values), holds=None
+    )
+    if has_withheld(dict(values)):
+        raise Unreadable
+    for name in function.parameters:
+        if values.get(name) is None:
+            return replace(blank, lack=Lack(VALUE, f"`{name}` has no value"))
+    if function.kind is Kind.GATE:
+        return read_gate(moment, code, blank)
+    ways = [recipe_answers(moment, code, recipe, values) for recipe in code.recipes]
+    whole = [one for one in ways if isinstance(one, Answers)]
+    if not code.recipes:
+        whole = [Answers({}, None, ())]
+    if not whole:
+        lacks = [one for one in ways if isinstance(one, Lack)]
+        return replace(blank, lack=max(lacks, key=lambda one: FURTHEST.index(one.code)))
+    if function.verdict is None:
+        return _by_model(moment, code, blank, whole)
+    return _by_machine(moment, code, blank, function.verdict, whole)
+
+
+def _by_machine(
+    moment: Moment,
+    code: ResolvedFunction,
+    blank: LeafReading,
+    verdict: str,
+    whole: Sequence[Answers],
+) -> LeafReading:
+    said = [(machine_verdict(moment, code, verdict, blank.values, one), one) for one in whole]
+    sides = {holds for holds, _ in said if holds is not None}
+    if len(sides) != 1:
+        why = "the ways to verify it contradict each other" if sides else "its verdict cannot be"
+        tail = "" if sides else " told from what was answered"
+        return replace(blank, lack=Lack(VERDICT, why + tail))
+    holds, on = next(one for one in said if one[0] is not None)
+    return replace(blank, holds=holds, grade=Grade.PROVEN, evidence=on.evidence)
+
+
+def _by_model(
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, whole: Sequence[Answers]
+) -> LeafReading:
+    """The executor's latest verdict in this process, for these values, on these answers."""
+    given = judged_for(moment.process, code, blank.values)
+    if given is None:
+        return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
+    for one in whole:
+        if set(one.evidence) <= set(given.evidence):
+            lack = None if given.holds is not None else Lack(VERDICT, "it was judged undecided")
+            return replace(
+                blank,
+                holds=given.holds,
+                grade=Grade.ATTESTED,
+                evidence=one.evidence,
+                lack=lack,
+            )
+    why = f"it was judged (#{given.seq}) on other answers than the newest"
+    return replace(blank, lack=Lack(NEWER, why))
+
+
+def judged_for(
+    process: ProcessView, code: ResolvedFunction, values: Mapping[str, JSON]
+) -> Judged | None:
+    for one in reversed(process.judged):
+        if one.function == code.function.name and same(dict(one.values), dict(values)):
+            return one
+    return None
+
+
+def grade_of(moment: Moment, frame: FrameView, holds: bool, cited: frozenset[int]) -> Grade:
+    """How good a verdict is that is given in ``frame`` on the cited results."""
+    function = frame.code.function
+    values = {name: frame.values[name] for name in function.parameters if name in frame.values}
+    if function.kind is Kind.RULE and function.verdict is None:
+        return Grade.ATTESTED if _covers(moment, frame.code, values, cited) else Grade.CLAIMED
+    reading = read_leaf(moment, frame.code, values)
+    return reading.grade if reading.holds is holds else Grade.CLAIMED
+
+
+def _covers(
+    moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON], cited: frozenset[int]
+) -> bool:
+    """Whether the cited results are the newest answers to all calls of some recipe."""
+    if any(values.get(name) is None for name in code.function.parameters):
+        return False
+    ways = (recipe_answers(moment, code, recipe, values) for recipe in code.recipes)
+    return not code.recipes or any(
+        isinstance(one, Answers) and cited.issuperset(one.evidence) for one in ways
+    )

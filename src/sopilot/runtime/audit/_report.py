@@ -1,0 +1,269 @@
+"""The audit's answer: findings, refusals and a score card, per session and per batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+from sopilot.language.diagnostics import Severity
+from sopilot.runtime.audit._audit_state import AuditState, CheckMade, Refusal
+from sopilot.runtime.audit._finding import Finding
+from sopilot.runtime.audit._moment import Grade
+from sopilot.runtime.vm.values import JSON
+
+COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
+WAITING, ABANDONED = "waiting", "abandoned"
+GRADES = tuple(str(grade) for grade in reversed(Grade))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreCard:
+    """``calls_after_goal`` is the paper's R2. ``evidence_coverage`` is the share of verdicts
+    that need evidence and are proven or attested by it, ``None`` where none needs any: a claim
+    is covered by nothing. ``grades`` counts all verdicts. ``chain`` is whether the
+    chain of hashes is whole, ``None`` where there is none to check.
+
+    ``outcome`` is that of the process started last: ``completed``; ``refused`` for a
+    failure with a false requirement; ``failed`` for one without; ``waiting`` for one that
+    goes on once people have decided or the user has answered; ``abandoned`` for one that
+    did not end otherwise, or that the user gave up for another.
+    """
+
+    session_id: str | None
+    outcome: str
+    counts: Mapping[str, int]
+    errors: int
+    warnings: int
+    calls: int
+    calls_after_goal: int
+    checks: int
+    checks_with_evidence: int
+    checks_needing_evidence: int
+    reused: int
+    rejected: int
+    processes: Mapping[str, str]
+    chain: bool | None
+    grades: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def evidence_coverage(self) -> float | None:
+        if not self.checks_needing_evidence:
+            return None
+        return self.checks_with_evidence / self.checks_needing_evidence
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "session_id": self.session_id,
+            "outcome": self.outcome,
+            "findings": dict(self.counts),
+            "errors": self.errors,
+            "warnings": self.warnings,
+            "domain_calls": self.calls,
+            "calls_after_goal": self.calls_after_goal,
+            "checks": self.checks,
+            "checks_needing_evidence": self.checks_needing_evidence,
+            "checks_with_evidence": self.checks_with_evidence,
+            "evidence_coverage": self.evidence_coverage,
+            "grades": dict(self.grades),
+            "reused": self.reused,
+            "rejected_operations": self.rejected,
+            "processes": dict(self.processes),
+            "chain_verified": self.chain,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a person decided about a held call."""
+
+    seq: int
+    decision: str
+    call_id: str
+    by: str
+    role: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    findings: tuple[Finding, ...]
+    score_card: ScoreCard
+    refusals: tuple[Refusal, ...] = ()
+    checks: tuple[CheckMade, ...] = ()
+    """What was judged, on which evidence, in the order of the events."""
+    decisions: tuple[Decided, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """No error and no warning; notes do not count."""
+        return all(finding.severity is Severity.NOTE for finding in self.findings)
+
+    def with_findings(self, more: Sequence[Finding]) -> Report:
+        """The report with what was found outside of the events, counted in."""
+        found = (*more, *self.findings)
+        counts = dict(sorted(Counter(finding.code for finding in found).items()))
+        card = replace(
+            self.score_card,
+            counts=counts,
+            errors=sum(finding.severity is Severity.ERROR for finding in found),
+            warnings=sum(finding.severity is Severity.WARNING for finding in found),
+        )
+        return replace(self, findings=found, score_card=card)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "clean": self.clean,
+            "findings": [finding.as_json() for finding in self.findings],
+            "refusals": [refusal.as_json() for refusal in self.refusals],
+            "checks": [check.as_json() for check in self.checks],
+            "decisions": [asdict(decision) for decision in self.decisions],
+            "score_card": self.score_card.as_json(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCard:
+    """Score cards of many sessions, added up."""
+
+    sessions: int
+    clean: int
+    outcomes: Mapping[str, int]
+    counts: Mapping[str, int]
+    sessions_with: Mapping[str, int]
+    calls: int
+    calls_after_goal: int
+    checks_needing_evidence: int
+    checks_with_evidence: int
+    chains_broken: int
+    grades: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def evidence_coverage(self) -> float | None:
+        if not self.checks_needing_evidence:
+            return None
+        return self.checks_with_evidence / self.checks_needing_evidence
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "sessions": self.sessions,
+            "clean": self.clean,
+            "outcomes": dict(self.outcomes),
+            "findings": dict(self.counts),
+            "sessions_with": dict(self.sessions_with),
+            "domain_calls": self.calls,
+            "calls_after_goal": self.calls_after_goal,
+            "evidence_coverage": self.evidence_coverage,
+            "grades": dict(self.grades),
+            "chains_broken": self.chains_broken,
+        }
+
+
+def score(
+    run: AuditState,
+    findings: tuple[Finding, ...],
+    chain: bool | None,
+    session_id: str | None,
+    *,
+    ended: bool = True,
+) -> ScoreCard:
+    unfinished = WAITING if run.waits_for_people or not ended else ABANDONED
+    outcomes = {}
+    for process in run.processes.values():
+        if process.status == "completed":
+            outcomes[process.id] = COMPLETED
+        elif process.status == "failed":
+            outcomes[process.id] = REFUSED if process.refused else FAILED
+        else:
+            outcomes[process.id] = unfinished if process.id == run.active else ABANDONED
+    needing = [check for check in run.checks if check.needs_evidence]
+    return card(
+        findings,
+        session_id=session_id,
+        outcome=list(outcomes.values())[-1] if outcomes else unfinished,
+        calls=run.calls,
+        calls_after_goal=run.calls_after_goal,
+        checks=len(run.checks),
+        needing=len(needing),
+        covered=sum(check.covered for check in needing),
+        reused=run.reused,
+        rejected=run.rejected,
+        processes=outcomes,
+        chain=chain,
+        grades=Counter(check.grade for check in run.checks if check.grade),
+    )
+
+
+def decided(run: AuditState) -> tuple[Decided, ...]:
+    events = sorted((one for some in run.decisions.values() for one in some), key=lambda e: e.seq)
+    return tuple(
+        Decided(
+            seq=event.seq,
+            decision=str(event.payload.get("decision") or ""),
+            call_id=str(event.payload.get("call_id") or ""),
+            by=str(event.payload.get("by") or ""),
+            role=str(event.payload.get("role") or ""),
+            reason=str(event.payload.get("reason") or ""),
+        )
+        for event in events
+    )
+
+
+def card(
+    findings: Iterable[Finding],
+    *,
+    session_id: str | None,
+    outcome: str,
+    calls: int,
+    calls_after_goal: int,
+    checks: int,
+    needing: int,
+    covered: int,
+    reused: int = 0,
+    rejected: int = 0,
+    processes: Mapping[str, str] | None = None,
+    chain: bool | None = None,
+    grades: Mapping[str, int] | None = None,
+) -> ScoreCard:
+    found = list(findings)
+    return ScoreCard(
+        session_id,
+        outcome,
+        dict(sorted(Counter(finding.code for finding in found).items())),
+        sum(finding.severity is Severity.ERROR for finding in found),
+        sum(finding.severity is Severity.WARNING for finding in found),
+        calls,
+        calls_after_goal,
+        checks,
+        covered,
+        needing,
+        reused,
+        rejected,
+        processes or {},
+        chain,
+        {grade: count for grade in GRADES if (count := (grades or {}).get(grade, 0))},
+    )
+
+
+def batch(reports: Iterable[Report]) -> BatchCard:
+    cards = [(report.clean, report.score_card) for report in reports]
+    counts: Counter[str] = Counter()
+    sessions: Counter[str] = Counter()
+    grades: Counter[str] = Counter()
+    for _, one in cards:
+        counts.update(one.counts)
+        grades.update(one.grades)
+        sessions.update(one.counts.keys())
+    return BatchCard(
+        len(cards),
+        sum(clean for clean, _ in cards),
+        dict(sorted(Counter(one.outcome for _, one in cards).items())),
+        dict(sorted(counts.items())),
+        dict(sorted(sessions.items())),
+        sum(one.calls for _, one in cards),
+        sum(one.calls_after_goal for _, one in cards),
+        sum(one.checks_needing_evidence for _, one in cards),
+        sum(one.checks_with_evidence for _, one in cards),
+        sum(one.chain is False for _, one in cards),
+        {grade: grades[grade] for grade in GRADES if grades[grade]},
+    )

@@ -1,0 +1,150 @@
+"""What a list of calls proves about a requirement tree, in three values.
+
+Each leaf is looked up twice: was it checked at all (some recipe of its predicate
+has every call of it among the calls made), and what is known of its truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sopilot.language.handbook import (
+    ActionCall,
+    AnyOf,
+    Constant,
+    First,
+    Handbook,
+    Leaf,
+    Path,
+    Predicate,
+    Recipe,
+    Tree,
+    leaves,
+)
+from sopilot.runtime.audit._acceptance import Truth
+from sopilot.runtime.audit.transcript import TranscriptCall
+from sopilot.runtime.vm.values import JSON, agree
+
+LeafTruth = Callable[[Leaf], Truth]
+
+
+def leaf_values(leaf: Leaf, values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The predicate's parameters under the values of the call that needs the leaf."""
+    found: dict[str, JSON] = {}
+    for parameter, term in leaf.arguments:
+        if isinstance(term, Constant):
+            found[parameter] = term.value
+        elif term.name in values:
+            found[parameter] = values[term.name]
+    return found
+
+
+def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
+    """The leaves of a requirement and, after them, those of the actions that check them."""
+    found: dict[Leaf, None] = {}
+    trees = [tree]
+    while trees:
+        for leaf in leaves(trees.pop(0)):
+            if leaf not in found:
+                found[leaf] = None
+                recipes = recipes_of(handbook.predicates[leaf.predicate])
+                trees += [handbook.actions[one.action].requires for way in recipes for one in way]
+    return tuple(found)
+
+
+def decided(tree: Tree, truth: LeafTruth) -> Truth:
+    """The tree's value where unknown leaves may be either."""
+    if isinstance(tree, Leaf):
+        known = truth(tree)
+        return None if known is None else known == tree.wanted
+    parts = [decided(child, truth) for child in tree.children]
+    deciding = isinstance(tree, AnyOf | First)
+    if deciding in parts:
+        return deciding
+    return None if None in parts else not deciding
+
+
+def recipes_of(predicate: Predicate) -> tuple[Recipe, ...]:
+    """The ways to check a predicate as the SOP writes them: which tools a foreign agent was
+    offered is not known, so no call of a recipe is let off."""
+    if predicate.established_by is not None:
+        return ((predicate.established_by,),)
+    return tuple(recipe for recipe in predicate.recipes if recipe)
+
+
+def supporting_calls(
+    handbook: Handbook, leaf: Leaf, values: Mapping[str, JSON], made: Sequence[TranscriptCall]
+) -> list[TranscriptCall] | None:
+    """The calls that check the leaf, latest first choice; ``None`` when it was not checked.
+    Empty for a leaf that needs no call."""
+    predicate = handbook.predicates[leaf.predicate]
+    recipes = recipes_of(predicate)
+    if not recipes:
+        return []
+    subject = leaf_values(leaf, values)
+    for recipe in recipes:
+        found = [_latest(call, subject, predicate, made) for call in recipe]
+        if all(one is not None for one in found):
+            return [one for one in found if one is not None]
+    return None
+
+
+def _latest(
+    call: ActionCall,
+    subject: Mapping[str, JSON],
+    predicate: Predicate,
+    made: Sequence[TranscriptCall],
+) -> TranscriptCall | None:
+    for one in reversed(made):
+        if one.action == call.action and _agrees(call, subject, predicate, one.arguments or {}):
+            return one
+    return None
+
+
+def _agrees(
+    call: ActionCall,
+    subject: Mapping[str, JSON],
+    predicate: Predicate,
+    arguments: Mapping[str, JSON],
+) -> bool:
+    for parameter, term in call.arguments:
+        if isinstance(term, Constant):
+            wanted: JSON = term.value
+        elif isinstance(term, Path):
+            continue  # an earlier answer says it: see `design/audit.md`
+        elif term.name in predicate.parameters and term.name in subject:
+            wanted = subject[term.name]
+        else:
+            continue
+        if wanted is None or parameter not in arguments:
+            continue
+        if not agree(wanted, arguments[parameter]):
+            return False
+    return True
+
+
+def unchecked_leaves(
+    handbook: Handbook, tree: Tree, values: Mapping[str, JSON], made: Sequence[TranscriptCall]
+) -> list[Leaf]:
+    """The leaves without which nothing was shown; empty when the calls suffice.
+
+    A leaf that was checked is taken as met here: whether it is, is another question.
+    """
+
+    def checked(leaf: Leaf) -> Truth:
+        found = supporting_calls(handbook, leaf, values, made)
+        return leaf.wanted if found is not None else None
+
+    if decided(tree, checked) is True:
+        return []
+    return needed_of(tree, [one for one in dict.fromkeys(leaves(tree)) if checked(one) is None])
+
+
+def needed_of(tree: Tree, opened: list[Leaf]) -> list[Leaf]:
+    """Those of the open leaves without which the tree is false; all, where any would do."""
+
+    def against(one: Leaf) -> LeafTruth:
+        return lambda leaf: leaf.wanted != (leaf == one)
+
+    needed = [leaf for leaf in opened if decided(tree, against(leaf)) is False]
+    return needed or opened

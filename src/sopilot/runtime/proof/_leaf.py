@@ -1,0 +1,339 @@
+"""One leaf: whether a rule or gate is proven for given values, on which evidence.
+
+P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: each clause is
+where its number stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.program.model import Act, Kind
+from sopilot.language.render.values import quote_value
+from sopilot.runtime.proof._grade import Grade
+from sopilot.runtime.proof.freshness import may_disturb, stale_since
+from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
+from sopilot.runtime.vm.moves import rule_key
+from sopilot.runtime.vm.position import Programs
+from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
+from sopilot.runtime.vm.schema_check import violation
+from sopilot.runtime.vm.state import Answered, Configuration, Process
+from sopilot.runtime.vm.values import JSON, key_of, same
+
+Judge = Callable[[str, Mapping[str, JSON]], bool | None]
+"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+
+
+class LeafVerdict(NamedTuple):
+    """``holds`` is ``None`` where it is undecided; ``why`` then says what is missing."""
+
+    function: str
+    predicate: str
+    holds: bool | None
+    grade: Grade
+    evidence: tuple[int, ...] = ()
+    why: str = ""
+    calls: tuple[WantedCall, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "predicate": self.predicate,
+            "holds": self.holds,
+            "grade": str(self.grade),
+            "evidence": list(self.evidence),
+        }
+
+
+class _Whole(NamedTuple):
+    """A recipe with all its answers: by name, the last one's, their events, their calls."""
+
+    answers: Mapping[str, JSON]
+    result: JSON
+    evidence: tuple[int, ...]
+    calls: tuple[WantedCall, ...]
+
+
+class _GateCalls(NamedTuple):
+    """The calls that open a gate, or that close it: the latest exact success, when anything
+    touched it last, and whether one is not answered yet."""
+
+    latest: Answered | None
+    touched: int
+    pending: bool
+    overlapping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prover:
+    """Proves leaves of one process at one moment. ``known`` are its values beyond a leaf's own
+    parameters: what the user was asked for."""
+
+    programs: Programs
+    configuration: Configuration
+    process: Process
+    known: Mapping[str, JSON]
+    judge: Judge
+
+    @property
+    def program(self) -> ProgramLayout:
+        return self.programs.layouts[self.process.goal]
+
+    def leaf(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
+        layout = self.program.functions[function]
+        for name in layout.function.parameters:  # P1
+            if values.get(name) is None:
+                return self._undecided(layout, f"`{name}` has no value")
+        if layout.function.kind is Kind.GATE:
+            return self._gate(layout, values)
+        return self._rule(layout, values)
+
+    # --- rules -----------------------------------------------------------------------
+
+    def _rule(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
+        whole = [self._whole(layout, recipe, values) for recipe in layout.recipes]
+        ready = [one for one in whole if isinstance(one, _Whole)]
+        if layout.recipes and not ready:
+            missing = next(one for one in whole if isinstance(one, Absent))
+            return self._undecided(layout, missing.why)
+        if not layout.recipes:
+            ready = [_Whole({}, None, (), ())]
+        if layout.function.verdict is None:
+            return self._attested(layout, values, ready)
+        found: LeafVerdict | None = None
+        doubt = ""
+        for one in ready:
+            holds = self._judged(layout, layout.function.verdict, values, one)
+            if isinstance(holds, str):
+                doubt = holds
+                continue
+            if found is not None and found.holds is not holds:
+                return self._undecided(layout, "two ways to verify it contradict each other")
+            found = found or self._verdict(layout, holds, Grade.PROVEN, one)
+        return found or self._undecided(layout, doubt)
+
+    def _whole(
+        self, layout: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
+    ) -> _Whole | Absent:
+        """P2 and P3: the newest answers to exactly the calls of one recipe, every one of them."""
+        answers: dict[str, JSON] = {}
+        evidence: list[int] = []
+        calls: list[WantedCall] = []
+        for act in recipe:
+            wanted = wanted_calls(act, self._value(layout, values), answers)
+            if isinstance(wanted, Absent):
+                return wanted
+            found: list[JSON] = []
+            for call in wanted:
+                newest = self._newest(call)
+                if isinstance(newest, Absent):
+                    return newest
+                found.append(newest.value)
+                evidence.append(newest.seq)
+                calls.append(call)
+            answers[act.answer] = found if act.each is not None else found[0]
+        return _Whole(
+            answers, answers[recipe[-1].answer], tuple(sorted(set(evidence))), tuple(calls)
+        )
+
+    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Callable[[str], JSON]:
+        def value(name: str) -> JSON:
+            have = values if name in layout.parameters else self.known
+            found = have.get(name)
+            return Absent(f"`{name}` has no value") if found is None else found
+
+        return value
+
+    def _newest(self, call: WantedCall) -> Answered | Absent:
+        """P4 and P5, after P1: the arguments must have the types of the inputs."""
+        action = call.act.action
+        problem = self._mistyped(action, call.arguments)
+        if problem is not None:
+            return Absent(f"`{action}` cannot be asked: {problem}")
+        key = key_of(call.arguments)
+        newest = self.configuration.answers.get(action, {}).get(key)
+        for pending in self.configuration.pending.values():
+            # One that was asked for earlier can only answer about an earlier moment.
+            later = newest is None or pending.seq > newest.call_seq
+            if later and pending.action == action and key_of(pending.arguments) == key:
+                return Absent(f"{_told(call)} is not answered yet")
+        if newest is None:
+            return Absent(f"{_told(call)} has not been called")
+        if not self._answers(newest):
+            return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+        if may_disturb(self.programs, action, action):
+            return Absent(f"`{action}` changes what it reads, so it proves nothing")
+        changed = stale_since(self.programs, self.configuration, action, newest)
+        if changed:
+            return Absent(f"{_told(call)} must be called again: {changed}")
+        return newest
+
+    def _answers(self, newest: Answered) -> bool:
+        """Where nothing is guarded a tool may say no by failing with `false`."""
+        return newest.ok or (not self.programs.actions and isinstance(newest.value, bool))
+
+    def _mistyped(self, action: str, arguments: Mapping[str, JSON]) -> str | None:
+        facts = self.programs.actions.get(action)
+        if facts is None:
+            return None
+        for name, value in arguments.items():
+            problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
+            if problem is not None:
+                return problem
+        return None
+
+    def _judged(
+        self, layout: FunctionLayout, verdict: str, values: Mapping[str, JSON], whole: _Whole
+    ) -> bool | str:
+        """P6 and P7. Text where the expression cannot say."""
+        variables: dict[str, JSON] = {
+            **self.program.program.constants,
+            **self._asked(layout),
+            **values,
+            "results": dict(whole.answers),
+            "result": whole.result,
+        }
+        try:
+            holds = self.judge(verdict, variables)
+        except SopilotError as problem:
+            return f"its verdict cannot be told from the answers: {problem}"
+        return "its verdict cannot be told from the answers" if holds is None else holds
+
+    def _asked(self, layout: FunctionLayout) -> dict[str, JSON]:
+        return {name: self.known[name] for name in layout.learnable if name in self.known}
+
+    def covers(
+        self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
+    ) -> bool:
+        """Whether the cited results are the newest answers to all calls of some recipe."""
+        if any(values.get(name) is None for name in layout.function.parameters):
+            return False
+        if not layout.recipes:
+            return True
+        whole = (self._whole(layout, recipe, values) for recipe in layout.recipes)
+        return any(isinstance(one, _Whole) and cited.issuperset(one.evidence) for one in whole)
+
+    def _attested(
+        self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
+    ) -> LeafVerdict:
+        """The executor's latest verdict for exactly these values, on exactly these answers."""
+        name = layout.function.name
+        given = self.process.verdicts.get(rule_key(name, values))
+        if given is None:
+            return self._undecided(layout, "nobody has judged it for these values")
+        for one in ready:
+            if set(one.evidence) <= set(given.evidence):
+                return self._verdict(layout, given.holds, Grade.ATTESTED, one)
+        return self._undecided(layout, "it was judged on other answers than the newest")
+
+    # --- gates -----------------------------------------------------------------------
+
+    def _gate(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
+        """Open from its action's success until an action that closes it succeeds. Where the two
+        overlap, or one is not answered, nobody can tell which came first."""
+        act, closing = layout.recipe_acts[0], layout.function.closed_by
+        opening = self._gate_calls(layout, act, values)
+        shutting = self._gate_calls(layout, closing, values) if closing is not None else None
+        shut_at = shutting.touched if shutting is not None else -1
+        opened = opening.latest
+        if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
+            whole = _Whole({act.answer: opened.value}, opened.value, (opened.succeeded,), ())
+            if layout.function.verdict is None:
+                return self._verdict(layout, True, Grade.PROVEN, whole)
+            if not opened.ok:
+                return self._undecided(layout, f"`{act.action}` failed when it was called last")
+            if opening.overlapping:
+                return self._undecided(layout, f"calls of `{act.action}` overlap")
+            holds = self._judged(layout, layout.function.verdict, values, whole)
+            if isinstance(holds, str):
+                return self._undecided(layout, holds)
+            return self._verdict(layout, holds, Grade.PROVEN, whole)
+        shut = shutting.latest if shutting is not None else None
+        never = opening.touched < 0
+        if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
+            evidence = (shut.succeeded,) if shut is not None and not never else ()
+            return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
+        return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+
+    def _gate_calls(
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+    ) -> _GateCalls:
+        """With the gate's own values; what only the user can give may be any. A call that leaves
+        one of them out, or has another input besides, may have touched the gate and proves
+        nothing."""
+        own = {name: values[name] for name in layout.function.parameters}
+
+        def value(name: str) -> JSON:
+            return own[name] if name in own else Absent("the user gives it")
+
+        wanted = wanted_calls(act, value, {}, open_values=True)
+        if isinstance(wanted, Absent):
+            return _GateCalls(None, -1, pending=True)
+        (call,) = wanted
+        exacts: list[Answered] = []
+        touched = -1
+        for one in self.configuration.answers.get(act.action, {}).values():
+            if one.touched < 0 or not _may_concern(call, one.arguments):
+                continue
+            touched = max(touched, one.touched)
+            exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
+            if exact and one.succeeded >= 0 and _names_the_same(call, one.arguments):
+                exacts.append(one)
+        pending = any(
+            one.action == act.action and _may_concern(call, one.arguments)
+            for one in self.configuration.pending.values()
+        )
+        latest = max(exacts, key=lambda each: each.asked, default=None)
+        overlapping = latest is not None and any(
+            one is not latest and one.succeeded > latest.asked for one in exacts
+        )
+        return _GateCalls(latest, touched, pending, overlapping)
+
+    # --- verdicts --------------------------------------------------------------------
+
+    def _verdict(
+        self, layout: FunctionLayout, holds: bool | None, grade: Grade, whole: _Whole
+    ) -> LeafVerdict:
+        function = layout.function
+        why = "" if holds is not None else "it was judged undecided"
+        return LeafVerdict(
+            function.name,
+            function.predicate or function.name,
+            holds,
+            grade,
+            whole.evidence,
+            why,
+            whole.calls,
+        )
+
+    def _undecided(self, layout: FunctionLayout, why: str) -> LeafVerdict:
+        function = layout.function
+        name = function.predicate or function.name
+        return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
+
+
+def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    return all(same(given, arguments[name]) for name, given in call.arguments.items())
+
+
+def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
+    """Unless it names another value of the same type; a tool may read one of another type as
+    it likes."""
+    return not any(
+        name in arguments
+        and _is_number(arguments[name]) == _is_number(given)
+        and (_is_number(given) or type(arguments[name]) is type(given))
+        and not same(given, arguments[name])
+        for name, given in call.arguments.items()
+    )
+
+
+def _is_number(value: JSON) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _told(call: WantedCall) -> str:
+    values = ", ".join(f"{name}={quote_value(value)}" for name, value in call.arguments.items())
+    return f"`{call.act.action}({values})`"

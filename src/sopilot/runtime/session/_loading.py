@@ -1,0 +1,94 @@
+"""A session as the store has it: record, events and payloads, verified and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.runtime.session._settings import Settings, settings_from_json
+from sopilot.runtime.session._store import SessionRecord, Store
+from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.ledger import CallLedger
+from sopilot.runtime.session.program_set import ProgramSet
+from sopilot.runtime.session.recovery import program_changes, recover, whole_events
+from sopilot.runtime.trace import SealedEvent, reference
+from sopilot.runtime.vm import JSON, Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    record: SessionRecord
+    settings: Settings
+    salt: bytes
+    events: list[SealedEvent]
+    configuration: Configuration
+    ledger: CallLedger
+    programs: ProgramSet
+    """The programs that go on: those of the last change, or the first ones."""
+    first: ProgramSet
+    changes: dict[int, ProgramSet]
+    """The programs that hold from an event on, where the session went over to others."""
+
+
+async def load(store: Store, session_id: str, *, known: ProgramSet | None = None) -> Loaded:
+    """``known`` spares reading artifacts that the caller has at hand under the same hash."""
+    record = await store.record(session_id)
+    settings = settings_from_json(record.metadata.get("settings", {}))
+    events = await store.events(session_id)
+    payloads = await store.payloads(session_id)
+    salt = _salt(record)
+    for digest, value in payloads.items():
+        if reference(value, salt)["$ref"] != digest:
+            raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
+    hashes = stored_hashes(record)
+    changes = program_changes(whole_events(events, payloads))
+    named = [hashes, *(changed for _, changed in changes)]
+    sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
+    for one in named:
+        key = frozenset(one.items())
+        if key not in sets:
+            sets[key] = await _program_set(store, one, known)
+    recovered = recover(
+        session_id,
+        events,
+        head=record.head,
+        hashes=hashes,
+        programs=sets,
+        payloads=payloads,
+        limits=settings.limits,
+    )
+    return Loaded(
+        record,
+        settings,
+        salt,
+        events,
+        recovered.configuration,
+        recovered.ledger,
+        recovered.programs,
+        sets[frozenset(hashes.items())],
+        {index: sets[frozenset(changed.items())] for index, changed in changes},
+    )
+
+
+def stored_hashes(record: SessionRecord) -> dict[str, str]:
+    """Goal → hash of the programs the session was opened with."""
+    hashes = record.metadata.get("programs")
+    if not isinstance(hashes, Mapping):
+        raise StoreCorrupt(f"session {record.id} does not name its programs")
+    return {str(goal): str(digest) for goal, digest in hashes.items()}
+
+
+def _salt(record: SessionRecord) -> bytes:
+    try:
+        return bytes.fromhex(str(record.metadata.get("salt", "")))
+    except ValueError:
+        raise StoreCorrupt(f"the salt of session {record.id} is damaged") from None
+
+
+async def _program_set(
+    store: Store, hashes: Mapping[str, JSON], known: ProgramSet | None
+) -> ProgramSet:
+    if known is not None and known.hashes == hashes:
+        return known
+    texts = {digest: await store.program(digest) for digest in set(hashes.values())}
+    return ProgramSet.from_texts(hashes, texts)

@@ -1,0 +1,186 @@
+"""Opening a new session, and taking an interrupted one up again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+
+from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.language.program import Program
+from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._loading import load
+from sopilot.runtime.session._session import Session
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import NewSession, Store
+from sopilot.runtime.session._tool_calls import note_unknown_outcomes
+from sopilot.runtime.session._trace_file import ABOUT
+from sopilot.runtime.session.errors import ProgramChanged
+from sopilot.runtime.session.program_set import ProgramSet
+from sopilot.runtime.session.protocols import Clock, Tools
+from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED
+from sopilot.runtime.vm import JSON, Actor, Fail, Judge, Note
+
+METADATA_FORMAT = 1
+
+
+async def open_session(
+    store: Store,
+    programs: Mapping[str, Program] | ProgramSet,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    handbook: str = "",
+    arm: str = "",
+    model: str = "",
+    settings: Settings | None = None,
+    judge: Judge | None = None,
+    owner: str | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    session_id: str | None = None,
+) -> Session:
+    """A new session under an unguessable id, owned by the caller.
+
+    ``extra`` is kept with it as given: a task, an initial state, whatever a
+    resumer needs. ``session_id`` is for reproducible traces; ids that others
+    can guess give no protection against transplanted traces.
+    """
+    own = ProgramSet.of(programs)
+    settings = settings or Settings()
+    clock = clock or SystemClock()
+    metadata: dict[str, JSON] = {
+        "format": METADATA_FORMAT,
+        "handbook": handbook,
+        "goals": list(own.programs),
+        "arm": arm,
+        "model": model,
+        "programs": dict(own.hashes),
+        "settings": settings.as_json(),
+        "salt": secrets.token_hex(16),
+        "extra": dict(extra or {}),
+    }
+    new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
+    lease = await store.create(
+        new,
+        owner=owner or default_owner(),
+        now=clock.now(),
+        lease_seconds=settings.lease_seconds,
+    )
+    loaded = await load(store, new.id, known=own)
+    session = Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
+    async with session.writing():
+        await _note_opening(session)
+    return session
+
+
+async def resume_session(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    programs: Mapping[str, Program] | ProgramSet | None = None,
+    accept_changed: bool = False,
+    take_over: bool = False,
+    judge: Judge | None = None,
+    owner: str | None = None,
+) -> Session:
+    """The session as it stood, owned by the caller.
+
+    ``programs`` are the ones the caller would run now; without them the stored
+    ones go on. Raises ``LeaseHeld``, ``ProgramChanged``, ``TraceBroken``.
+    """
+    session = await attach_session(
+        store, session_id, tools=tools, clock=clock, programs=programs,
+        take_over=take_over, judge=judge, owner=owner,
+    )  # fmt: skip
+    try:
+        async with session.writing():
+            if not session.events:
+                await _note_opening(session)
+            await session.settle()
+            await note_unknown_outcomes(session)
+            if programs is not None:
+                await _check_programs(session, ProgramSet.of(programs), accept_changed)
+    except SopilotError:
+        with suppress(RunEnded):
+            await session.release()
+        raise
+    return session
+
+
+async def attach_session(
+    store: Store,
+    session_id: str,
+    *,
+    tools: Tools | None = None,
+    clock: Clock | None = None,
+    programs: Mapping[str, Program] | ProgramSet | None = None,
+    take_over: bool = False,
+    judge: Judge | None = None,
+    owner: str | None = None,
+) -> Session:
+    """As it stands, without a word about interruptions: for whoever only decides something."""
+    clock = clock or SystemClock()
+    record = await store.record(session_id)
+    seconds = record.metadata.get("settings", {}).get("lease_seconds", Settings().lease_seconds)
+    lease = await store.acquire(
+        session_id,
+        owner=owner or default_owner(),
+        now=clock.now(),
+        lease_seconds=float(seconds),
+        take_over=take_over,
+    )
+    known = ProgramSet.of(programs) if programs is not None else None
+    try:
+        loaded = await load(store, session_id, known=known)
+    except SopilotError:
+        with suppress(RunEnded):
+            await store.release(lease)
+        raise
+    return Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
+
+
+async def _note_opening(session: Session) -> None:
+    """The trace itself says what it is about, so that a header cannot be swapped."""
+    await session.step(
+        Note(OPENED, {name: session.metadata.get(name) for name in ("programs", *ABOUT)})
+    )
+
+
+async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:
+    stored = session.programs.hashes
+    goals = {*stored, *present.hashes}
+    changes = {
+        goal: (stored.get(goal), present.hashes.get(goal))
+        for goal in goals
+        if stored.get(goal) != present.hashes.get(goal)
+    }
+    if not changes:
+        return
+    if not accepted:
+        raise ProgramChanged(changes)
+    # A cursor means nothing in another program: what runs there ends, on record.
+    while _runs_any(session, changes):
+        await session.step(Fail("the program was changed"), actor=Actor.RUNTIME)
+    details: dict[str, JSON] = {
+        "programs": dict(present.hashes),
+        "changes": {goal: list(pair) for goal, pair in sorted(changes.items())},
+    }
+    machine = present.machine(session.settings.limits)
+    configuration, event = machine.apply(
+        session.configuration, Note(PROGRAM_CHANGED, details), at=session.clock.now()
+    )
+    await session.change_programs(present, event, configuration)
+
+
+def _runs_any(session: Session, goals: Mapping[str, object]) -> bool:
+    configuration = session.configuration
+    running = [*configuration.suspended, *([configuration.active] if configuration.active else [])]
+    return any(configuration.processes[one].goal in goals for one in running)
+
+
+def default_owner() -> str:
+    return f"{platform.node() or 'here'}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -1,0 +1,61 @@
+"""A module whose name begins with an underscore belongs to its room alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[2] / "src"
+ROOM_DEPTH = 3
+"""`sopilot.wing.room`; a wing's own modules are a room by themselves."""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(SOURCES).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> tuple[str, ...]:
+    return tuple(module.split(".")[:ROOM_DEPTH])
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield node.module, node.lineno
+            yield from ((f"{node.module}.{each.name}", node.lineno) for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((each.name, node.lineno) for each in node.names)
+
+
+def trespasses(module: str, text: str) -> list[str]:
+    return [
+        f"{module}:{line} imports {name}"
+        for name, line in imported(ast.parse(text))
+        if name.startswith("sopilot.")
+        and any(part.startswith("_") for part in name.split(".")[ROOM_DEPTH:])
+        and room_of(name) != room_of(module)
+        and (SOURCES / Path(*name.split("."))).with_suffix(".py").exists()
+    ]
+
+
+def test_no_room_reaches_into_another() -> None:
+    found = [
+        line
+        for path in SOURCES.rglob("*.py")
+        for line in trespasses(module_name(path), path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_a_trespass_is_seen() -> None:
+    private = next(
+        module_name(path)
+        for path in SOURCES.rglob("_*.py")
+        if path.name != "__init__.py" and len(path.relative_to(SOURCES).parts) > ROOM_DEPTH
+    )
+    package, _, name = private.rpartition(".")
+    assert trespasses("sopilot.doors.cli.main", f"from {package} import {name}\n")
+    assert trespasses("sopilot.doors.cli.main", f"from {private} import anything\n")
+    assert trespasses(private, f"from {private} import anything\n") == []
