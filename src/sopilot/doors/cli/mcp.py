@@ -23,6 +23,7 @@ from sopilot.runtime.vm import TOOL_NAME
 if TYPE_CHECKING:
     from sopilot.doors.mcp.catalogue import Catalogue
     from sopilot.doors.mcp.hub import Service
+    from sopilot.language.handbook import Handbook
 
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
@@ -41,6 +42,12 @@ STOPPED = 130
     "--upstream-file",
     type=click.Path(path_type=Path),
     help='A file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}.',
+)
+@click.option(
+    "--pass-through",
+    multiple=True,
+    metavar="NAME",
+    help="Offer this upstream tool although the handbook does not name it. Several times.",
 )
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
@@ -86,6 +93,7 @@ def command(
     source: str,
     upstreams: tuple[str, ...],
     upstream_file: Path | None,
+    pass_through: tuple[str, ...],
     share_upstream: bool,
     upstream_timeout: float,
     pins: Path | None,
@@ -107,8 +115,8 @@ def command(
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
     my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
     on. With --upstream the
-    server is a gateway: it offers the tools of these servers under their own names, records
-    every call, binds the evidence and holds what must not run yet.
+    server is a gateway: it offers those tools of these servers that the handbook names, under
+    their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
     logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
@@ -132,10 +140,13 @@ def command(
         catalogue: Catalogue | None = None
         try:
             if specs:
+                handbook = load_source(source)
                 catalogue = Catalogue(
                     specs,
                     Pins(pins or data_folder() / "tool-pins.json"),
                     _tell,
+                    handbook=handbook,
+                    pass_through=pass_through,
                     reserved=frozenset({TOOL_NAME, END_SESSION}),
                     approve_all=approve_tools,
                     approve=approve,
@@ -143,7 +154,7 @@ def command(
                     recheck_seconds=recheck_tools,
                 )
                 await catalogue.open()
-                service = _gateway(source, chosen, catalogue, language, share_upstream)
+                service = _gateway(handbook, chosen, catalogue, language, share_upstream)
             else:
                 service = _service(source, chosen, language, tools)
             hub = Hub(store, service)
@@ -166,10 +177,11 @@ def command(
         runner.run(serve())
 
 
-def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:
+def _gateway(
+    handbook: Handbook, arm: Arm, catalogue: Catalogue, language: str, share: bool
+) -> Service:
     from sopilot.doors.mcp.building import gateway_service
 
-    handbook = load_source(source)
     missing = [
         name
         for name, action in handbook.actions.items()

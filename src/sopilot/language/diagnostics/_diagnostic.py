@@ -64,7 +64,7 @@ def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The help text that names the nearest known name, or the known ones when none is near."""
-    names = sorted(set(known))
+    names = sorted(set(known) - {word})
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"
