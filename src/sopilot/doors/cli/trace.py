@@ -32,6 +32,7 @@ from sopilot.runtime.trace import (
 from sopilot.runtime.vm import TraceError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PUBLIC_KEY_BYTES = 32
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -71,21 +72,23 @@ def export(
 @command.command()
 @click.argument("trace_file", metavar="FILE", type=FILE)
 @click.option("--head", "heads", multiple=True, type=FILE, help="A head signed earlier.")
-@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key to trust.")
+@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key that signed.")
 @json_option
 def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
     """Check the chain of FILE, and signed heads against it. Exit 1 when something is wrong.
 
     Without `--head` a cut-off end and a complete rewrite cannot be seen.
-    Without `--key` signatures prove integrity, but not whose they are.
+    Without `--key` signatures prove integrity, but not whose they are; each `--key` must have
+    signed the last event, in FILE or in a `--head`.
     """
+    trusted = {_public_key(key) for key in keys}
     signed = [head for path in heads for head in _heads(path)]
     try:
         trace = read_trace(_text(trace_file, errors="surrogateescape"))
     except TraceError as problem:
         _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
         return
-    problems = verify_trace(trace, heads=signed, keys=set(keys) or None)
+    problems = verify_trace(trace, heads=signed, keys=trusted or None)
     checked = len(signed) + len(trace.signatures)
     _report(as_json, trace_file, [str(one) for one in problems], len(trace.events), checked)
 
@@ -135,6 +138,25 @@ def keygen(key_file: Path, as_json: bool) -> None:
     key = generate_key()
     write_key(key, key_file)
     click.echo(json.dumps({"public": key.public}) if as_json else key.public)
+
+
+def _public_key(text: str) -> str:
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) != PUBLIC_KEY_BYTES:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "no-key",
+                    f"`{text}` is not a public key",
+                    Place("--key"),
+                    f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints",
+                )
+            ]
+        )
+    return raw.hex()
 
 
 def _heads(path: Path) -> list[SignedHead]:
