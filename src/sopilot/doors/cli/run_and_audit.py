@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from dataclasses import replace
 
 import click
@@ -10,10 +11,10 @@ import click
 from sopilot.adapters.model_by_name import close_model, make_model
 from sopilot.desks.tasks import Conditions, Result, Task, resume_task, run_task
 from sopilot.doors.cli.human_user import HumanUser
-from sopilot.doors.cli.output import heading, print_json, say
+from sopilot.doors.cli.output import counted, heading, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import Source, open_source
+from sopilot.doors.sources import FolderSource, Source, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -45,6 +46,31 @@ _CHANGED = (
     "`--as-started` goes on with the program that the session began with; `--accept-changed` "
     "goes over to the present one, where what was running is started again"
 )
+
+
+TRUST = click.option(
+    "--trust",
+    is_flag=True,
+    help="Let the Python of a workflow folder run, now and until one of its files changes.",
+)
+
+
+def allow_code(source: Source, *, trust: bool) -> None:
+    """Tells that the Python of a folder runs, and asks for it once."""
+    if not isinstance(source, FolderSource):
+        return
+    code = source.folder.code()
+    files = counted(len(code.files), "file")
+    click.echo(
+        f"this runs the Python of {code.folder} ({files}, sha256 {code.digest[:12]}) "
+        "with all you may do",
+        err=True,
+    )
+    if code.trusted:
+        return
+    if trust or (sys.stdin.isatty() and click.confirm("Do you trust it?", err=True)):
+        code.trust()
+    code.require_trust()
 
 
 def perform(
