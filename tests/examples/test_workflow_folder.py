@@ -134,7 +134,9 @@ def test_other_sources_take_no_folder_to_work_in(tmp_path: Path) -> None:
 def witness(folder: Path) -> Path:
     """A file that the folder's Python makes when it runs."""
     made = folder.parent / "ran"
-    (folder / "tools.py").write_text(f"from pathlib import Path\nPath({str(made)!r}).write_text('x')\n{TOOLS}")
+    (folder / "tools.py").write_text(
+        f"from pathlib import Path\nPath({str(made)!r}).write_text('x')\n{TOOLS}"
+    )
     return made
 
 

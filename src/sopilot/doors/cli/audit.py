@@ -28,7 +28,8 @@ from sopilot.runtime.pages import render_audit
 @click.option(
     "--handbook",
     metavar="SOURCE",
-    help="What a transcript, or a trace without a machine, is judged by.",
+    help="What a transcript, or a trace without a machine, is judged by; of a trace with one, "
+    "the programs must be this handbook's.",
 )
 @click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")

@@ -10,6 +10,7 @@ from typing import Any
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.sources._source import compile_source
+from sopilot.doors.sources.same_programs import others
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
@@ -50,12 +51,14 @@ class Audited:
 @dataclass(frozen=True, slots=True)
 class TraceInput:
     """``handbook`` stands in for programs that did not come along, and judges a session that
-    had no machine; ``goal`` is what its user came for."""
+    had no machine; ``goal`` is what its user came for. ``named``: a person says that it ran by
+    this handbook, so the programs that ran must be the ones it makes."""
 
     trace: TraceFile
     handbook: str | None
     ended: bool
     goal: str | None = None
+    named: bool = False
 
     def verify(self) -> list[Problem]:
         return verify_trace(self.trace)
@@ -85,9 +88,10 @@ class TraceInput:
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
+        first = self._programs(trace.programs)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
         report = audit_trace(
-            self._programs(trace.programs),
+            first,
             whole,
             session_id=trace.session_id,
             judge=judge,
@@ -96,6 +100,9 @@ class TraceInput:
             # The chain is over the events as they were sealed; these may be restored ones.
             chain=trace.events,
         )
+        if self.named and self.handbook is not None:
+            strange = others(self.handbook, {0: first, **changes})
+            report = report.with_findings(strange) if strange else report
         goals = str(trace.about.get("handbook") or "") or ", ".join(trace.programs) or "session"
         return Audited(f"Audit of {goals}", report, rows_of_trace(whole))
 
@@ -157,7 +164,7 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
-        return TraceInput(read_trace(text), handbook, True, goal)
+        return TraceInput(read_trace(text), handbook, True, goal, named=handbook is not None)
     try:
         content = json.loads(text)
     except ValueError:
@@ -176,7 +183,7 @@ async def session_input(
     trace = await export_trace(store, session_id, payloads=True)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
-    return TraceInput(trace, source, not record.owner, asked)
+    return TraceInput(trace, source, not record.owner, asked, named=handbook is not None)
 
 
 def transcript_input(
