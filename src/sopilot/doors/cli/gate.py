@@ -13,7 +13,7 @@ from sopilot.adapters.model_by_name import MODEL_HELP, make_model
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
-from sopilot.doors.cli.output import json_option, print_json
+from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.sources.check_cases import check_cases
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
@@ -149,7 +149,7 @@ def command(
     try:
         asyncio.run(check.run())
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; the same command goes on from here", err=True)
+        say("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
     verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan), arms_planned=arms)
     document = verdict_document(
@@ -187,4 +187,4 @@ def _quiet(step: Step) -> None:
 
 
 def _watch(step: Step) -> None:
-    click.echo(f"[{step.done}/{step.planned}] {step.what}", err=True)
+    say(f"[{step.done}/{step.planned}] {step.what}", err=True)

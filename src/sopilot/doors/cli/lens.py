@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import time
 from pathlib import Path
 
@@ -114,9 +113,7 @@ def _studies(weights: OpenWeights, chosen: list[Moment], *, quiet: bool) -> list
             found.append(one)
         if not quiet:
             what = "too long" if one is None else f"{one.tokens} tokens"
-            click.echo(
-                f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", file=sys.stderr
-            )
+            say(f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", err=True)
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.doors.cli.output import log_visibly, say
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
 from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import Diagnostic, UserMistake, visible
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.vm import TOOL_NAME
@@ -119,7 +119,7 @@ def command(
     their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
-    logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
+    log_visibly()
     specs = [parse_upstream(text) for text in upstreams]
     if upstream_file is not None:
         specs += read_upstreams(upstream_file)
@@ -204,16 +204,8 @@ def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
 
 
 def _tell(text: str) -> None:
-    """The operator reads stderr; stdout belongs to the protocol. What servers say of
-    themselves may be in it: nothing of that may move the cursor of a terminal."""
-    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    click.echo(f"sopilot: {shown}", err=True)
-
-
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """A line of an upstream that cannot be read is worth one line."""
-    record.exc_info = None
-    return True
+    """The operator reads stderr; stdout belongs to the protocol."""
+    say(visible(f"sopilot: {text}"), err=True)
 
 
 def _need_mcp() -> None:

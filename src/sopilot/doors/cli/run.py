@@ -99,9 +99,9 @@ def tell_world(options: RunOptions, source: Source) -> None:
         return
     if options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)
-        click.echo(f"the tools answer as in the scenario `{task.name}`", err=True)
+        say(f"the tools answer as in the scenario `{task.name}`", err=True)
         return
     offered = [name for name, action in source.handbook.actions.items() if action.offered]
     silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
     if silent:
-        click.echo(f"no result is written down for {silent}: a call of it fails", err=True)
+        say(f"no result is written down for {silent}: a call of it fails", err=True)

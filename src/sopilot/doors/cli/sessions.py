@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import click
 
-from sopilot.doors.cli.output import json_option, say, table
+from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store
 
@@ -26,9 +25,9 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
 
     records = with_store(store_spec, use)
     if as_json:
-        click.echo(json.dumps({"sessions": [_as_json(record) for record in records]}))
+        print_json({"sessions": [_as_json(record) for record in records]}, indent=None)
     elif not records:
-        click.echo("no sessions")
+        say("no sessions")
     else:
         say(table([_row(record) for record in records], _COLUMNS))
 

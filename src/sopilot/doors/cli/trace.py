@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import json_option
+from sopilot.doors.cli.output import hand_out, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import (
@@ -63,10 +63,10 @@ def export(
 
     text = write_trace(with_store(store_spec, use))
     if output is None:
-        click.echo(text, nl=False)
+        hand_out(text)
         return
     write_whole(output, text)
-    click.echo(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
+    say(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
 
 
 @command.command()
@@ -98,12 +98,13 @@ def _report(
 ) -> None:
     if as_json:
         report = {"file": str(path), "events": events, "signatures": signatures}
-        click.echo(json.dumps({**report, "verified": not problems, "problems": list(problems)}))
+        found = {"verified": not problems, "problems": list(problems)}
+        print_json({**report, **found}, indent=None)
     elif problems:
         for problem in problems:
-            click.echo(f"{path}: {problem}")
+            say(f"{path}: {problem}")
     else:
-        click.echo(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
+        say(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
     if problems:
         click.get_current_context().exit(1)
 
@@ -125,7 +126,7 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
 
     text = json.dumps(with_store(store_spec, use).as_json(), sort_keys=True)
     if output is None:
-        click.echo(text)
+        say(text)
     else:
         write_whole(output, text + "\n")
 
@@ -137,7 +138,10 @@ def keygen(key_file: Path, as_json: bool) -> None:
     """Make a signing key in FILE, and print its public half."""
     key = generate_key()
     write_key(key, key_file)
-    click.echo(json.dumps({"public": key.public}) if as_json else key.public)
+    if as_json:
+        print_json({"public": key.public}, indent=None)
+    else:
+        say(key.public)
 
 
 def _public_key(text: str) -> str:
@@ -161,7 +165,7 @@ def _public_key(text: str) -> str:
 
 def _heads(path: Path) -> list[SignedHead]:
     found = []
-    for line in _text(path).splitlines():
+    for line in _text(path).split("\n"):
         if line.strip():
             try:
                 found.append(signed_head_from_json(json.loads(line)))

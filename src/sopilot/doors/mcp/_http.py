@@ -235,6 +235,7 @@ async def serve_http(
     """Until it is told to stop, on what ``listen`` has taken."""
     config = uvicorn.Config(
         http_app(procedures, settings),
+        log_config=None,  # as the program logs
         log_level="warning",
         access_log=False,
         server_header=False,

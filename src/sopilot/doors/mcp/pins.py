@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, visible
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import canonical, plain
 
@@ -173,7 +173,7 @@ def _told(value: JSON) -> str:
 
 def one_line(text: str) -> str:
     """A name that somebody else chose: no line break and no control character of its own."""
-    return json.dumps(text, ensure_ascii=False)[1:-1][:_LONGEST_TOLD]
+    return visible(text)[:_LONGEST_TOLD]
 
 
 def _read(path: Path) -> dict[str, dict[str, Definition]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sopilot.language.diagnostics import RunEnded
+from sopilot.language.diagnostics import RunEnded, visible
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Ending
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
@@ -142,7 +142,7 @@ class CallHandler:
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
-        return f"Not done: {parsed.problem}."
+        return f"Not done: {visible(parsed.problem)}."
 
     # --- domain calls ---------------------------------------------------------------
 

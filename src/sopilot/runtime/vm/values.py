@@ -7,6 +7,8 @@ import math
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+from sopilot.language.diagnostics import visible
+
 JSON = Any
 """A JSON value: null, boolean, number, string, list, object."""
 
@@ -122,11 +124,7 @@ def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
 
 def shown(value: JSON, width: int = 80) -> str:
     """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
-    text = spell(value if not isinstance(value, str) else value[:width])
-    if not text.isprintable():
-        text = "".join(
-            sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text[:width]
-        )
+    text = visible(spell(value if not isinstance(value, str) else value[:width])[: width + 1])
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
