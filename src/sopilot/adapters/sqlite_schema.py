@@ -14,6 +14,9 @@ READABLE_FROM = 2
 """The oldest release schema that can still work on a file written by this one: a later
 release that only adds tables or columns keeps the number, so that this one goes on."""
 
+OWN_TABLES = frozenset({"meta", "programs", "sessions", "events", "payloads", "signatures"})
+"""Every release's: a database without them is not a store."""
+
 EVENTS_PER_SESSION = 1 << 32
 """The ``place`` of an event is the number of its session times this, plus its own."""
 

@@ -117,4 +117,4 @@ def _write_page(page: Path, audited: list[Audited]) -> None:
     worst = next((one for one in audited if not one.report.clean), audited[0])
     if len(audited) > 1:
         say("the page shows the first report with findings")
-    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title))
+    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title), private=True)

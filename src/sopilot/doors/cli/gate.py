@@ -11,6 +11,7 @@ import click
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP, make_model
 from sopilot.adapters.store_by_name import data_folder
+from sopilot.adapters.text_files import write_whole
 from sopilot.desks.tasks import Task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
 from sopilot.doors.cli.output import json_option, print_json, say
@@ -159,7 +160,7 @@ def command(
     page = render_page(document)
     folder.finish(document, page)
     if html is not None:
-        html.write_text(page, encoding="utf-8")
+        write_whole(html, page, private=True)
     document["report"] = str(folder.path / "report.html")
     if as_json:
         print_json(document)

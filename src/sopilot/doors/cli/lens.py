@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
@@ -80,7 +81,7 @@ def command(
     if summary is None:
         raise UserMistake("every request is longer than the model reads")
     if plot_file is not None:
-        plot_file.write_text(draw(summary), encoding="utf-8")
+        write_whole(plot_file, draw(summary), private=True)
     cost = {
         "seconds": round(time.monotonic() - begun, 1),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

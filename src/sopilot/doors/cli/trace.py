@@ -65,7 +65,7 @@ def export(
     if output is None:
         hand_out(text)
         return
-    write_whole(output, text)
+    write_whole(output, text, private=True)
     say(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
 
 

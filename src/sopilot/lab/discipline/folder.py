@@ -67,7 +67,7 @@ class CheckFolder:
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
         write_whole(self.path / "verdict.json", _text(verdict))
-        write_whole(self.path / "report.html", page)
+        write_whole(self.path / "report.html", page, private=True)
         write_whole(self.path.parent / LATEST, _text(verdict))
 
     def _lines(self, name: str) -> list[dict[str, JSON]]:

@@ -10,6 +10,7 @@ from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._tool_calls import expire_due, unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.vm import DECISIONS, JSON, Decision, plain
+from sopilot.runtime.vm.values import same_name
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -52,7 +53,7 @@ def _problem(
         return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
     if decision == "expire":
         return None
-    if not by.strip():
+    if not same_name(by):
         return Diagnostic("nobody", "a decision needs the name of whoever makes it")
     if role not in held.roles:
         return Diagnostic(
@@ -63,7 +64,9 @@ def _problem(
     if (decision == "amend") != (arguments is not None):
         return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
     if decision == "approve" and any(
-        one.by == by and one.role == role and one.decision in ("approve", "amend")
+        same_name(one.by) == same_name(by)
+        and one.role == role
+        and one.decision in ("approve", "amend")
         for one in held.rulings
     ):
         return Diagnostic("approved-twice", f"{by} has approved as {role} already")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from sopilot.runtime.vm import JSON
-from sopilot.runtime.vm.values import same
+from sopilot.runtime.vm.values import same, same_name
 
 
 class HeldState(StrEnum):
@@ -139,7 +139,7 @@ def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int
     approving = [one for one in rulings if one.decision in ("approve", "amend")]
     people: dict[str, set[str]] = {}
     for one in approving:
-        people.setdefault(one.by, set()).add(one.role)
+        people.setdefault(same_name(one.by), set()).add(one.role)
     if needed > len(roles):
         return len(people)
     taken: dict[str, str] = {}

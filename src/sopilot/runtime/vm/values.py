@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -126,6 +127,13 @@ def shown(value: JSON, width: int = 80) -> str:
     """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
     text = visible(spell(value if not isinstance(value, str) else value[:width])[: width + 1])
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def same_name(name: str) -> str:
+    """A person's name, such that two spellings of it are equal: of whatever case, width and
+    spacing, with or without signs that nobody sees."""
+    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
 def agree(left: JSON, right: JSON) -> bool:
