@@ -310,5 +310,5 @@ def _text(value: JSON) -> bytes:
 def _value(spelled: bytes) -> JSON:
     try:
         return json.loads(bytes(spelled))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise StoreCorrupt("a row of the store is damaged") from None

@@ -112,7 +112,7 @@ def load_folder(source: str) -> WorkflowFolder:
 def _tasks(path: Path) -> tuple[FolderTask, ...]:
     try:
         document = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserMistake(f"{path} is not YAML: {error}") from error
     entries = document.get("tasks") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:

@@ -78,7 +78,7 @@ def amend(arguments: str, **given: Any) -> None:
     """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
     try:
         amended = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserMistake("--arguments is not JSON") from None
     if not isinstance(amended, dict):
         raise UserMistake("--arguments must be a JSON object")

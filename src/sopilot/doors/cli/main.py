@@ -15,9 +15,11 @@ from sopilot import __version__
 from sopilot.doors.cli.output import print_json, say
 from sopilot.language.diagnostics import (
     Diagnostic,
+    Place,
     SopilotError,
     UserMistake,
     did_you_mean,
+    render_diagnostics,
     visible,
 )
 
@@ -101,14 +103,14 @@ def run(given: Sequence[str]) -> int:
     except click.ClickException as misuse:
         return _failed(given, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
     except UserMistake as mistake:
-        return _failed(given, mistake.diagnostics, 2, str(mistake))
+        return _failed(given, mistake.diagnostics, 2)
     except SopilotError as ended:
         return _failed(given, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
     except OSError as problem:
-        return _lost(problem)
+        return _lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
     except RecursionError:
         deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
-        return _failed(given, [deep], 2, str(deep))
+        return _failed(given, [deep], 2)
     return code if isinstance(code, int) else 0
 
 
@@ -139,10 +141,17 @@ def _usage(misuse: click.ClickException) -> str:
     return f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n\n{text}"
 
 
-def _failed(given: Sequence[str], found: Sequence[Diagnostic], code: int, text: str) -> int:
+def _of(problem: OSError) -> Diagnostic:
+    message = f"the file cannot be used: {problem.strerror}"
+    return Diagnostic("unusable-file", message, Place(str(problem.filename)))
+
+
+def _failed(
+    given: Sequence[str], found: Sequence[Diagnostic], code: int, text: str | None = None
+) -> int:
     """A person reads stderr; who asked for JSON gets an object in any case."""
     try:
-        say(text, err=True)
+        say(text if text is not None else render_diagnostics(found), err=True)
         if "--json" in given:
             print_json({"errors": [one.as_json() for one in found]}, indent=None)
         sys.stdout.flush()

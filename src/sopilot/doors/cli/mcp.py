@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,6 +25,19 @@ if TYPE_CHECKING:
     from sopilot.doors.mcp.catalogue import Catalogue
     from sopilot.doors.mcp.hub import Service
     from sopilot.language.handbook import Handbook
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds: not "not a number", which no comparison refuses, and not forever."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return found
+
 
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
@@ -52,7 +66,7 @@ STOPPED = 130
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
@@ -69,7 +83,7 @@ STOPPED = 130
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,

@@ -169,7 +169,7 @@ def _heads(path: Path) -> list[SignedHead]:
         if line.strip():
             try:
                 found.append(signed_head_from_json(json.loads(line)))
-            except (ValueError, TraceError) as problem:
+            except (ValueError, RecursionError, TraceError) as problem:
                 raise _unreadable(path, f"is not a signed head: {problem}") from None
     return found
 

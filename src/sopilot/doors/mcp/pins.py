@@ -181,7 +181,7 @@ def _read(path: Path) -> dict[str, dict[str, Definition]]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise _broken(path, f"the pins cannot be read: {problem}") from None
     upstreams = document.get("upstreams") if isinstance(document, dict) else None
     if not isinstance(upstreams, dict) or document.get(_FORMAT) != _VERSION:

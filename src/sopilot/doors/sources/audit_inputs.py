@@ -36,7 +36,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.session.trace_check import as_recorded
-from sopilot.runtime.vm import Event
+from sopilot.runtime.vm import Event, TraceError
 
 _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 
@@ -164,10 +164,15 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
-        return TraceInput(read_trace(text), handbook, True, goal, named=handbook is not None)
+        try:
+            trace = read_trace(text)
+        except TraceError as problem:
+            cure = "`sopilot trace verify` tells what is left of it"
+            raise _mistake(what, f"this trace cannot be read: {problem}", cure) from None
+        return TraceInput(trace, handbook, True, goal, named=handbook is not None)
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _mistake(
             what,
             "this is neither a trace nor JSON",

@@ -79,6 +79,9 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
         raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
     Budgets(**given)
     for name, value in given.items():
+        if isinstance(getattr(DEEP_BUDGETS, name), int) and not isinstance(value, int):
+            raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
+    for name, value in given.items():
         if value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
     return chosen | given

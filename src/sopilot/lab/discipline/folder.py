@@ -80,7 +80,7 @@ class CheckFolder:
             path.write_bytes(b"".join(line + b"\n" for line in whole[:-1]))
         try:
             return [json.loads(line) for line in whole[:-1]]
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             message = f"the check is damaged: {error}"
             cure = "begin it again with --restart"
             place = Place(str(path))
@@ -102,7 +102,7 @@ def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
     """The verdict of the last check of this model, if there is one that can be read."""
     try:
         value = json.loads((_of_model(home, model) / LATEST).read_text("utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -18,6 +18,7 @@ def main() -> None:
     _limit_memory()
     for line in sys.stdin.buffer:
         _limit_time(CPU_SECONDS)
+        answer: dict[str, bool | str]
         try:
             answer = {"answer": _answer(json.loads(line))}
         except (VerdictError, re.error, MemoryError, RecursionError) as problem:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from sopilot.runtime.session._approvals import HeldState
 from sopilot.runtime.session.ledger import CallLedger
-from sopilot.runtime.vm import JSON, Configuration
+from sopilot.runtime.vm import JSON, Configuration, Status
 
 
 def summarise(configuration: Configuration, ledger: CallLedger) -> dict[str, JSON]:
-    """``status``: new, running, waiting (for approval), unknown (outcome), completed, failed."""
+    """``status``: new, running, waiting (for approval), unknown (outcome), completed, refused;
+    without a machine, ended."""
     process = configuration.process
     frame = process.frame if process is not None else None
     latest = process
     if latest is None and configuration.processes:
         latest = list(configuration.processes.values())[-1]
-    status = str(latest.status) if latest is not None else "new"
+    status = str(latest.status) if latest is not None else "ended" if ledger.ended else "new"
+    if latest is not None and latest.status is Status.FAILED:
+        status = "refused"  # that is how a process fails
     waiting = []
     if ledger.held:
         waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]

@@ -108,7 +108,7 @@ def _read_user(facts: Facts, text: str) -> None:
             continue
         try:
             value = json.loads(match.group(2))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if match.group(1) == GOAL and isinstance(value, str):
             facts.wants = value
@@ -171,7 +171,7 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
 def _object(text: str) -> dict[str, JSON]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
