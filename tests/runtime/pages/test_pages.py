@@ -175,7 +175,7 @@ def test_visible_text_stays_as_it_is(text: str) -> None:
 
 def test_what_is_made_visible() -> None:
     assert visible("a\u202eb\u0000c\u200d\ud800") == "a\\u202eb\\u0000c\\u200d\\ud800"
-    assert visible("two\nlines\tand 申請\u3000表") == "two\nlines\tand 申請\u3000表"
+    assert visible("two\nlines\tand 申請\u3000表", LINES) == "two\nlines\tand 申請\u3000表"
 
 
 def shapes(picture: str, tag: str) -> list[dict[str, str]]:

@@ -30,7 +30,7 @@ def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         text = json.dumps(type(value).__name__)
-    shown = visible(text[: budget + 1])
+    shown = visible(text[: budget + 1], keep="")
     if len(shown) <= budget and len(text) <= budget:
         return shown
     name = f'"@{digest_of(value)} '

@@ -125,7 +125,9 @@ def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
 
 def shown(value: JSON, width: int = 80) -> str:
     """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
-    text = visible(spell(value if not isinstance(value, str) else value[:width])[: width + 1])
+    text = visible(
+        spell(value if not isinstance(value, str) else value[:width])[: width + 1], keep=""
+    )
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
