@@ -7,8 +7,9 @@ from outside.
 """
 
 from sopilot.lab.discipline._checking import Check, MemoryJournal, Step
+from sopilot.lab.discipline._conditions import Condition
 from sopilot.lab.discipline._cursor import Cursor, cursors_of
-from sopilot.lab.discipline._paging_decision import Condition, Verdict, decide
+from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import CASES, checkable, planned
 from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline._probe_grading import (
@@ -21,8 +22,9 @@ from sopilot.lab.discipline._probe_grading import (
 from sopilot.lab.discipline._questions import chosen_questions, program_hashes
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
-from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION
-from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
+from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION, Answer
+from sopilot.lab.discipline._running import TIMEOUT
+from sopilot.lab.discipline.folder import CheckFolder, answer_of, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
 from sopilot.lab.discipline.spending import Allowance, Prices, Spending
 
@@ -31,7 +33,9 @@ __all__ = [
     "CASES",
     "QUESTIONS",
     "RULE_VERSION",
+    "TIMEOUT",
     "Allowance",
+    "Answer",
     "Check",
     "CheckFolder",
     "Condition",
@@ -46,6 +50,7 @@ __all__ = [
     "Spending",
     "Step",
     "Verdict",
+    "answer_of",
     "check_path",
     "checkable",
     "chosen_questions",
