@@ -140,7 +140,7 @@ def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def good(found: dict[str, Any]) -> bool:
-    share = {}
+    share: dict[str, dict[Answer, float]] = {}
     for one in found["classes"]:
         if not one["checks"]:
             return False

@@ -141,6 +141,19 @@ def test_what_so_many_pairs_can_show() -> None:
     assert power == pytest.approx(enumerated_power, abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "slips", "power"),
+    [
+        (60, 0.002, 0.89), (60, 0.005, 0.75), (60, 0.01, 0.59),
+        (100, 0.002, 0.98), (100, 0.005, 0.92), (100, 0.01, 0.79),
+        (150, 0.002, 1.00), (150, 0.005, 0.98), (150, 0.01, 0.93),
+    ],
+)  # fmt: skip
+def test_the_table_of_the_design_note(pairs: int, slips: float, power: float) -> None:
+    found = non_inferiority_power(pairs, win=slips, loss=slips, margin=MARGIN)
+    assert round(found, 2) == power
+
+
 def test_undefined_and_misuse() -> None:
     assert non_inferiority(0, 0, 0, margin=MARGIN) == Undefined("no pairs")
     for wrong in ((-1, 0, 5), (3, 3, 5)):

@@ -22,7 +22,7 @@ from sopilot.lab.discipline._probe_grading import (
 from sopilot.lab.discipline._questions import chosen_questions, program_hashes
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
-from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION, Answer
+from sopilot.lab.discipline._rule import ARMS_CHECKED, LEAST_PAIRS, RULE_VERSION, Answer
 from sopilot.lab.discipline._running import TIMEOUT
 from sopilot.lab.discipline.folder import CheckFolder, answer_of, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
@@ -31,6 +31,7 @@ from sopilot.lab.discipline.spending import Allowance, Prices, Spending
 __all__ = [
     "ARMS_CHECKED",
     "CASES",
+    "LEAST_PAIRS",
     "QUESTIONS",
     "RULE_VERSION",
     "TIMEOUT",
