@@ -172,6 +172,22 @@ def show(found: dict[str, Any]) -> None:
         print(f"{one['class']:30} {one['checks']:4d} checks {'':27}{counts}")
 
 
+def table(found: dict[str, Any]) -> str:
+    """For the design note."""
+    answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
+    lines = ["| subject | truth | flat | pg | ΔR2 | probe | page | may page | do not page |"]
+    lines.append("|---" * 9 + "|")
+    for row in found["subjects"]:
+        figures = f"{row['flat']:.3f} | {row['pg']:.3f} | {row['delta_r2']:+.2f}"
+        counts = " | ".join(str(row["answers"].get(str(answer), 0)) for answer in answers)
+        name = f"{row['subject'].replace('-', ' ')} | {row['truth']}"
+        lines.append(f"| {name} | {figures} | {row['localisation']:.2f} | {counts} |")
+    for one in found["classes"]:
+        counts = " | ".join(str(one["answers"].get(str(answer), 0)) for answer in answers)
+        lines.append(f"| **all {one['class']}** | | | | | | {counts} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--checks", type=int, default=10, help="a subject")
@@ -181,7 +197,11 @@ def main() -> None:
     parser.add_argument("--only", action="append", help="this subject (repeatable)")
     parser.add_argument("--jobs", type=int, default=2, help="subjects at a time")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, help="no run: the figures of this file as Markdown")
     given = parser.parse_args()
+    if given.table:
+        print(table(json.loads(given.table.read_text(encoding="utf-8"))))
+        return
     found = campaign(given)
     show(found)
     if given.json:

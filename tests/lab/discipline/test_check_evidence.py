@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from discipline_check import CLASSES, good
+from discipline_check import CLASSES, good, table
 from local_model import judged
 from sopilot.lab.discipline import LEAST_PAIRS, RULE_VERSION
 
@@ -67,8 +67,22 @@ def test_a_confusion_table_can_fail() -> None:
     assert not verdict(lost=row("lost"))
 
 
-def test_the_confusion_table_is_of_the_present_rule() -> None:
+def test_the_table_for_the_design_note() -> None:
+    subject = {"subject": "a-b", "truth": "strong", "flat": 1.0, "pg": 0.99, "delta_r2": 0.1}
+    subject |= {"localisation": 0.5, "answers": {"may page": 3}}
+    lines = table({"subjects": [subject], "classes": [row("strong", may_page=3)]}).splitlines()
+    assert lines[2] == "| a b | strong | 1.000 | 0.990 | +0.10 | 0.50 | 0 | 3 | 0 |"
+    assert lines[3] == "| **all strong** | | | | | | 0 | 3 | 0 |"
+
+
+def test_the_design_note_says_which_rule_the_confusion_table_is_of() -> None:
     found = stored("discipline-check")
-    assert found["rule_version"] == RULE_VERSION
-    assert [one["class"] for one in found["classes"]] == list(CLASSES)
-    assert found["passed"] is good(found)
+    note = (EVIDENCE.parent / "design" / "discipline-check.md").read_text(encoding="utf-8")
+    measured = note.split("## Measured", 1)[1]
+    assert measured.lstrip().startswith(
+        f"Rule version {found['rule_version']} on scripted subjects"
+    )
+    if found["rule_version"] == RULE_VERSION:
+        assert [one["class"] for one in found["classes"]] == list(CLASSES)
+        assert found["passed"] is good(found)
+        assert table(found) in measured

@@ -154,6 +154,12 @@ def test_the_table_of_the_design_note(pairs: int, slips: float, power: float) ->
     assert round(found, 2) == power
 
 
+def test_what_the_design_note_says_of_models_that_err_often() -> None:
+    """No difference in a fifth of discordant pairs; and a subject that loses 8 points."""
+    assert round(non_inferiority_power(100, win=0.1, loss=0.1, margin=MARGIN), 2) == 0.26
+    assert non_inferiority_power(100, win=0.06, loss=0.137, margin=MARGIN) < 0.01
+
+
 def test_undefined_and_misuse() -> None:
     assert non_inferiority(0, 0, 0, margin=MARGIN) == Undefined("no pairs")
     for wrong in ((-1, 0, 5), (3, 3, 5)):
