@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +60,15 @@ def test_a_trespass_is_seen() -> None:
     assert trespasses("sopilot.doors.cli.main", f"from {package} import {name}\n")
     assert trespasses("sopilot.doors.cli.main", f"from {private} import anything\n")
     assert trespasses(private, f"from {private} import anything\n") == []
+
+
+def test_json_is_a_type_and_is_defined_once() -> None:
+    said = [
+        f"{path.relative_to(SOURCES)}: {line}"
+        for path in sorted(SOURCES.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"JSON\b[^.(]*=", line)
+    ]
+
+    assert len(said) == 1, said
+    assert "Any" not in said[0]

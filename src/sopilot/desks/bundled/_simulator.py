@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import Action
@@ -17,8 +18,9 @@ from sopilot.runtime.agent import action_schema
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
-State = dict[str, JSON]
-"""Everything a desk knows, as JSON values. The present day is part of it."""
+State = dict[str, Any]
+"""Everything a desk knows, as JSON values: tables whose shape the desk's own tools and truth
+know, and nobody else. The present day is part of it."""
 
 Handler = Callable[..., ToolResult]
 """``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
@@ -77,7 +79,7 @@ class Simulator:
             "calls": [_to_json(call) for call in self._calls],
         }
 
-    def restore(self, snapshot: Mapping[str, JSON]) -> None:
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         self._state = copy.deepcopy(snapshot["state"])
         self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
         self._calls = [_from_json(call) for call in snapshot["calls"]]
@@ -129,6 +131,6 @@ def _to_json(call: Call) -> JSON:
     )
 
 
-def _from_json(value: JSON) -> Call:
+def _from_json(value: Mapping[str, Any]) -> Call:
     held = copy.deepcopy(value)
     return Call(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

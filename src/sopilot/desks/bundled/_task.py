@@ -16,6 +16,7 @@ except ImportError:  # PyYAML without its C part
 from sopilot.desks.bundled._simulator import State
 from sopilot.language.diagnostics import InternalBug
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 class Outcome(StrEnum):
@@ -103,7 +104,7 @@ _KEYS = frozenset(
 )
 
 
-def _task(desk: str, entry: dict[str, JSON], people: Mapping[str, Mapping[str, JSON]]) -> Task:
+def _task(desk: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> Task:
     tags = frozenset(entry.get("tags", ()))
     unknown = (set(entry) - _KEYS) | (tags - TAGS)
     if unknown:

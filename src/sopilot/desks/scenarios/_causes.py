@@ -97,6 +97,7 @@ def _seen(leaf: Leaf, observed: Sequence[Observation], known: Mapping[str, JSON]
 
 
 def _same(leaf: Leaf, values: Mapping[str, JSON], known: Mapping[str, JSON]) -> bool:
+    value: JSON
     for parameter, term in leaf.arguments:
         if isinstance(term, Constant):
             value = term.value

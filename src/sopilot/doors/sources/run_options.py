@@ -15,6 +15,7 @@ from sopilot.doors.sources._source import FolderSource, Source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class RunOptions:
     knows: Mapping[str, JSON] = field(default_factory=dict)
     results: Mapping[str, JSON] | None = None
     approvers: tuple[str, ...] = ()
-    budgets: Mapping[str, JSON] = field(default_factory=dict)
+    budgets: Fields = field(default_factory=dict)
     out: str | None = None
     text: str | None = None
 
@@ -46,7 +47,7 @@ class RunOptions:
         return asdict(replace(self, source=path, text=source.text))
 
 
-def options_from_json(value: Mapping[str, JSON]) -> RunOptions:
+def options_from_json(value: Fields) -> RunOptions:
     known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
     if "source" not in known:
         raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")

@@ -27,6 +27,8 @@ from sopilot.runtime.session.protocols import (
     ToolCall,
     ToolSchema,
     Usage,
+    inputs_of,
+    required_of,
 )
 
 
@@ -73,8 +75,8 @@ def _tool(tool: ToolSchema) -> ToolInfo:
     parameters = ToolParams.model_validate(
         {
             "type": "object",
-            "properties": dict(tool.parameters.get("properties", {})),
-            "required": list(tool.parameters.get("required", [])),
+            "properties": dict(inputs_of(tool)),
+            "required": list(required_of(tool)),
         }
     )
     return ToolInfo(name=tool.name, description=tool.description, parameters=parameters)

@@ -149,7 +149,7 @@ async def _watched(runner: TrialRunner, reference: TaskReference) -> Trial:
         trial = await runner.run(reference, watch=_show)
     async with span("audit"):
         for finding in trial.findings:
-            transcript().info(finding.as_json(), source="finding")
+            transcript().info(dict[str, Any](finding.as_json()), source="finding")
         if not trial.findings:
             transcript().info("The audit has nothing to say.", source="findings")
     return trial

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.stats import Interval, Undefined, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 _DECODER = json.JSONDecoder()
 
@@ -44,7 +45,7 @@ class Grade:
         return asdict(self) | {"score": self.score}
 
 
-def grade_from_json(value: Mapping[str, JSON]) -> Grade:
+def grade_from_json(value: Fields) -> Grade:
     return Grade(**{item.name: value[item.name] for item in fields(Grade)})
 
 

@@ -24,6 +24,7 @@ from sopilot.lab.discipline._probe_grading import Grade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 LATEST = "latest.json"
 
@@ -70,7 +71,7 @@ class CheckFolder:
         write_whole(self.path / "report.html", page)
         write_whole(self.path.parent / LATEST, _text(verdict))
 
-    def _lines(self, name: str) -> list[dict[str, JSON]]:
+    def _lines(self, name: str) -> list[Fields]:
         path = self.path / name
         if not path.exists():
             return []

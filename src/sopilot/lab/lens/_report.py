@@ -43,7 +43,7 @@ class Summary:
     """Parity of the focus per layer and head, on the own trajectory."""
     studies: tuple[MomentStudy, ...]
 
-    def as_json(self) -> JSON:
+    def as_json(self) -> dict[str, JSON]:
         return {
             "model": self.model,
             "focus": self.focus.value,

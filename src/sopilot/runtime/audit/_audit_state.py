@@ -13,7 +13,7 @@ from sopilot.runtime.audit._sentence import filled_sentence
 from sopilot.runtime.audit._session_calls import SessionCall
 from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, Result, is_withheld
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, ArgumentsKey
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Fields
 
 Judge = Callable[[str, Mapping[str, JSON]], bool | None]
 """A verdict expression over its variables; ``None`` where it cannot say."""
@@ -57,7 +57,7 @@ class Refusal:
     process: str
     goal: str
     reason: str
-    causes: tuple[Mapping[str, JSON], ...]
+    causes: tuple[Fields, ...]
     obstacle: str = ""
 
     def as_json(self) -> dict[str, JSON]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Unknown
 from sopilot.runtime.audit._linked_calls import is_linked, meets, read_recipe, wanted_by
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView, Result
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.audit._state import FrameView, ProcessView, Result
+from sopilot.runtime.vm.values import JSON, MISSING
 
 
 def disagreement(

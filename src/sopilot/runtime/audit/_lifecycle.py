@@ -27,7 +27,9 @@ def start(run: AuditState, event: Event) -> None:
     if program is None:
         raise Contradiction(f"no program is called `{goal}`")
     _note_old_format(run, event, program)
-    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    given: dict[str, JSON] = {
+        k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
+    }
     process = _suspended_errand(run, goal, given)
     if process is not None:
         run.suspended.remove(process.id)

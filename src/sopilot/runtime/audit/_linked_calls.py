@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Literal, Unknown
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView, Result
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.audit._state import FrameView, ProcessView, Result
+from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
 Wanted = dict[str, JSON]
 """Input → the value that a call must have; an input that is not there may have any."""
@@ -61,7 +61,7 @@ def _answer(
     act: Act,
     answers: Mapping[str, JSON],
     results: Sequence[Result],
-) -> JSON:
+) -> JSON | Missing:
     wanted = _wanted(process, frame, act, answers)
     if wanted is None:
         return MISSING
@@ -113,13 +113,13 @@ def _wanted(
     return wanted
 
 
-def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON:
+def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
     """What the answers have there, or ``MISSING``."""
-    value: JSON = answers.get(path.root, MISSING)
+    value: JSON | Missing = answers.get(path.root, MISSING)
     for step in path.steps:
         if isinstance(step, str):
             value = value.get(step, MISSING) if isinstance(value, Mapping) else MISSING
         else:
-            inside = isinstance(value, list) and step < len(value)
-            value = value[step] if inside else MISSING
+            inside = value if isinstance(value, list) else []
+            value = inside[step] if step < len(inside) else MISSING
     return value

@@ -24,7 +24,6 @@ from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
 from sopilot.runtime.audit._state import (
-    MISSING,
     Binding,
     FrameView,
     Judged,
@@ -32,7 +31,7 @@ from sopilot.runtime.audit._state import (
     UnmetCheck,
 )
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, canonical
+from sopilot.runtime.vm.values import JSON, MISSING, canonical
 
 
 def call(run: AuditState, event: Event) -> None:
@@ -79,13 +78,15 @@ def _resolved(
         if given is None:
             if have is not MISSING:
                 values[parameter] = have
-        elif isinstance(term, Literal) or not (have is MISSING or isinstance(term, Unknown)):
+        elif have is not MISSING and not isinstance(term, Unknown):
             if not process.say_the_same(have, given):
                 raise Contradiction(f"`{parameter}` is known to be another value here")
             values[parameter] = have
         else:
             values[parameter] = given
-            if have is MISSING or not process.say_the_same(have, given):
+            if not isinstance(term, Literal) and (
+                have is MISSING or not process.say_the_same(have, given)
+            ):
                 learn(process, term.name, given, learned)
     learn_beside(process, frame, supplied, learned)
     return values

@@ -22,9 +22,9 @@ from sopilot.runtime.audit._moment import (
 )
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import SessionCall, newest_answer
-from sopilot.runtime.audit._state import MISSING, has_withheld
+from sopilot.runtime.audit._state import has_withheld
 from sopilot.runtime.audit._value_types import has_type
-from sopilot.runtime.vm.values import JSON, same
+from sopilot.runtime.vm.values import JSON, MISSING, same
 
 
 def recipe_answers(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sopilot.language.diagnostics import Severity, SopilotError
 from sopilot.language.program.model import Check, Kind
@@ -42,7 +43,7 @@ class ReturnReview:
         return self.frame.code.function.predicate or self.frame.code.function.name
 
     def find(
-        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: JSON
+        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
         self.found += 1
         self.run.find(

@@ -8,9 +8,8 @@ from typing import cast
 
 from sopilot.language.program.model import Argument, Literal, Step
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
-from sopilot.runtime.vm.values import JSON, agree, same
+from sopilot.runtime.vm.values import JSON, MISSING, Missing, agree, same
 
-MISSING = object()
 """No value is known; ``None`` is one."""
 NEITHER = cast("bool", "undecided")
 """Of a result that is there and on neither side."""
@@ -144,7 +143,7 @@ class ProcessView:
             return True
         return same(left, right) if self.program.program.format > 1 else agree(left, right)
 
-    def value_of(self, term: Argument, frame: FrameView) -> JSON:
+    def value_of(self, term: Argument, frame: FrameView) -> JSON | Missing:
         """A parameter's value is the frame's alone; other names may be known to the process."""
         if isinstance(term, Literal):
             return term.value

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake
-from sopilot.runtime.vm.values import JSON, plain
+from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 
 LONGEST_VALUE = 200_000
 """Characters of a result that are parsed; a longer one stays text."""
@@ -31,7 +31,7 @@ class Answer:
     away, whatever came of it then."""
 
     ok: bool
-    value: JSON
+    value: object
     let_through: bool
 
 
@@ -125,7 +125,7 @@ def _arguments(written: object) -> dict[str, JSON] | None:
         written = read_value(written) if written.strip() else {}
     if written is None:
         return {}
-    return plain(written) if isinstance(written, Mapping) else None
+    return plain_mapping(written) if isinstance(written, Mapping) else None
 
 
 def read_value(written: object) -> object:

@@ -18,7 +18,7 @@ from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
+from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
 from sopilot.runtime.vm.values import JSON, key_of, same
@@ -138,8 +138,8 @@ class Prover:
             answers, answers[recipe[-1].answer], tuple(sorted(set(evidence))), tuple(calls)
         )
 
-    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Callable[[str], JSON]:
-        def value(name: str) -> JSON:
+    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
+        def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
             found = have.get(name)
             return Absent(f"`{name}` has no value") if found is None else found
@@ -265,7 +265,7 @@ class Prover:
         nothing."""
         own = {name: values[name] for name in layout.function.parameters}
 
-        def value(name: str) -> JSON:
+        def value(name: str) -> JSON | Absent:
             return own[name] if name in own else Absent("the user gives it")
 
         wanted = wanted_calls(act, value, {}, open_values=True)

@@ -191,8 +191,9 @@ def _mapping(value: JSON) -> dict[str, JSON]:
 
 
 def _strings(value: JSON) -> dict[str, str]:
-    found = _mapping(value)
-    if not all(isinstance(item, str) for item in found.values()):
+    given = _mapping(value)
+    found = {name: item for name, item in given.items() if isinstance(item, str)}
+    if len(found) != len(given):
         raise TraceError("the header must name programs by text")
     return found
 
