@@ -17,7 +17,7 @@ from sopilot.lab.bench.sopbench_process import (
     UpstreamTimeout,
     shared_upstream,
 )
-from sopilot.lab.bench.source import load_tasks, task_scoring
+from sopilot.lab.bench.source import load_tasks
 
 pytestmark = NEEDS_SOPBENCH
 
@@ -39,7 +39,7 @@ def test_upstreams_modules_stay_in_the_worker() -> None:
 
 def test_an_executed_request_passes_the_official_evaluator() -> None:
     (task,) = load_tasks("sopbench:bank/transfer_funds#20")
-    assert task_scoring(task.reference).should_succeed
+    assert shared_upstream().scoring(task.domain)[task.goal][task.index]
     known = task.user_known
     user = {"username": known["username"]}
     simulator = shared_upstream().open(task.domain, task.goal, task.index)
@@ -82,7 +82,7 @@ def test_the_same_request_without_its_checks_fails() -> None:
 
 def test_a_refused_request_passes_the_official_evaluator() -> None:
     (task,) = load_tasks("sopbench:bank/transfer_funds#21")
-    assert not task_scoring(task.reference).should_succeed
+    assert not shared_upstream().scoring(task.domain)[task.goal][task.index]
     known = task.user_known
     user = {"username": known["username"]}
     simulator = shared_upstream().open(task.domain, task.goal, task.index)

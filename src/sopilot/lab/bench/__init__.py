@@ -22,13 +22,11 @@ from sopilot.lab.bench.sopbench_process import (
 )
 from sopilot.lab.bench.source import (
     SopbenchTask,
-    TaskScoring,
     load_task,
     load_tasks,
     offered_actions,
     sopbench_handbook,
     task_handbook,
-    task_scoring,
 )
 
 __all__ = [
@@ -40,7 +38,6 @@ __all__ = [
     "Simulator",
     "SopbenchTask",
     "TaskReference",
-    "TaskScoring",
     "ToolList",
     "Upstream",
     "UpstreamError",
@@ -58,5 +55,4 @@ __all__ = [
     "sopbench_handbook",
     "task_handbook",
     "task_references",
-    "task_scoring",
 ]

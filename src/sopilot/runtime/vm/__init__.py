@@ -18,7 +18,7 @@ from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.layout import Limits
 from sopilot.runtime.vm.machine import Machine, Outcome
-from sopilot.runtime.vm.operation_codec import decode_operation, encode_operation
+from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import (
     DECISIONS,
     AssistantSaid,
@@ -89,7 +89,6 @@ __all__ = [
     "answer_text",
     "canonical",
     "decode_operation",
-    "encode_operation",
     "parse_step",
     "plain",
 ]

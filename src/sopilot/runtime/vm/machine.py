@@ -13,7 +13,6 @@ from sopilot.runtime.vm import _observing as observing
 from sopilot.runtime.vm import moves
 from sopilot.runtime.vm._automation import Automation, Judge, determined
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
-from sopilot.runtime.vm.evidence import available
 from sopilot.runtime.vm.fits import Shape, fits
 from sopilot.runtime.vm.layout import Limits, lay_out
 from sopilot.runtime.vm.operation_codec import misshapen, operation_fields
@@ -35,7 +34,7 @@ from sopilot.runtime.vm.operations import (
     UserSaid,
 )
 from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
-from sopilot.runtime.vm.state import Bound, Configuration, Observed
+from sopilot.runtime.vm.state import Bound, Configuration
 from sopilot.runtime.vm.terms import known_arguments
 from sopilot.runtime.vm.values import JSON, Fields
 from sopilot.runtime.vm.whole_values import whole_values
@@ -284,11 +283,6 @@ class Machine:
     def fits(self, configuration: Configuration) -> list[Shape]:
         """The operations that fit now, with what is known of their arguments."""
         return fits(self.programs, configuration)
-
-    def available_evidence(self, configuration: Configuration) -> tuple[Observed, ...]:
-        """Earlier results of the process that the active rule could cite."""
-        here = locate(self.programs, configuration)
-        return available(here) if here is not None else ()
 
     def _answer(self, outcome: Outcome) -> dict[str, JSON]:
         configuration = outcome.configuration

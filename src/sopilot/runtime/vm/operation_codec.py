@@ -30,11 +30,6 @@ from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 Given = Mapping[str, JSON]
 
 
-def encode_operation(operation: Operation) -> dict[str, JSON]:
-    """The operation with its name under ``operation``."""
-    return {"operation": operation.kind, **operation_fields(operation)}
-
-
 def operation_fields(operation: Operation) -> dict[str, Any]:
     """The operation's own fields, as plain values that nobody else holds."""
     return _FIELDS[type(operation)](operation)
