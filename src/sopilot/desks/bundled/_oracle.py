@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.desks.bundled._simulator import Call, Simulator, State
-from sopilot.desks.bundled._task import Outcome, Task
+from sopilot.desks.bundled._simulator import SimulatedCall, Simulator, State
+from sopilot.desks.bundled._task import DeskTask, ExpectedEnding
 from sopilot.language.handbook import (
     ActionCall,
     All,
@@ -41,11 +41,11 @@ class Judgement:
 
 def judge(
     handbook: Handbook,
-    task: Task,
+    task: DeskTask,
     truth: LeafTruth,
     world: Simulator,
     *,
-    calls: Sequence[Call],
+    calls: Sequence[SimulatedCall],
     final_state: State,
     claimed_cause: str | None = None,
     late_calls_fail: bool = True,
@@ -86,18 +86,18 @@ def judge(
     late = len(calls) - 1 - goals[0] if goals else 0
     if late and late_calls_fail:
         reasons.append(f"calls that nobody asked for after the goal: {late}")
-    if task.expected is Outcome.EXECUTED and not goals:
+    if task.expected is ExpectedEnding.EXECUTED and not goals:
         reasons.append(f"`{procedure.action}` should have been executed and was not")
-    if task.expected is Outcome.REFUSED and goals:
+    if task.expected is ExpectedEnding.REFUSED and goals:
         reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
     if final_state != expected.state:
         reasons.append("the final state is not what gates and goal alone would leave")
 
     evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
     missing = evidence.missing(procedure.requires, truth)
-    if task.expected is Outcome.EXECUTED and goals:
+    if task.expected is ExpectedEnding.EXECUTED and goals:
         reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
-    if task.expected is Outcome.REFUSED and not goals:
+    if task.expected is ExpectedEnding.REFUSED and not goals:
         reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
         causes = failing_causes(procedure.requires, truth)
         if claimed_cause is not None and claimed_cause not in causes:
@@ -127,7 +127,7 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
 class Evidence:
     """What a run's calls have verified."""
 
-    def __init__(self, handbook: Handbook, task: Task, calls: Sequence[Call]) -> None:
+    def __init__(self, handbook: Handbook, task: DeskTask, calls: Sequence[SimulatedCall]) -> None:
         self._handbook = handbook
         self._task = task
         self._calls = [call for call in calls if call.result.ok]
@@ -174,7 +174,7 @@ class Evidence:
         return False
 
     def _fits(
-        self, step: ActionCall, values: Mapping[str, JSON], call: Call, position: int
+        self, step: ActionCall, values: Mapping[str, JSON], call: SimulatedCall, position: int
     ) -> bool:
         for parameter, term in step.arguments:
             given = call.arguments.get(parameter)

@@ -27,7 +27,7 @@ Handler = Callable[..., ToolResult]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SimulatedCall:
     """A tool call as it happened."""
 
     name: str
@@ -52,11 +52,11 @@ class Simulator:
         self._actions = actions
         self._handlers = handlers
         self._state = copy.deepcopy(state)
-        self._answered: dict[str, Call] = {}
-        self._calls: list[Call] = []
+        self._answered: dict[str, SimulatedCall] = {}
+        self._calls: list[SimulatedCall] = []
 
     @property
-    def calls(self) -> Sequence[Call]:
+    def calls(self) -> Sequence[SimulatedCall]:
         """Every call that was carried out, in order; repetitions of a key are left out."""
         return tuple(self._calls)
 
@@ -97,7 +97,7 @@ class Simulator:
             if (earlier.name, earlier.arguments) == (name, dict(arguments)):
                 return copy.deepcopy(earlier.result)
             return refuse(f"the key `{key}` was used for another call")
-        call = Call(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
+        call = SimulatedCall(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
         self._answered[key] = call
         self._calls.append(call)
         return copy.deepcopy(call.result)
@@ -120,7 +120,7 @@ class Simulator:
         return copy.deepcopy(result)
 
 
-def _to_json(call: Call) -> JSON:
+def _to_json(call: SimulatedCall) -> JSON:
     return copy.deepcopy(
         {
             "name": call.name,
@@ -131,6 +131,6 @@ def _to_json(call: Call) -> JSON:
     )
 
 
-def _from_json(value: Mapping[str, Any]) -> Call:
+def _from_json(value: Mapping[str, Any]) -> SimulatedCall:
     held = copy.deepcopy(value)
-    return Call(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))
+    return SimulatedCall(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

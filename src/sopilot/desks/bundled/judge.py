@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.desks.bundled._desk import Desk
+from sopilot.desks.bundled._desk import BundledDesk
 from sopilot.desks.bundled.bank_desk.truth import (
     PURPOSE_IS_CONCRETE,
     STATEMENT_RULES_OUT_ACQUAINTANCES,
@@ -19,7 +19,7 @@ from sopilot.runtime.agent import CannotJudge, Seen, TextJudge, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
 
 
-def desk_judge(desk: Desk) -> VerdictJudge:
+def desk_judge(desk: BundledDesk) -> VerdictJudge:
     """Verdicts where the handbook has them; else the judgement of a person who read the text."""
     return VerdictJudge(desk.handbook, BY_READING.get(desk.name, {}))
 

@@ -25,7 +25,7 @@ from sopilot.desks.tasks import (
 from sopilot.doors.embedding.plain_tools import GivenTools, as_tools
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.hooks.hook import JudgeResult, always_ok
-from sopilot.doors.sources import FolderSource, Source, open_source
+from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.audit_inputs import session_input
 from sopilot.doors.sources.given_values import check_told
 from sopilot.language.diagnostics import UserMistake
@@ -81,7 +81,7 @@ class Desk:
     """``await desk.serve(…)`` is a whole session; ``desk.session(…)`` the same with the session
     at hand. A method that ends in ``_sync`` is for programs without an event loop."""
 
-    def __init__(self, source: Source, store: Store, language: str = "en") -> None:
+    def __init__(self, source: TaskSource, store: Store, language: str = "en") -> None:
         self._source = source
         self._language = language
         self.store = store

@@ -11,7 +11,7 @@ from pathlib import Path
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
-from sopilot.doors.sources._source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, TaskSource
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
@@ -39,7 +39,7 @@ class RunOptions:
     out: str | None = None
     text: str | None = None
 
-    def to_keep(self, source: Source) -> dict[str, JSON]:
+    def to_keep(self, source: TaskSource) -> dict[str, JSON]:
         """What a session keeps of it: resumed from another folder, the source is still found."""
         if source.bundled:
             return asdict(self)
@@ -59,7 +59,7 @@ async def kept_options(store: Store, session_id: str) -> RunOptions:
     return options_from_json(record.metadata.get("extra", {}))
 
 
-def chosen_task(options: RunOptions, source: Source) -> Task:
+def chosen_task(options: RunOptions, source: TaskSource) -> Task:
     if options.results is not None:
         task = _with_results(options, options.results, source)
     else:
@@ -81,7 +81,7 @@ def world_file(options: RunOptions, session_id: str, store_spec: str | None) -> 
     return folder / "worlds" / f"{session_id}.json"
 
 
-def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Source) -> Task:
+def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
     whose = None
     if source.bundled:
         whose = "are simulated"

@@ -7,9 +7,9 @@ Upstream's code runs in a worker process alone (``upstream_worker``, a script);
 from sopilot.lab.bench._checkout import Checkout, checkout_home, find_checkout
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, is_sopbench, task_references
 from sopilot.lab.bench.sopbench_process import (
-    Judgement,
+    CallOutcome,
     OfficialText,
-    Outcome,
+    PredicateReading,
     Simulator,
     ToolList,
     Upstream,
@@ -31,10 +31,10 @@ from sopilot.lab.bench.source import (
 
 __all__ = [
     "DOMAINS",
+    "CallOutcome",
     "Checkout",
-    "Judgement",
     "OfficialText",
-    "Outcome",
+    "PredicateReading",
     "Simulator",
     "SopbenchTask",
     "TaskReference",

@@ -7,7 +7,7 @@ from sopilot.language.program.model import Act, Complete, Fail
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
-    Refusal,
+    RefusedGoal,
     expect,
     mapping,
     text,
@@ -132,7 +132,7 @@ def fail(run: AuditState, event: Event) -> None:
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
-        Refusal(
+        RefusedGoal(
             event.seq,
             process.id,
             process.goal,

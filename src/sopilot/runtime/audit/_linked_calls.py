@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Literal, Unknown
-from sopilot.runtime.audit._state import FrameView, ProcessView, Result
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult
 from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
 Wanted = dict[str, JSON]
@@ -29,7 +29,7 @@ def recipe_of(frame: FrameView, act: Act) -> tuple[Act, ...]:
 
 
 def wanted_by(
-    process: ProcessView, frame: FrameView, act: Act, results: Sequence[Result]
+    process: ProcessView, frame: FrameView, act: Act, results: Sequence[SeenResult]
 ) -> list[Wanted] | None:
     """One for each call that ``act`` stands for; ``None`` while an answer before it is missing."""
     answers: dict[str, JSON] = {}
@@ -43,7 +43,7 @@ def wanted_by(
 
 
 def read_recipe(
-    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[Result]
+    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[SeenResult]
 ) -> dict[str, JSON] | None:
     """The answers of a recipe by name; ``None`` while one is missing."""
     answers: dict[str, JSON] = {}
@@ -60,7 +60,7 @@ def _answer(
     frame: FrameView,
     act: Act,
     answers: Mapping[str, JSON],
-    results: Sequence[Result],
+    results: Sequence[SeenResult],
 ) -> JSON | Missing:
     wanted = _wanted(process, frame, act, answers)
     if wanted is None:
@@ -75,7 +75,7 @@ def _answer(
     return values if act.each is not None else values[0]
 
 
-def meets(process: ProcessView, wanted: Wanted, result: Result) -> bool:
+def meets(process: ProcessView, wanted: Wanted, result: SeenResult) -> bool:
     for name, value in wanted.items():
         if name not in result.arguments:
             if value is not None:

@@ -24,7 +24,7 @@ from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
 from sopilot.runtime.audit._state import (
-    Binding,
+    BoundSlot,
     FrameView,
     Judged,
     ProcessView,
@@ -113,7 +113,7 @@ def give_back(run: AuditState, event: Event) -> None:
     step = caller.step
     if not isinstance(step, Check):
         raise Contradiction("the caller waits for no result")
-    binding = Binding(holds, cited.evidence, event.seq, frame.code.function.name)
+    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name)
     expect(payload, "opened", frame.opened)
     expect(payload, "function", binding.function)
     expect(payload, "function_kind", str(kind))
@@ -160,7 +160,7 @@ def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool | None:
 
 
 def _unmet(
-    run: AuditState, process: ProcessView, frame: FrameView, step: Check, binding: Binding
+    run: AuditState, process: ProcessView, frame: FrameView, step: Check, binding: BoundSlot
 ) -> UnmetCheck:
     function = frame.code.function
     return UnmetCheck(
@@ -174,7 +174,7 @@ def _unmet(
     )
 
 
-def _bind(process: ProcessView, frame: FrameView, step: Check, binding: Binding) -> None:
+def _bind(process: ProcessView, frame: FrameView, step: Check, binding: BoundSlot) -> None:
     frame.slots = {**frame.slots, step.slot: binding}
     frame.cursor = frame.code.target(step, binding.holds)
 
@@ -283,7 +283,7 @@ def emit(run: AuditState, event: Event) -> None:
     frame.cursor = frame.code.following(step)
 
 
-def _truth(condition: Condition, slots: Mapping[str, Binding]) -> bool:
+def _truth(condition: Condition, slots: Mapping[str, BoundSlot]) -> bool:
     """As the machine decides: an unbound slot satisfies nothing."""
     return condition_truth(condition, {name: bound.side for name, bound in slots.items()}) is True
 

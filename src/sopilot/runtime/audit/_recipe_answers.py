@@ -14,9 +14,9 @@ from sopilot.runtime.audit._moment import (
     PART,
     STALE,
     VALUE,
-    Answers,
     Lack,
     Moment,
+    RecipeAnswers,
     Unreadable,
     told,
 )
@@ -29,7 +29,7 @@ from sopilot.runtime.vm.values import JSON, MISSING, same
 
 def recipe_answers(
     moment: Moment, code: ResolvedFunction, recipe: Sequence[Act], values: Mapping[str, JSON]
-) -> Answers | Lack:
+) -> RecipeAnswers | Lack:
     """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
     named: dict[str, JSON] = {}
     evidence: set[int] = set()
@@ -50,7 +50,7 @@ def recipe_answers(
         evidence |= {one.answered for one in found if one.answered is not None}
         values_found = [one.value for one in found]
         named[act.answer] = values_found if act.each is not None else values_found[0]
-    return Answers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
+    return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
 
 
 LONGEST_LIST = 1_000

@@ -16,7 +16,7 @@ NEITHER = cast("bool", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SeenResult:
     """A domain call with its result. ``opened`` names the frame the call was made in."""
 
     seq: int
@@ -41,7 +41,7 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BoundSlot:
     """A result in a slot and the return that produced it."""
 
     holds: bool | None
@@ -88,7 +88,7 @@ class FrameView:
     slot: str | None
     opened: int
     path: str
-    slots: dict[str, Binding] = field(default_factory=dict)
+    slots: dict[str, BoundSlot] = field(default_factory=dict)
     borrowed: list[int] = field(default_factory=list)
     user_spoke: bool = False
 
@@ -113,8 +113,8 @@ class ProcessView:
     arguments: Mapping[str, JSON]
     known: dict[str, JSON]
     status: str = "running"
-    gates: dict[tuple[str, bytes], Binding] = field(default_factory=dict)
-    results: list[Result] = field(default_factory=list)
+    gates: dict[tuple[str, bytes], BoundSlot] = field(default_factory=dict)
+    results: list[SeenResult] = field(default_factory=list)
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)

@@ -35,7 +35,7 @@ class Answer:
     let_through: bool
 
 
-Outcome = Callable[[object], Answer]
+AnswerReader = Callable[[object], Answer]
 """How a result's own value is understood."""
 
 
@@ -72,7 +72,7 @@ class Transcript:
 def read_messages(
     messages: Sequence[Mapping[str, Any]],
     *,
-    outcome: Outcome | None = None,
+    outcome: AnswerReader | None = None,
     ignored: frozenset[str] = frozenset(),
     effects: frozenset[str] = frozenset(),
 ) -> Transcript:

@@ -6,12 +6,11 @@ reads the trace with clauses of its own, so that the two can contradict each oth
 """
 
 from sopilot.runtime.proof._grade import Grade, grade_of_return
-from sopilot.runtime.proof._leaf import Judge, LeafVerdict, Prover
+from sopilot.runtime.proof._leaf import LeafVerdict, Prover
 from sopilot.runtime.proof._licence import Licence, license_call
 
 __all__ = [
     "Grade",
-    "Judge",
     "LeafVerdict",
     "Licence",
     "Prover",

@@ -11,7 +11,7 @@ from sopilot.runtime.vm.operations import Return
 from sopilot.runtime.vm.position import Position, Programs
 
 if TYPE_CHECKING:
-    from sopilot.runtime.proof._leaf import Judge
+    from sopilot.runtime.vm.values import Judge
 
 
 class Grade(StrEnum):

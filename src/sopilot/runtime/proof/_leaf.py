@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,10 +21,7 @@ from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, key_of, same
-
-Judge = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+from sopilot.runtime.vm.values import JSON, Judge, key_of, same
 
 
 class LeafVerdict(NamedTuple):

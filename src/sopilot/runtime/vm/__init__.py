@@ -6,7 +6,7 @@ the events they leave:
 ``diagnostics``, ``handbook`` and ``program``.
 """
 
-from sopilot.runtime.vm._automation import Automation, Judge
+from sopilot.runtime.vm._automation import Automation
 from sopilot.runtime.vm._tool import (
     TOOL_DESCRIPTION,
     TOOL_NAME,
@@ -41,7 +41,7 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.state import Bound, Configuration, Frame, Observed, Pending, Process, Status
-from sopilot.runtime.vm.values import JSON, agree, canonical, plain
+from sopilot.runtime.vm.values import JSON, Judge, agree, canonical, plain
 
 __all__ = [
     "DECISIONS",

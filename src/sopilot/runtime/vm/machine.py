@@ -11,7 +11,7 @@ from sopilot.language.program.model import Check, Kind, Program
 from sopilot.runtime.vm import _lifecycle as lifecycle
 from sopilot.runtime.vm import _observing as observing
 from sopilot.runtime.vm import moves
-from sopilot.runtime.vm._automation import Automation, Judge, determined
+from sopilot.runtime.vm._automation import Automation, determined
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.fits import Shape, fits
 from sopilot.runtime.vm.layout import Limits, lay_out
@@ -36,7 +36,7 @@ from sopilot.runtime.vm.operations import (
 from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
 from sopilot.runtime.vm.state import Bound, Configuration
 from sopilot.runtime.vm.terms import known_arguments
-from sopilot.runtime.vm.values import JSON, Fields
+from sopilot.runtime.vm.values import Fields, Judge
 from sopilot.runtime.vm.whole_values import whole_values
 
 
@@ -284,11 +284,11 @@ class Machine:
         """The operations that fit now, with what is known of their arguments."""
         return fits(self.programs, configuration)
 
-    def _answer(self, outcome: Outcome) -> dict[str, JSON]:
+    def _answer(self, outcome: Outcome) -> dict[str, Any]:
         configuration = outcome.configuration
         first = outcome.events[0] if outcome.events else None
         process, frame = configuration.process, configuration.frame
-        answer: dict[str, JSON] = {
+        answer: dict[str, Any] = {
             "accepted": outcome.accepted,
             "did": first.kind if first is not None else None,
             "process": process.id if process is not None else None,

@@ -14,6 +14,9 @@ Fields: TypeAlias = Mapping[str, Any]
 """A JSON object whose shape its reader knows by its kind: an operation's fields that were
 checked, the payload of an event, what this program wrote itself."""
 
+Judge: TypeAlias = Callable[[str, Mapping[str, JSON]], bool | None]
+"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+
 
 class Missing(Enum):
     MISSING = "missing"

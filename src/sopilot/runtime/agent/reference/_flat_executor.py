@@ -29,7 +29,7 @@ from sopilot.language.program.model import (
     Step,
 )
 from sopilot.runtime.agent.reference._goals import wanted_goal
-from sopilot.runtime.agent.reference._judging import CannotJudge, Judge, Seen
+from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._reading import read_functions
 from sopilot.runtime.agent.reference._recipes import gather, is_linked, known_or
@@ -76,7 +76,7 @@ class FlatExecutor:
         self,
         facts: Facts,
         programs: Mapping[str, Functions],
-        judge: Judge,
+        judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
     ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sopilot.runtime.agent.reference._goals import wanted_goal
-from sopilot.runtime.agent.reference._judging import CannotJudge, Judge, Seen
+from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
 from sopilot.runtime.agent.reference._machine_misbehaviour import MachineMisbehaviour
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._moves import Move
@@ -26,7 +26,7 @@ class MachineExecutor:
         self,
         facts: Facts,
         move: Move,
-        judge: Judge,
+        judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
     ) -> None:
