@@ -118,6 +118,9 @@ class ReturnReview:
                 evidence=[r.seq for r in admissible],
                 verdict=self.frame.code.function.verdict or "",
             )
+        self._note(needs=needs)
+
+    def _note(self, *, needs: bool) -> None:
         grade = self._grade()
         self.run.checks.append(
             CheckMade(
