@@ -71,7 +71,7 @@ def _again(
         at=event.at,
         actor=event.actor,
         ground=ground if isinstance(ground, str) else None,
-        grade=grade if isinstance(grade, str) else None,
+        grade=(lambda *_: grade) if isinstance(grade, str) else None,
     )
 
 

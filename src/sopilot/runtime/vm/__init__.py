@@ -17,7 +17,7 @@ from sopilot.runtime.vm._tool import (
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.layout import Limits
-from sopilot.runtime.vm.machine import Machine, Outcome
+from sopilot.runtime.vm.machine import Grader, Machine, Outcome
 from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import (
     DECISIONS,
@@ -67,6 +67,7 @@ __all__ = [
     "Event",
     "Fail",
     "Frame",
+    "Grader",
     "Judge",
     "Limits",
     "Machine",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +38,9 @@ from sopilot.runtime.vm.state import Bound, Configuration
 from sopilot.runtime.vm.terms import known_arguments
 from sopilot.runtime.vm.values import Fields, Judge
 from sopilot.runtime.vm.whole_values import whole_values
+
+Grader = Callable[[Configuration, Return, Sequence[int]], str | None]
+"""What a prover says of a verdict that is given on these results; the machine only records it."""
 
 
 @dataclass(slots=True)
@@ -87,7 +90,7 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
-        grade: str | None = None,
+        grade: Grader | None = None,
     ) -> Outcome:
         """The operation's own event first, then what the machine does by itself.
 
@@ -111,10 +114,9 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
-        grade: str | None = None,
+        grade: Grader | None = None,
     ) -> tuple[Configuration, Event]:
-        """The operation alone, as exactly one event. ``grade`` is what a prover says of a
-        verdict; the machine only records it."""
+        """The operation alone, as exactly one event."""
         kind = type(operation)
         seq = configuration.next_seq
         problem = misshapen(operation)
@@ -142,8 +144,10 @@ class Machine:
             after = configuration.numbered(seq + 1)
         if ground is not None:
             fields["ground"] = ground
-        if grade is not None and name != REJECTED:
-            fields["grade"] = grade
+        if grade is not None and isinstance(operation, Return) and name != REJECTED:
+            found = grade(configuration, operation, fields["bound"]["evidence"])
+            if found is not None:
+                fields["grade"] = found
         if place is None:
             frame = configuration.frame
             place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
@@ -176,7 +180,7 @@ class Machine:
         *,
         at: float,
         judge: Judge | None = None,
-        grade: Callable[[Configuration, Operation], str | None] | None = None,
+        grade: Grader | None = None,
     ) -> Outcome:
         """Take every transition that needs no executor, until the next one does.
 
@@ -194,11 +198,8 @@ class Machine:
             if found is None:
                 break
             operation, ground = found
-            graded = (
-                grade(configuration, operation) if grade and type(operation) is Return else None
-            )
             after, event = self.apply(
-                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=graded
+                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=grade
             )
             if event.kind == REJECTED:
                 break

@@ -22,6 +22,8 @@ class Programs:
     limits: Limits
     goal_actions: frozenset[str]
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
+    disturbs: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    """Action, verifier → whether one may change what the other reads, as far as was asked."""
 
 
 @dataclass(slots=True)

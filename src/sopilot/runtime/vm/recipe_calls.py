@@ -74,7 +74,7 @@ def wanted_calls(
 ) -> list[WantedCall] | Absent:
     """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
     argument open; otherwise nothing is wanted before it has one."""
-    inside = elements(act, answers)
+    inside = [answers] if act.each is None else elements(act, answers)
     if isinstance(inside, Absent):
         return inside
     calls: list[WantedCall] = []
