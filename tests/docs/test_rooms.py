@@ -84,3 +84,19 @@ def test_a_library_that_reads_annotations_as_it_runs_reads_json() -> None:
         {"name": "a", "description": "b", "parameters": {"type": ["object", {"x": [None, 1.5]}]}}
     )
     assert read.parameters["type"] == ["object", {"x": [None, 1.5]}]
+
+
+def test_no_document_sends_people_into_a_private_module() -> None:
+    root = SOURCES.parent
+    documents = [
+        *root.glob("*.md"),
+        *(root / "docs").rglob("*.md"),
+        *(root / "examples").rglob("*.py"),
+    ]
+    private = re.compile(r"sopilot(?:\.[a-z]\w*)*\._[a-z]\w*")
+    found = {
+        f"{path.relative_to(root)}: {name}"
+        for path in documents
+        for name in private.findall(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()
