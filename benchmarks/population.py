@@ -18,7 +18,7 @@ from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import planned
 from sopilot.lab.discipline._probe import spread
-from sopilot.lab.discipline._probe_grading import Grade, grade
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Rehearsal
 from sopilot.lab.discipline._rule import FLAT, OFFICIAL, PAGED, PROSE
@@ -220,7 +220,7 @@ class Laboratory:
         used = sum(one.requests for one in records)
         return decide(subject.name, records, self.grades(subject, seed), planned=len(plan)), used
 
-    def grades(self, subject: Subject, seed: int) -> list[Grade]:
+    def grades(self, subject: Subject, seed: int) -> list[ProbeGrade]:
         """The probe: as many questions as a check asks."""
         chance = random.Random(seed)
         return [grade(one, subject.answer(one, chance)) for one in self._questions]

@@ -17,15 +17,15 @@ from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
     Allowance,
     Answer,
-    Check,
     CheckFolder,
-    Grade,
+    CheckProgress,
+    CheckSpending,
+    DisciplineCheck,
     MemoryJournal,
     Prices,
+    ProbeGrade,
     Rehearsal,
     RunRecord,
-    Spending,
-    Step,
     check_path,
     decide,
     last_verdict,
@@ -50,16 +50,16 @@ def make_check(
     *,
     allowance: Allowance | None = None,
     model_for: Callable[[Task, str], Model] | None = None,
-    watch: Callable[[Step], None] = lambda step: None,
+    watch: Callable[[CheckProgress], None] = lambda step: None,
     parallel: int = 1,
     timeout: float = 60.0,
-) -> Check:
-    return Check(
+) -> DisciplineCheck:
+    return DisciplineCheck(
         cases=cases,
         arms=("flat", "pg"),
         model_for=model_for or (lambda case, arm: Reference(case.reader)),
         rehearsal=rehearsal,
-        spending=Spending(allowance or Allowance()),
+        spending=CheckSpending(allowance or Allowance()),
         journal=journal,
         store_for=MemoryStore,
         retries=Retries(attempts=1),
@@ -214,7 +214,7 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
 
     stops = iter(range(100))
 
-    def stop(step: Step) -> None:
+    def stop(step: CheckProgress) -> None:
         if next(stops) in (2, 5):
             raise Interrupted
 
@@ -344,8 +344,8 @@ def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
     )  # fmt: skip
     folder.add_run(lost)
     folder.add_run(replace(lost, passed=True, ending="executed"))
-    folder.add_grade(0, Grade("c", 1, 1.0, 1.0, None, None, 1.0), Usage(100, 0, 10))
-    spending = Spending(Allowance())
+    folder.add_grade(0, ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0), Usage(100, 0, 10))
+    spending = CheckSpending(Allowance())
     for one in CheckFolder(tmp_path, {}).spent():
         spending.add(one)
     assert len(CheckFolder(tmp_path, {}).runs()) == 1

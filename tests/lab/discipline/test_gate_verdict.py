@@ -9,14 +9,14 @@ from gate_records import all_but, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.discipline import Answer, Grade, Verdict, decide
+from sopilot.lab.discipline import Answer, ProbeGrade, Verdict, decide
 from sopilot.lab.discipline import _rule as rule
 from sopilot.lab.discipline._advice import foresight, missing_wins
 from sopilot.lab.stats import mcnemar
 
 GOOD = all_but(range(0))
-ORIENTED = [Grade("c", 2, 1.0, 1.0, None, 1.0, 1.0) for _ in range(24)]
-LOST = [Grade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(24)]
+ORIENTED = [ProbeGrade("c", 2, 1.0, 1.0, None, 1.0, 1.0) for _ in range(24)]
+LOST = [ProbeGrade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(24)]
 HELPED = {"prose": all_but(range(14)), "flat": all_but(range(14)), "pg": GOOD}
 
 

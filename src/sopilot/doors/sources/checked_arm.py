@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.doors.sources._source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, TaskSource
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session.protocols import JSON
 
@@ -24,7 +24,7 @@ ARM_HELP = (
 _NEED_NO_CHECK = ("reference", "person")
 
 
-def checked_arm(model: str, source: Source) -> tuple[str, str]:
+def checked_arm(model: str, source: TaskSource) -> tuple[str, str]:
     """The arm to use, and what it follows from; nothing where that goes without saying."""
     guarded = _has_guarded_actions(source)
     # The bundled desks are simulations: nothing has to be held there.
@@ -41,7 +41,7 @@ def checked_arm(model: str, source: Source) -> tuple[str, str]:
     return _unchecked(model, found, needs_machine=needs_machine)
 
 
-def _has_guarded_actions(source: Source) -> bool:
+def _has_guarded_actions(source: TaskSource) -> bool:
     """Held until they may be done, which only a machine can. A workflow folder is written for
     one: its program has no other wording."""
     if isinstance(source, FolderSource):

@@ -6,14 +6,14 @@ in benchmarks/population.py. May import every room below it; models and stores c
 from outside.
 """
 
-from sopilot.lab.discipline._checking import Check, MemoryJournal, Step
-from sopilot.lab.discipline._conditions import Condition
+from sopilot.lab.discipline._checking import CheckProgress, DisciplineCheck, MemoryJournal
+from sopilot.lab.discipline._conditions import PagingCondition
 from sopilot.lab.discipline._cursor import Cursor, cursors_of
 from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import CASES, checkable, planned
 from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline._probe_grading import (
-    Grade,
+    ProbeGrade,
     ProbeScore,
     grade,
     probe_score,
@@ -26,7 +26,7 @@ from sopilot.lab.discipline._rule import ARMS_CHECKED, LEAST_PAIRS, RULE_VERSION
 from sopilot.lab.discipline._running import TIMEOUT
 from sopilot.lab.discipline.folder import CheckFolder, answer_of, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
-from sopilot.lab.discipline.spending import Allowance, Prices, Spending
+from sopilot.lab.discipline.spending import Allowance, CheckSpending, Prices
 
 __all__ = [
     "ARMS_CHECKED",
@@ -37,19 +37,19 @@ __all__ = [
     "TIMEOUT",
     "Allowance",
     "Answer",
-    "Check",
     "CheckFolder",
-    "Condition",
+    "CheckProgress",
+    "CheckSpending",
     "Cursor",
+    "DisciplineCheck",
     "Estimate",
-    "Grade",
     "MemoryJournal",
+    "PagingCondition",
     "Prices",
+    "ProbeGrade",
     "ProbeScore",
     "Rehearsal",
     "RunRecord",
-    "Spending",
-    "Step",
     "Verdict",
     "answer_of",
     "check_path",

@@ -15,7 +15,7 @@ from typing import Protocol
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.discipline._probe import answer_text, probe_request
-from sopilot.lab.discipline._probe_grading import Grade, grade
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import NOTHING, Rehearsal
 from sopilot.lab.discipline._running import (
@@ -27,8 +27,8 @@ from sopilot.lab.discipline._running import (
     run_case,
 )
 from sopilot.lab.discipline.spending import (
+    CheckSpending,
     Question,
-    Spending,
     Spent,
     likely_money,
     worst_calls,
@@ -56,17 +56,17 @@ class Journal(Protocol):
 
     def spent(self) -> Sequence[Spent]: ...
 
-    def grades(self) -> Sequence[Grade]: ...
+    def grades(self) -> Sequence[ProbeGrade]: ...
 
     def add_run(self, record: RunRecord) -> None: ...
 
-    def add_grade(self, number: int, grade: Grade, usage: Usage | None = None) -> None: ...
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None: ...
 
     def graded(self) -> frozenset[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheckProgress:
     """Something was finished: ``what`` for people, ``done`` of ``planned`` cases."""
 
     what: str
@@ -75,7 +75,7 @@ class Step:
 
 
 @dataclass(slots=True)
-class Check:
+class DisciplineCheck:
     """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
     ``timeout`` is how many seconds one answer may take."""
 
@@ -83,14 +83,14 @@ class Check:
     arms: Sequence[str]
     model_for: ModelFor
     rehearsal: Rehearsal
-    spending: Spending
+    spending: CheckSpending
     journal: Journal
     store_for: StoreFor
     questions: Sequence[tuple[Cursor, Program]] = ()
     parallel: int = 1
     retries: Retries | None = None
     timeout: float = TIMEOUT
-    watch: Callable[[Step], None] = lambda step: None
+    watch: Callable[[CheckProgress], None] = lambda step: None
     stopped: str | None = None
     problem: str | None = None
     _done: set[tuple[str, str]] = field(default_factory=set)
@@ -243,7 +243,7 @@ class Check:
 
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
-        self.watch(Step(what, done, len(self.cases)))
+        self.watch(CheckProgress(what, done, len(self.cases)))
 
 
 class MemoryJournal:
@@ -251,7 +251,7 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str], RunRecord] = {}
-        self._grades: dict[int, Grade] = {}
+        self._grades: dict[int, ProbeGrade] = {}
         self._spent: list[Spent] = []
 
     def runs(self) -> Sequence[RunRecord]:
@@ -260,7 +260,7 @@ class MemoryJournal:
     def spent(self) -> Sequence[Spent]:
         return self._spent
 
-    def grades(self) -> Sequence[Grade]:
+    def grades(self) -> Sequence[ProbeGrade]:
         return [self._grades[number] for number in sorted(self._grades)]
 
     def add_run(self, record: RunRecord) -> None:
@@ -268,7 +268,7 @@ class MemoryJournal:
         self._runs[record.key] = record
         self._spent.append(record)
 
-    def add_grade(self, number: int, grade: Grade, usage: Usage | None = None) -> None:
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
         self._grades[number] = grade
         self._spent.append(Question(usage or Usage()))
 

@@ -15,13 +15,13 @@ from sopilot.lab.discipline._advice import (
 from sopilot.lab.discipline._contrast import Contrast, contrast
 from sopilot.lab.discipline._probe_grading import ProbeScore
 from sopilot.lab.discipline._rule import Answer
-from sopilot.lab.stats import Interval, Kind, Outcome, PostGoal, Undefined, clopper_pearson
+from sopilot.lab.stats import Interval, PostGoal, RunOutcome, TaskKind, Undefined, clopper_pearson
 
 _BOTH = (Answer.PAGE, Answer.MAY_PAGE)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PagingCondition:
     """``met`` with the figures it rests on; ``change`` says what would turn it round;
     ``needed_for`` which answers demand it."""
 
@@ -33,20 +33,20 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class PagingEvidence:
     """What the conditions of one paged arm are judged on. ``scripted``: a program, which
     cannot be asked where it stands and need not be."""
 
     arm: str
     representation: str | None
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RunOutcome]
     natural: PostGoal
     probe: ProbeScore
     level: float
     scripted: bool = False
 
 
-def conditions_of(seen: Evidence, contrasts: list[Contrast]) -> tuple[Condition, ...]:
+def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[PagingCondition, ...]:
     """Those of *page* and of *may page*. What was compared is added to ``contrasts``."""
     found = contrast(seen.arm, rule.FLAT, seen.outcomes)
     contrasts.append(found)
@@ -71,15 +71,15 @@ def conditions_of(seen: Evidence, contrasts: list[Contrast]) -> tuple[Condition,
     return tuple(conditions)
 
 
-def meets(conditions: Sequence[Condition], answer: Answer) -> bool:
+def meets(conditions: Sequence[PagingCondition], answer: Answer) -> bool:
     needed = [one for one in conditions if answer in one.needed_for]
     return bool(needed) and all(one.met for one in needed)
 
 
-def _enough(found: Contrast) -> Condition:
+def _enough(found: Contrast) -> PagingCondition:
     met = found.pairs >= rule.LEAST_PAIRS
     short = rule.LEAST_PAIRS - found.pairs
-    return Condition(
+    return PagingCondition(
         "enough",
         met,
         f"{found.pairs} pairs, {rule.LEAST_PAIRS} needed",
@@ -87,7 +87,7 @@ def _enough(found: Contrast) -> Condition:
     )
 
 
-def _benefit(found: Contrast, level: float) -> Condition:
+def _benefit(found: Contrast, level: float) -> PagingCondition:
     met = found.p <= level
     change = ""
     if not met:
@@ -97,12 +97,12 @@ def _benefit(found: Contrast, level: float) -> Condition:
             f"{needed_tasks(found)}; {smallest_effect(found)}"
         )
     shown = f"{found.first} against flat: {discordants(found)}"
-    return Condition("benefit", met, shown, change, (Answer.PAGE,))
+    return PagingCondition("benefit", met, shown, change, (Answer.PAGE,))
 
 
-def _across_goals(found: Contrast, level: float) -> Condition:
+def _across_goals(found: Contrast, level: float) -> PagingCondition:
     met = found.clustered_p <= level
-    return Condition(
+    return PagingCondition(
         "across-goals",
         met,
         f"goals flipped as a whole: one-sided p = {_p(found.clustered_p)} over {found.goals} goals",
@@ -111,9 +111,9 @@ def _across_goals(found: Contrast, level: float) -> Condition:
     )
 
 
-def _not_below(found: Contrast) -> Condition:
+def _not_below(found: Contrast) -> PagingCondition:
     met = found.pairs > 0 and found.discordance.net >= 0
-    return Condition(
+    return PagingCondition(
         "not-below-choice",
         met,
         f"{found.first} against {found.second}: {discordants(found)}",
@@ -122,7 +122,7 @@ def _not_below(found: Contrast) -> Condition:
     )
 
 
-def _not_inferior(contrasts: Sequence[Contrast], level: float) -> Condition:
+def _not_inferior(contrasts: Sequence[Contrast], level: float) -> PagingCondition:
     """Both must be shown, so the level is spent once. With many goals also where whole goals
     hang together, which the exact test does not know."""
     parts, met = [], True
@@ -136,7 +136,7 @@ def _not_inferior(contrasts: Sequence[Contrast], level: float) -> Condition:
             part += f", goals resampled from {one.goals_interval.low:+.2f} on"
         parts.append(part)
     shown = "; ".join(parts)
-    return Condition(
+    return PagingCondition(
         "not-inferior",
         met,
         f"{contrasts[0].first} loses less than {rule.MARGIN:.0%} of cases: {shown}",
@@ -145,8 +145,8 @@ def _not_inferior(contrasts: Sequence[Contrast], level: float) -> Condition:
     )
 
 
-def _classes(found: Contrast, planned: set[Kind]) -> Condition:
-    harmed = [kind for kind in Kind if found.harm(kind) <= rule.HARM_LEVEL]
+def _classes(found: Contrast, planned: set[TaskKind]) -> PagingCondition:
+    harmed = [kind for kind in TaskKind if found.harm(kind) <= rule.HARM_LEVEL]
     unseen = sorted(planned - set(found.classes))
     shown = [f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(found.classes.items())]
     shown += [f"{kind} undefined (no pairs)" for kind in unseen]
@@ -156,13 +156,13 @@ def _classes(found: Contrast, planned: set[Kind]) -> Condition:
     elif unseen or not found.pairs:
         change = f"pairs of {' and '.join(unseen) or 'either'} tasks"
     found_text = f"wins and losses by class: {', '.join(shown) or 'undefined (no pairs)'}"
-    return Condition("no-class-harmed", not change, found_text, change)
+    return PagingCondition("no-class-harmed", not change, found_text, change)
 
 
-def _sighted(natural: PostGoal) -> Condition:
+def _sighted(natural: PostGoal) -> PagingCondition:
     fewest = min(natural.first_runs, natural.second_runs)
     met = fewest >= rule.LEAST_SUCCESSES
-    return Condition(
+    return PagingCondition(
         "sighted",
         met,
         f"the goal succeeded in {natural.first_runs} paged and {natural.second_runs} flat runs, "
@@ -171,9 +171,9 @@ def _sighted(natural: PostGoal) -> Condition:
     )
 
 
-def _quiet(natural: PostGoal) -> Condition:
+def _quiet(natural: PostGoal) -> PagingCondition:
     if isinstance(natural.delta, Undefined):
-        return Condition(
+        return PagingCondition(
             "quiet",
             False,
             f"ΔR2 is undefined: {natural.delta.reason}",
@@ -185,7 +185,7 @@ def _quiet(natural: PostGoal) -> Condition:
         low = natural.interval.interval.low
         shown = f"90 % interval {low:+.2f} to {natural.interval.interval.high:+.2f}"
     loud = natural.delta >= rule.LARGEST_DELTA_R2 or (low is not None and low > 0)
-    return Condition(
+    return PagingCondition(
         "quiet",
         not loud,
         f"ΔR2 = {natural.delta:+.2f} calls after the goal ({shown})",
@@ -193,12 +193,14 @@ def _quiet(natural: PostGoal) -> Condition:
     )
 
 
-def _oriented(probe: ProbeScore, scripted: bool) -> Condition:
+def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
     if scripted:
-        return Condition("oriented", True, "a program that keeps its own place; it is not asked")
+        return PagingCondition(
+            "oriented", True, "a program that keeps its own place; it is not asked"
+        )
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
         change = "ask it where it stands (--probe)"
-        return Condition("oriented", False, "undefined: the probe was not asked", change)
+        return PagingCondition("oriented", False, "undefined: the probe was not asked", change)
     found = (
         f"localisation {probe.localisation:.2f} of {probe.questions} "
         f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})"
@@ -209,10 +211,10 @@ def _oriented(probe: ProbeScore, scripted: bool) -> Condition:
             f"; the probe was asked only {probe.questions} questions: "
             "it could not have excluded one half"
         )
-        return Condition("oriented", False, found, "more questions of the probe")
+        return PagingCondition("oriented", False, found, "more questions of the probe")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
     change = "" if met else "the model would have to say where it stands when asked"
-    return Condition("oriented", met, found, change)
+    return PagingCondition("oriented", met, found, change)
 
 
 def discordants(found: Contrast) -> str:

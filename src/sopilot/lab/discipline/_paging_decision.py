@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 
 from sopilot.lab.discipline import _rule as rule
 from sopilot.lab.discipline._conditions import (
-    Condition,
-    Evidence,
+    PagingCondition,
+    PagingEvidence,
     conditions_of,
     discordants,
     meets,
 )
 from sopilot.lab.discipline._contrast import Contrast, contrast
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, probe_score
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, probe_score
 from sopilot.lab.discipline._record import RunRecord, by_arm
 from sopilot.lab.discipline._rule import Answer
-from sopilot.lab.stats import Outcome, PostGoal, post_goal
+from sopilot.lab.stats import PostGoal, RunOutcome, post_goal
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Verdict:
     cases: int
     planned: int
     level: float
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PagingCondition, ...]
     reasons: tuple[str, ...]
     changes: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
@@ -53,14 +53,14 @@ class Verdict:
         return self.answer is Answer.PAGE
 
     @property
-    def failed(self) -> tuple[Condition, ...]:
+    def failed(self) -> tuple[PagingCondition, ...]:
         return tuple(one for one in self.conditions if not one.met)
 
 
 def decide(
     model: str,
     records: Iterable[RunRecord],
-    grades: Sequence[Grade] = (),
+    grades: Sequence[ProbeGrade] = (),
     *,
     planned: int,
     arms_planned: Sequence[str] = (),
@@ -117,7 +117,7 @@ def decide(
 
 def _representation(
     arms: dict[str, list[RunRecord]],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     level: float,
     contrasts: list[Contrast],
 ) -> tuple[str | None, list[str]]:
@@ -144,13 +144,13 @@ class _Paging:
 
     arms: dict[str, list[RunRecord]]
     representation: str | None
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[RunOutcome]
     probe: ProbeScore
     level: float
     scripted: bool
     arm: str | None = None
 
-    def decide(self, contrasts: list[Contrast]) -> tuple[Answer, tuple[Condition, ...]]:
+    def decide(self, contrasts: list[Contrast]) -> tuple[Answer, tuple[PagingCondition, ...]]:
         if rule.PAGED not in self.arms or rule.FLAT not in self.arms:
             return Answer.DO_NOT_PAGE, ()
         conditions = conditions_of(self._evidence(rule.PAGED), contrasts)
@@ -178,8 +178,8 @@ class _Paging:
         cheaper = spent[rule.FUSED] < spent[rule.PAGED] or answer is Answer.MAY_PAGE
         return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
 
-    def _evidence(self, arm: str) -> Evidence:
-        return Evidence(
+    def _evidence(self, arm: str) -> PagingEvidence:
+        return PagingEvidence(
             arm,
             self.representation,
             self.outcomes,
@@ -198,7 +198,7 @@ class _Paging:
         )
 
 
-def _answer(conditions: Sequence[Condition]) -> Answer:
+def _answer(conditions: Sequence[PagingCondition]) -> Answer:
     if meets(conditions, Answer.PAGE):
         return Answer.PAGE
     if meets(conditions, Answer.MAY_PAGE):
@@ -232,7 +232,7 @@ def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
     return f"broken: the model's endpoint broke {len(broken)} of {len(records)} runs{said}"
 
 
-def _reason(answer: Answer, arm: str | None, conditions: Sequence[Condition]) -> str:
+def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingCondition]) -> str:
     if answer is Answer.PAGE:
         return f"page with {arm}: every condition holds"
     if answer is Answer.MAY_PAGE:
@@ -249,7 +249,7 @@ def _reason(answer: Answer, arm: str | None, conditions: Sequence[Condition]) ->
 
 
 def _notes(
-    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[Condition]
+    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[PagingCondition]
 ) -> list[str]:
     notes = []
     if cases < planned:

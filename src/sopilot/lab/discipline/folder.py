@@ -21,12 +21,13 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.discipline._checking import MemoryJournal
-from sopilot.lab.discipline._probe_grading import Grade, grade_from_json
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.lab.discipline._rule import Answer
 from sopilot.lab.discipline.spending import Spent
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON, Usage
+from sopilot.runtime.vm.values import Fields
 
 LATEST = "latest.json"
 
@@ -55,7 +56,7 @@ class CheckFolder:
     def runs(self) -> Sequence[RunRecord]:
         return self._held.runs()
 
-    def grades(self) -> Sequence[Grade]:
+    def grades(self) -> Sequence[ProbeGrade]:
         return self._held.grades()
 
     def graded(self) -> frozenset[int]:
@@ -65,7 +66,7 @@ class CheckFolder:
         self._append("runs.jsonl", record.as_json())
         self._held.add_run(record)
 
-    def add_grade(self, number: int, grade: Grade, usage: Usage | None = None) -> None:
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
         used = usage or Usage()
         tokens = {
             "prompt_tokens": used.prompt_tokens,
@@ -86,7 +87,7 @@ class CheckFolder:
         if answer_of(verdict).is_finding or before is None or not answer_of(before).is_finding:
             write_whole(latest, _text(verdict))
 
-    def _lines(self, name: str) -> list[dict[str, JSON]]:
+    def _lines(self, name: str) -> list[Fields]:
         path = self.path / name
         if not path.exists():
             return []
@@ -122,7 +123,7 @@ def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
 def answer_of(verdict: Mapping[str, JSON]) -> Answer:
     """What a stored verdict says. Those of rule version 1 knew two answers."""
     try:
-        return Answer(verdict["answer"])
+        return Answer(str(verdict["answer"]))
     except (KeyError, ValueError):
         return Answer.PAGE if verdict.get("page") is True else Answer.DO_NOT_PAGE
 

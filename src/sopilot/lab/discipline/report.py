@@ -8,19 +8,20 @@ from dataclasses import asdict
 from sopilot.lab.discipline._advice import foresight
 from sopilot.lab.discipline._contrast import Contrast
 from sopilot.lab.discipline._paging_decision import Verdict
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, scores_by_depth
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, scores_by_depth
 from sopilot.lab.discipline._record import RunRecord, by_arm
 from sopilot.lab.discipline._rehearsal import Rehearsal
-from sopilot.lab.discipline.spending import Allowance, Spending
+from sopilot.lab.discipline.spending import Allowance, CheckSpending
 from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 def verdict_document(
     verdict: Verdict,
     records: Sequence[RunRecord],
-    grades: Sequence[Grade],
-    spending: Spending,
+    grades: Sequence[ProbeGrade],
+    spending: CheckSpending,
     rehearsal: Rehearsal,
     *,
     stopped: str | None = None,
@@ -138,7 +139,7 @@ def _bounds(interval: Interval | Undefined) -> list[float] | None:
 
 def estimate_document(
     rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
-) -> dict[str, JSON]:
+) -> Fields:
     """What a check will take at least, before anything is spent."""
     total = rehearsal.total
     cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)

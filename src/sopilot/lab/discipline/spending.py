@@ -68,7 +68,7 @@ class Question:
 
 
 @dataclass(slots=True)
-class Spending:
+class CheckSpending:
     """``reserved`` is the worst case of what is under way."""
 
     allowance: Allowance

@@ -16,7 +16,7 @@ from sopilot.lab.stats._non_inferiority import (
     non_inferiority,
     non_inferiority_power,
 )
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats._pairing import Dropped, Pair, Pairs, pair
 from sopilot.lab.stats._power import mcnemar_power, minimum_detectable_effect, tasks_needed
 from sopilot.lab.stats._proportion import clopper_pearson, wilson
@@ -42,15 +42,15 @@ __all__ = [
     "Discordance",
     "Dropped",
     "Interval",
-    "Kind",
     "LeaveOneOut",
-    "Outcome",
     "Pair",
     "Pairs",
     "PassK",
     "PostGoal",
+    "RunOutcome",
     "RunSpread",
     "SignFlip",
+    "TaskKind",
     "Undefined",
     "accuracy",
     "balanced_accuracy",

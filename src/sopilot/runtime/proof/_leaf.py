@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,13 +18,10 @@ from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
+from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same
-
-Judge = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of, same
 
 
 class LeafVerdict(NamedTuple):
@@ -141,8 +138,8 @@ class Prover:
         sorted_once = tuple(evidence) if len(evidence) == 1 else tuple(sorted(set(evidence)))
         return _Whole(answers, answers[recipe[-1].answer], sorted_once, tuple(calls))
 
-    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Callable[[str], JSON]:
-        def value(name: str) -> JSON:
+    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
+        def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
             found = have.get(name)
             return Absent(f"`{name}` has no value") if found is None else found
@@ -270,7 +267,7 @@ class Prover:
         nothing."""
         own = {name: values[name] for name in layout.function.parameters}
 
-        def value(name: str) -> JSON:
+        def value(name: str) -> JSON | Absent:
             return own[name] if name in own else Absent("the user gives it")
 
         wanted = wanted_calls(act, value, {}, open_values=True)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from sopilot.language.program.model import Kind
 from sopilot.runtime.proof._grade import Grade
-from sopilot.runtime.proof._leaf import Judge, Prover
+from sopilot.runtime.proof._leaf import Prover
 from sopilot.runtime.vm.moves import parameter_values
 from sopilot.runtime.vm.operations import Return
 from sopilot.runtime.vm.position import Position, Programs
+from sopilot.runtime.vm.values import Judge
 
 
 def grade_of_return(

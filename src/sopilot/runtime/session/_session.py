@@ -79,7 +79,7 @@ class Session:
 
     def _take(self, loaded: Loaded) -> None:
         self.id = loaded.record.id
-        self.metadata: Mapping[str, JSON] = loaded.record.metadata
+        self.metadata = loaded.record.metadata
         self.settings: Settings = loaded.settings
         self._automated = any(astuple(loaded.settings.automation))
         self._salt = loaded.salt

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from sopilot.language.program.model import ActionFacts, Program, Step
 from sopilot.runtime.vm.layout import FunctionLayout, Limits, ProgramLayout
 from sopilot.runtime.vm.state import Configuration, Frame, Process
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import Fields
 
-Fields = Mapping[str, JSON]
 """An operation's own fields as plain values, which nobody changes."""
 
 
@@ -33,7 +32,7 @@ class Moved:
     ``frame`` say where it happened when that is not the position before it."""
 
     configuration: Configuration
-    added: Mapping[str, JSON] = field(default_factory=dict)
+    added: Fields = field(default_factory=dict)
     process: str | None = None
     frame: str | None = None
 
