@@ -22,6 +22,7 @@ from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predi
 from sopilot.language.program import Act, Kind, Program
 from sopilot.runtime.agent import Vote
 from sopilot.runtime.session.protocols import JSON, Tools
+from sopilot.runtime.vm.values import Fields
 
 PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
 _NEEDED = ("id", "goal", "says")
@@ -162,7 +163,7 @@ def _mistake(path: Path, message: str, help_: str) -> UserMistake:
 # --- the program as a handbook ---------------------------------------------------------
 
 
-def _inputs(parameters: Mapping[str, JSON]) -> tuple[Input, ...]:
+def _inputs(parameters: Fields) -> tuple[Input, ...]:
     required = parameters.get("required", ())
     return tuple(
         Input(

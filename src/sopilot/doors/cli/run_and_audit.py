@@ -14,7 +14,7 @@ from sopilot.doors.cli.human_user import HumanUser
 from sopilot.doors.cli.output import counted, heading, marked, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import FolderSource, Source, open_source
+from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -34,7 +34,7 @@ _MARKS = {
 }
 
 
-def default_arm(model: str, source: Source) -> str:
+def default_arm(model: str, source: TaskSource) -> str:
     """Of a run that names none. What it follows from is told on stderr."""
     arm, why = checked_arm(model, source)
     if why:
@@ -55,7 +55,7 @@ TRUST = click.option(
 )
 
 
-def allow_code(source: Source, *, trust: bool) -> None:
+def allow_code(source: TaskSource, *, trust: bool) -> None:
     """Tells that the Python of a folder runs, and asks for it once."""
     if not isinstance(source, FolderSource):
         return
@@ -77,7 +77,7 @@ def perform(
     options: RunOptions,
     store_spec: str | None,
     *,
-    source: Source | None = None,
+    source: TaskSource | None = None,
     resume_id: str | None = None,
     new_id: str | None = None,
     take_over: bool = False,

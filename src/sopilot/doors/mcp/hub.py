@@ -258,6 +258,10 @@ class Hub:
         wanted = {OWNER: owner, **self.service.extra}
         return all(extra.get(name) == value for name, value in wanted.items())
 
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._seats.values())
+
     async def _make_room(self, owner: str) -> None:
         """Sessions nobody uses give way, an owner's own first; they can be taken up again by
         their ids. Where all are in use, whoever comes last has to wait."""
@@ -281,10 +285,6 @@ class Hub:
         if forget:
             self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
         await seat.close()
-
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        return tuple(self._seats.values())
 
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:
