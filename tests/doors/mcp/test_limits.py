@@ -37,6 +37,8 @@ async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
     finally:
         serving.cancel()
         await asyncio.wait({serving})
+        for one in sockets:
+            one.close()
         await procedures.close()
 
 
