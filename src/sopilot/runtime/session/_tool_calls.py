@@ -14,7 +14,7 @@ from sopilot.language.diagnostics import (
 )
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
-from sopilot.runtime.proof.freshness import changes
+from sopilot.runtime.vm.freshness import changes
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost

@@ -1,6 +1,6 @@
 """The stack machine.
 
-Owns frames, processes, the seven operations, the observations beside them and
+Owns frames, processes, the eight operations, the observations beside them and
 the events they leave:
 ``step(configuration, operation) -> configuration, events``. Pure. May import
 ``diagnostics``, ``handbook`` and ``program``.
@@ -8,11 +8,15 @@ the events they leave:
 
 from sopilot.runtime.vm._automation import Automation, Judge
 from sopilot.runtime.vm._tool import (
+    SHORT_NAME,
+    STEP_NAMES,
     TOOL_DESCRIPTION,
     TOOL_NAME,
     TOOL_SCHEMA,
+    StepMove,
     answer_text,
     parse_step,
+    parse_steps,
 )
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
@@ -21,6 +25,7 @@ from sopilot.runtime.vm.machine import Machine, Outcome
 from sopilot.runtime.vm.operation_codec import decode_operation, encode_operation
 from sopilot.runtime.vm.operations import (
     DECISIONS,
+    Amend,
     AssistantSaid,
     BindEvidence,
     Call,
@@ -49,10 +54,13 @@ __all__ = [
     "REJECTED",
     "RESUMED",
     "REUSE",
+    "SHORT_NAME",
+    "STEP_NAMES",
     "TOOL_DESCRIPTION",
     "TOOL_NAME",
     "TOOL_SCHEMA",
     "Actor",
+    "Amend",
     "AssistantSaid",
     "Automation",
     "BindEvidence",
@@ -82,6 +90,7 @@ __all__ = [
     "SelectBranch",
     "Start",
     "Status",
+    "StepMove",
     "ToolOperation",
     "TraceError",
     "UserSaid",
@@ -91,5 +100,6 @@ __all__ = [
     "decode_operation",
     "encode_operation",
     "parse_step",
+    "parse_steps",
     "plain",
 ]

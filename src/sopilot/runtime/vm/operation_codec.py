@@ -8,6 +8,7 @@ from typing import cast
 
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.operations import (
+    Amend,
     AssistantSaid,
     BindEvidence,
     Call,
@@ -86,6 +87,7 @@ def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
 
 _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
     Start: _encode_start,
+    Amend: lambda it: {"arguments": plain_mapping(it.arguments)},
     Call: _encode_call,
     Return: _encode_return,
     SelectBranch: lambda it: {"option": plain(it.option)},
@@ -111,6 +113,7 @@ _WORDS = (str, dict, Mapping)
 _OBJECT = (dict, Mapping)
 _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
     Start: (("goal", (str,)), ("arguments", _OBJECT)),
+    Amend: (("arguments", _OBJECT),),
     Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
     Return: (
         ("holds", (bool, NoneType)),
@@ -234,6 +237,7 @@ def _decode_bind(fields: Fields) -> BindEvidence:
 
 _DECODERS: dict[str, Callable[[Fields], Operation]] = {
     "start": lambda fields: Start(_string(fields, "goal"), _object(fields, "arguments")),
+    "amend": lambda fields: Amend(_object(fields, "arguments")),
     "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
     "return": _decode_return,
     "select_branch": lambda fields: SelectBranch(_optional_string(fields, "option")),
