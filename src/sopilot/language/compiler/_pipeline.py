@@ -5,6 +5,7 @@ rank recipes        which verifier, per predicate
 close guards        Eq. 2: the gates those verifiers need
 order               gates before the checks that need them, where order is free
 hoist               the missing gates in front
+settle              without what earlier checks have settled
 factor              functions of at most seven checks
 schedule            Eq. 3: jumping code, evidence-complete code, reuse
 rules and gates     one function a predicate
@@ -23,6 +24,7 @@ from sopilot.language.compiler._naming import Names
 from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes
 from sopilot.language.compiler._schedule import Schedule
+from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler._wording import Wording
@@ -91,6 +93,10 @@ class Explanation:
     """Verifier actions with a requirement that is not put in front and that nothing here checks."""
     unopened: tuple[Unopened, ...] = ()
     """Checks that may come to their turn while a gate they need is shut."""
+    dropped: tuple[Dropped, ...] = ()
+    """Checks and options that earlier checks have settled."""
+    postponed: tuple[Tree, ...] = ()
+    """Options that owe no evidence, tried only while nothing else holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +207,8 @@ class Compiler:
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             tree = simplify(hoist(tree, guards))
+        settled = Settled(self._actions, self._predicates)
+        tree = simplify(settled.tree(tree))
         names = Names(procedure.name, self._predicates)
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
@@ -257,6 +265,8 @@ class Compiler:
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
+            dropped=tuple(settled.dropped),
+            postponed=tuple(settled.postponed),
         )
         inputs = {item.name: item for item in goal.inputs}
         types = scope_types(

@@ -12,23 +12,19 @@ from typing import Final
 from sopilot.language.program.model import Choose, Do, Emit, Program
 from sopilot.runtime.session.protocols import JSON, ToolSchema
 
-SHORT_DESCRIPTION: Final = "Move the program. One call may hold verdicts and what follows them."
+SHORT_DESCRIPTION: Final = "Move the program."
 _TEXT: Final[Mapping[str, JSON]] = {"type": "string"}
+_YES: Final[Mapping[str, JSON]] = {"type": "boolean"}
+_VALUES: Final[Mapping[str, JSON]] = {"type": "object"}
 _ALWAYS: Final[Mapping[str, JSON]] = {
-    "start": {"type": "string", "description": "The goal."},
-    "arguments": {"type": "object", "description": "Values for `start` or `call`."},
-    "amend": {"type": "object", "description": "Other values for the running goal."},
-    "holds": {"type": "boolean", "description": "Your verdict on the present rule."},
-    "true": {
-        "type": "array",
-        "items": {"type": "integer"},
-        "description": "Several verdicts: the numbers of `judge` that hold; 1 is the present.",
-    },
-    "false": {"type": "array", "items": {"type": "integer"}},
-    "undecided": {"type": "boolean", "description": "Instead of `holds`."},
-    "complete": {"type": "boolean"},
-    "fail": {"type": "boolean"},
-    "call": {"type": "string", "description": "A function that the program waits at."},
+    "start": {**_TEXT, "description": "A goal."},
+    "arguments": _VALUES,
+    "amend": {**_VALUES, "description": "Other values for the goal."},
+    "true": {**_TEXT, "description": "Verdicts by number, `1 2`."},
+    "false": _TEXT,
+    "undecided": _TEXT,
+    "complete": _YES,
+    "fail": _YES,
 }
 
 

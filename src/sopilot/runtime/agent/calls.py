@@ -97,6 +97,12 @@ class CallHandler:
 
     async def handle(self, call: ToolCall) -> str:
         """Do it; the text is the answer to the model."""
+        before, call = self._toolbox.in_passing(call)
+        if before:
+            self.fitted = True
+            text = await self._steps(call, StepCall(before))
+            if not self.fitted:
+                return text
         parsed = self._toolbox.parse(call, self._session.configuration, self._completed)
         self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):

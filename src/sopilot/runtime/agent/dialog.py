@@ -165,7 +165,11 @@ class Retelling:
         shown = {name: value for name, value in written.items() if value not in (None, "", [], {})}
         name = self._step_tool
         call = ToolCall(f"step_{event.seq}", name, _spelled({"operation": kind, **shown}))
-        self._step = outcome, self._met_step(call), [event]
+        in_passing = bool(self._written) and self._written[0].name not in STEP_NAMES
+        if in_passing and outcome.accepted:
+            return  # the tool call in whose arguments it stood is answered, and comes next
+        at = self._met(call) if in_passing else self._met_step(call)
+        self._step = outcome, at, [event]
 
     def _met_step(self, understood: ToolCall) -> int:
         """One call may hold several operations: the later ones are answered where it is."""

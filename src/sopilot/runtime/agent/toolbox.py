@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
@@ -14,6 +14,7 @@ from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
 from sopilot.runtime.vm import (
+    IN_PASSING,
     SHORT_NAME,
     STEP_NAMES,
     TOOL_DESCRIPTION,
@@ -85,6 +86,7 @@ class Toolbox:
 
     def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
         self.machine = arm.machine
+        self._combined = arm.machine and arm.in_order and arm.short_step
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
@@ -98,6 +100,27 @@ class Toolbox:
     @property
     def names(self) -> frozenset[str]:
         return frozenset(self._by_name)
+
+    def in_passing(self, call: ToolCall) -> tuple[tuple[StepMove, ...], ToolCall]:
+        """What a call of the domain's says to the program before it is made, and the call
+        without that. A tool's own arguments are its own."""
+        schema = self._by_name.get(call.name)
+        if not self._combined or schema is None or call.name in self.step_names:
+            return (), call
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            return (), call
+        own = schema.parameters.get("properties", {})
+        said = (
+            [key for key in IN_PASSING if key in arguments and key not in own]
+            if isinstance(arguments, dict)
+            else []
+        )
+        moves = parse_steps({key: arguments.pop(key) for key in said}) if said else ()
+        if not said or isinstance(moves, str):
+            return (), call
+        return moves, replace(call, arguments=json.dumps(arguments, ensure_ascii=False))
 
     def parse(
         self,

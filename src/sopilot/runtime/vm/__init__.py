@@ -8,6 +8,7 @@ the events they leave:
 
 from sopilot.runtime.vm._automation import Automation, Judge
 from sopilot.runtime.vm._tool import (
+    IN_PASSING,
     SHORT_NAME,
     STEP_NAMES,
     TOOL_DESCRIPTION,
@@ -50,6 +51,7 @@ from sopilot.runtime.vm.values import JSON, agree, canonical, plain
 
 __all__ = [
     "DECISIONS",
+    "IN_PASSING",
     "JSON",
     "REJECTED",
     "RESUMED",

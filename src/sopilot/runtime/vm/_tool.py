@@ -84,6 +84,8 @@ _SHORT: dict[str, tuple[str, ...]] = {
 }
 """The operations by the fields that stand for them where none is named, in the order in which
 one call does several."""
+IN_PASSING: Final = ("start", "true", "false", "undecided")
+"""Fields that may stand in the arguments of the tool call that follows them."""
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -134,13 +136,15 @@ def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
 def _several(fields: dict[str, JSON]) -> list[tuple[dict[str, JSON], str]] | str:
     """The verdicts of one call, each with what it is about, by number where that is one."""
     found: list[tuple[dict[str, JSON], str]] = []
-    for word in ("true", "false"):
-        about = fields.get(word, [])
+    for word in ("true", "false", "undecided"):
+        about = fields.get(word, "")
+        if isinstance(about, bool):
+            continue  # `undecided` of the present rule alone
         listed = about if isinstance(about, list) else [about]
         if not all(type(one) in (int, str) for one in listed):
-            return f"`{word}` must be a list of the numbers of `judge`"
-        one = {key: value for key, value in fields.items() if key not in ("evidence", "value")}
-        found += [({**one, "holds": word}, str(each)) for each in listed if each != ""]
+            return f"`{word}` must be the numbers of `judge`, such as `1 2`"
+        names = " ".join(map(str, listed)).replace(",", " ").split()
+        found += [({"operation": "return", "holds": word}, name) for name in names]
     return sorted(found, key=lambda each: (len(each[1]), each[1]))
 
 

@@ -91,14 +91,13 @@ class MachineExecutor:
             return self._replies.say(f"I cannot do this: {why}.")
         started = self._replies.step_call("start", goal=goal, arguments=written)
         first = self._move.ahead.get(f"start {goal}")
-        unknown = [name for name in self._move.goals.get(goal, ()) if known[name] is None]
+        # What the program needs later is asked for there, if the user keeps it back.
+        begin = self._move.needed.get(goal) or self._move.goals.get(goal, ())
+        unknown = [name for name in begin if known[name] is None]
         missing: Sequence[str] = ()
         if first is not None:
             missing = call_arguments(first.arguments, {}, self._facts, users_own=True).missing
         wanted = list(dict.fromkeys([*unknown, *missing]))
-        if self._replies.short and missing:
-            # The rest is asked for where the program needs it, if the user keeps it back.
-            wanted = list(missing)
         if first is not None and not wanted:
             return self._with_next([started], f"start {goal}", [], started=given)
         if wanted and not any(self._facts.asked[name] for name in wanted):

@@ -14,7 +14,16 @@ from sopilot.runtime.agent.reference._judging import Seen
 from sopilot.runtime.agent.stated_values import stated_in
 from sopilot.runtime.agent.users._scripted import EVERYTHING_TOLD
 from sopilot.runtime.session.protocols import JSON, Message, ModelRequest
-from sopilot.runtime.vm import STEP_NAMES, Call, Complete, Fail, Return, Start, parse_steps
+from sopilot.runtime.vm import (
+    IN_PASSING,
+    STEP_NAMES,
+    Call,
+    Complete,
+    Fail,
+    Return,
+    Start,
+    parse_steps,
+)
 
 ASK = "Please tell me: "
 GOAL = "goal"
@@ -129,10 +138,11 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         facts.not_made.append(Seen(-1, name, arguments, False, message.content))
         return
     facts.refused = ""
+    _read_lifecycle(facts, {key: arguments[key] for key in IN_PASSING if key in arguments})
     seen = Seen(
         int(match.group(1)),
         name,
-        arguments,
+        {key: value for key, value in arguments.items() if key not in IN_PASSING},
         match.group(2) == "ok",
         json.loads(match.group(3)),
     )

@@ -19,7 +19,7 @@ def not_offered(action: str) -> str:
 _SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
     "start": lambda it: {"start": it["goal"], **_only(it, "arguments")},
     "call": lambda it: {"call": it["function"], **_only(it, "arguments")},
-    "return": lambda it: _only(it, "holds"),
+    "return": lambda it: {"true" if it["holds"] else "false": "1"},
     "complete": lambda it: {"complete": True},
     "fail": lambda it: {"fail": True},
 }
@@ -65,9 +65,9 @@ class Replies:
 
     def verdicts(self, given: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
         """Several, each with its number, rule, verdict and evidence; the first is the present."""
-        if self.short and len(given) > 1:
+        if self.short and given:
             sides = {
-                word: [int(number) for number, _, holds, _ in given if holds is side]
+                word: " ".join(number for number, _, holds, _ in given if holds is side)
                 for word, side in (("true", True), ("false", False))
             }
             return [self.call(SHORT_NAME, {word: some for word, some in sides.items() if some})]
@@ -80,12 +80,12 @@ class Replies:
         ]
 
     def in_one(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Bookkeeping that follows bookkeeping, in one call where the tool can do that."""
+        """Bookkeeping in the call that follows it, where the tool can be written so."""
         joined: list[ToolCall] = []
         for call in calls:
-            if self.short and joined and joined[-1].name == call.name == SHORT_NAME:
+            if self.short and joined and joined[-1].name == SHORT_NAME:
                 both = {**json.loads(joined[-1].arguments), **json.loads(call.arguments)}
-                joined[-1] = replace(joined[-1], arguments=json.dumps(both, ensure_ascii=False))
+                joined[-1] = replace(call, arguments=json.dumps(both, ensure_ascii=False))
             else:
                 joined.append(call)
         return tuple(joined)
