@@ -80,8 +80,9 @@ class Settled:
         some = [self._predicates[leaf.predicate] for leaf in leaves(tree)]
         return bool(some) and all(one.tool_free and not one.is_gate for one in some)
 
-    def _left(self, tree: Tree, facts: Facts) -> Tree | Dropped:
-        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold."""
+    def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
+        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
+        ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
             known = facts.get((tree.predicate, tree.arguments))
             if known is None:
@@ -92,27 +93,38 @@ class Settled:
             self.dropped.append(gone)
             return NOTHING
         if isinstance(tree, All | InOrder):
-            return self._every(tree, dict(facts))
-        return self._options(tree, facts)
+            return self._every(tree, dict(facts), complete)
+        return self._options(tree, facts, complete)
 
-    def _every(self, tree: All | InOrder, facts: Facts) -> Tree | Dropped:
+    def _every(self, tree: All | InOrder, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []
         for child in tree.children:
-            left = self._left(child, facts)
+            before = len(self.dropped)
+            left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
-                return left
+                del self.dropped[before:]
+                # What is asked before it, or in any case, is asked still.
+                if not children and (not complete or self._all_known(tree, facts)):
+                    return left
+                children.append(child)
+                continue
             if left != NOTHING:
                 children.append(left)
-            self._learn(child, facts)
+            if not complete:
+                self._learn(child, facts)
         return type(tree)(tuple(children)) if len(children) != 1 else children[0]
 
-    def _options(self, tree: AnyOf | First, facts: Facts) -> Tree | Dropped:
+    def _all_known(self, tree: Tree, facts: Facts) -> bool:
+        return all((leaf.predicate, leaf.arguments) in facts for leaf in leaves(tree))
+
+    def _options(self, tree: AnyOf | First, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []
         facts = dict(facts)
         last: Dropped | None = None
+        complete = complete or isinstance(tree, AnyOf)
         for child in tree.children:
             before = len(self.dropped)
-            left = self._left(child, facts)
+            left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
                 last = left
                 del self.dropped[before:]
@@ -150,6 +162,4 @@ class Settled:
         predicate = self._predicates[leaf.predicate]
         called = {call.action for recipe in predicate.recipes for call in recipe}
         called |= {one.action for one in (predicate.established_by,) if one is not None}
-        return any(
-            self._actions[name].changes or self._actions[name].is_guarded for name in called
-        )
+        return any(self._actions[name].changes or self._actions[name].is_guarded for name in called)

@@ -159,7 +159,7 @@ class CallHandler:
             return move
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
-        names |= {number: name for number, name in _JUDGE.findall(self.slot())}
+        names |= dict(_JUDGE.findall(self.slot()))
         return move._replace(about=names.get(move.about, f"judge {move.about}"))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
@@ -173,7 +173,14 @@ class CallHandler:
     def _stray(self, move: StepMove) -> str:
         """Verdicts that come several in a message must not be bound to another rule."""
         frame = self._session.configuration.frame
-        if not isinstance(move.operation, Return) or not move.about or frame is None:
+        if not isinstance(move.operation, Return) or frame is None:
+            return ""
+        unread = self._session.machine.unresolved(
+            self._session.configuration, move.operation.evidence
+        )
+        if unread:
+            return f"there is no result {quote_value(unread[0])} here; cite results as `#12`"
+        if not move.about:
             return ""
         if not self._in_order or move.about == frame.function:
             return ""

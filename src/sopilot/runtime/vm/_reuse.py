@@ -78,6 +78,4 @@ def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) 
     if frame_answers(inside) is not None:
         return True
     # What failed would fail again, unless the user gives another value this time.
-    return not layout.learnable and any(
-        not one.ok and admissible(inside, one) for one in results
-    )
+    return not layout.learnable and any(not one.ok and admissible(inside, one) for one in results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -27,9 +28,9 @@ SHORT_NAME: Final = "step"
 STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
 """The tool by its own name, and by the one that costs a model least to write."""
 TOOL_DESCRIPTION: Final = (
-    "Move the program one step. `start` a goal; `amend` its values; `call` the function at the cursor; `return` "
-    "whether it holds, with evidence; `select_branch`; `emit_artifact`; `complete` when the "
-    "goal is reached; `fail` to refuse. The answer says where the program stands."
+    "Move the program one step. `start` a goal; `amend` its values; `call` the function at "
+    "the cursor; `return` whether it holds, with evidence; `select_branch`; `emit_artifact`; "
+    "`complete` when the goal is reached; `fail` to refuse. The answer says where the program stands."
 )
 TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
     "type": "object",
@@ -86,6 +87,8 @@ _SHORT: dict[str, tuple[str, ...]] = {
 one call does several."""
 IN_PASSING: Final = ("start", "true", "false", "undecided")
 """Fields that may stand in the arguments of the tool call that follows them."""
+_NUMBERED = re.compile(r"#\d{1,12}\b")
+_NAMED = re.compile(r"[\w.\-]+")
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -276,9 +279,20 @@ def _citations(value: JSON) -> tuple[str, ...]:
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int):
             raise _Problem("`evidence` must be a list of strings such as `#12`")
-        if item != "":
-            cited.append(f"#{item}" if isinstance(item, int) else item)
-    return tuple(cited)
+        cited += [f"#{item}"] if isinstance(item, int) else _cited_in(item)
+    return tuple(dict.fromkeys(cited))
+
+
+def _cited_in(text: str) -> list[str]:
+    """The results that a text names, as `#38, #41` does, or the tools; other words bind nothing
+    and are no citation."""
+    numbers = _NUMBERED.findall(text)
+    if numbers:
+        return numbers
+    names = [name.strip("`'\"()") for name in re.split(r"[\s,;]+", text) if name]
+    if not all(_NAMED.fullmatch(name) for name in names):
+        raise _Problem(f"`evidence` must cite results as `#12`, not {quote_value(text, 40)}")
+    return names
 
 
 # --- the answer -----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.language.program.codec import program_hash
@@ -13,7 +13,7 @@ from sopilot.runtime.vm import moves
 from sopilot.runtime.vm._automation import Automation, Judge, determined
 from sopilot.runtime.vm._reuse import bound_already, judged_already
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
-from sopilot.runtime.vm.evidence import available
+from sopilot.runtime.vm.evidence import available, bind_evidence
 from sopilot.runtime.vm.fits import fits
 from sopilot.runtime.vm.layout import Limits, lay_out
 from sopilot.runtime.vm.operation_codec import misshapen, operation_fields
@@ -307,6 +307,13 @@ class Machine:
     def fits(self, configuration: Configuration) -> list[dict[str, JSON]]:
         """The operations that fit now, with what is known of their arguments."""
         return fits(self.programs, configuration)
+
+    def unresolved(self, configuration: Configuration, cited: Sequence[str]) -> tuple[str, ...]:
+        """The citations that name no result of the process."""
+        here = locate(self.programs, configuration)
+        if here is None or not here.layout.soft or not cited:
+            return ()
+        return bind_evidence(here, cited).unresolved
 
     def available_evidence(self, configuration: Configuration) -> tuple[Observed, ...]:
         """Earlier results of the process that the active rule could cite."""

@@ -170,7 +170,8 @@ RuleKey = tuple[str, ArgumentsKey]
 
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
-    ``verdicts`` the latest on each rule and gate for its values; ``passed`` the steps, by function and label, that its executor did by itself."""
+    ``verdicts`` the latest on each rule and gate for its values; ``passed`` the steps, by
+    function and label, that its executor did by itself."""
 
     id: str
     goal: str

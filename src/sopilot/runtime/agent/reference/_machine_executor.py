@@ -244,9 +244,7 @@ class MachineExecutor:
         calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
             refusal = self._replies.refuse(judged)
-            return ModelReply(
-                refusal.content, self._replies.in_one((*calls, *refusal.tool_calls))
-            )
+            return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
             given = call_arguments(ahead.arguments, {}, self._facts, users_own=own)

@@ -161,7 +161,9 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
             facts.stack = []
             # A gate stays shut on the user's word only if the word was given to that gate: what
             # was asked before the process began and not told is asked for again in its frame.
-            facts.asked = Counter({name: n for name, n in facts.asked.items() if name in facts.values})
+            facts.asked = Counter(
+                {name: n for name, n in facts.asked.items() if name in facts.values}
+            )
         elif isinstance(operation, Complete | Fail) and facts.open:
             facts.ended.add(facts.open.pop())
             facts.stack = []
