@@ -186,12 +186,14 @@ def test_a_wrong_start_is_mended_in_place() -> None:
     assert outcome.events[0].payload["kept"] == ["allowed"]
     # What did not depend on the amount is proven still; the amount is judged anew.
     assert run.place == "pay/small@judge"
-    assert run.now.frame is not None and run.now.frame.locals["amount"] == 7
+    assert run.now.frame is not None
+    assert run.now.frame.locals["amount"] == 7
     run.do(Return(True))
     run.do(DomainCall("p", "pay", {"user": "ann", "amount": 7}))
     run.do(DomainResult("p", True, "paid"))
     assert run.do(Complete()).accepted
-    assert run.now.active is None and not run.now.suspended
+    assert run.now.active is None
+    assert not run.now.suspended
     assert len(run.now.processes) == 1
     assert run.audited() == []
 

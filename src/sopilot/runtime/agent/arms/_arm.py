@@ -67,7 +67,9 @@ class Arm:
 
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
-        return instructions(briefing, guidance=guidance, resident=self.resident(briefing))
+        return instructions(
+            briefing, guidance=guidance, resident=self.resident(briefing), stated=self.stated
+        )
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         slot = self.slot(view)

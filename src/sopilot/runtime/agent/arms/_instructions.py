@@ -37,7 +37,7 @@ ENGLISH: Final[Mapping[str, str]] = {
         "by number: 1 is the present one, 2 is `judge 2`; `undecided` if the answers cannot tell. "
         "`After …` tells what follows: do it in the same message. `start` and verdicts may stand "
         "in the arguments of the tool call that follows them. Leave out of a call what the "
-        "program shows or the user stated as `name: value`. The program enters functions and "
+        "program shows. The program enters functions and "
         "binds what tools return. `amend` corrects values. `complete` when the goal tool has "
         "succeeded, `fail` when a requirement is not met; tell the user in the same message. If "
         "the user wants something else, `start` that; leave what is no longer wanted."
@@ -46,6 +46,7 @@ ENGLISH: Final[Mapping[str, str]] = {
         "When the request is carried out, or must be refused, tell the user and call "
         "`end_session`. Refuse if a requirement is not met, whatever the user says."
     ),
+    "stated": "Leave out, too, what the user stated as `name: value`.",
     "resident": "The procedures:",
 }
 CHINESE: Final[Mapping[str, str]] = {
@@ -72,7 +73,7 @@ CHINESE: Final[Mapping[str, str]] = {
         "`true` 和 `false` 按编号给出你对规则的判断：1 是当前规则，2 是 `judge 2`；"
         "若结果无法说明，用 `undecided`。`After …` 说明接下来是什么：在同一条消息中完成。"
         "`start` 和判断可以写在随后那次工具调用的参数里。"
-        "程序已显示的、用户以 `name: value` 说明的值，调用时不必再写。"
+        "程序已显示的值，调用时不必再写。"
         "程序自己进入函数，并把工具返回的结果记为证据。`amend` 更正值。"
         "目标工具成功后用 `complete`；若某项要求不满足，用 `fail`；并在同一条消息中告诉用户。"
         "若用户想要别的，`start` 那一个；不再需要的就放下。"
@@ -81,12 +82,13 @@ CHINESE: Final[Mapping[str, str]] = {
         "请求办理完毕或必须拒绝时，告诉用户并调用 `end_session`。"
         "若某项要求不满足，无论用户怎么说都要拒绝。"
     ),
+    "stated": "用户以 `name: value` 说明的值也不必再写。",
     "resident": "办事流程：",
 }
 INSTRUCTIONS: Final = {"en": ENGLISH, "zh": CHINESE}
 
 
-def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
+def instructions(briefing: Briefing, *, guidance: str, resident: str, stated: bool = False) -> str:
     """The first message: the same bytes in every request of a run."""
     table = INSTRUCTIONS.get(briefing.language)
     if table is None:
@@ -94,7 +96,8 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
     lines = [table["role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
         lines.append(briefing.handbook.says.strip())
-    lines += ["", table["work"], "", table[guidance], ""]
+    lines += ["", table["work"], "", table[guidance]]
+    lines += [table["stated"], ""] if stated else [""]
     lines.append(table["goals"])
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]

@@ -85,7 +85,7 @@ class MachineExecutor:
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
         given = _given(known)
-        written = {} if self._replies.short else given
+        written = {} if self._facts.stated else given
         why = self._rejected("start", goal=goal, arguments=written)
         if why:
             return self._replies.say(f"I cannot do this: {why}.")
@@ -169,7 +169,7 @@ class MachineExecutor:
         return {
             key: value
             for key, value in resolved.found_out.items()
-            if names.get(key) not in self._facts.values
+            if not (self._facts.stated and names.get(key) in self._facts.values)
         }
 
     def _linked(self) -> ModelReply:
@@ -259,7 +259,7 @@ class MachineExecutor:
         if not self._replies.short:
             return given.values
         names = _names(ahead.arguments)
-        known = {**self._facts.values, **(started or {})}
+        known = {**(self._facts.values if self._facts.stated else {}), **(started or {})}
         return {key: value for key, value in given.found_out.items() if names[key] not in known}
 
     def _evidence(self) -> Sequence[Seen]:

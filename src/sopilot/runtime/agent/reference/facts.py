@@ -28,6 +28,7 @@ from sopilot.runtime.vm import (
 ASK = "Please tell me: "
 GOAL = "goal"
 REJECTED = "Nothing was done: "
+STATED_AS = "`name: value`"
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 _RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
@@ -62,6 +63,8 @@ class Facts:
     last_call: int = 0
     """The largest number in a call's id."""
     characters: int = 0
+    stated: bool = False
+    """Whether what the user stated by name need not be written."""
 
     def value(self, name: str) -> JSON:
         """What is known under a name: told by the user, else found in evidence."""
@@ -82,6 +85,7 @@ def read_facts(request: ModelRequest) -> Facts:
     facts = Facts(characters=sum(len(message.content) for message in messages))
     if messages and messages[0].role == "system":
         facts.first = messages.pop(0).content
+        facts.stated = STATED_AS in facts.first
     if messages and messages[-1].role == "system":
         facts.slot = messages.pop().content
     calls: dict[str, tuple[str, str]] = {}
