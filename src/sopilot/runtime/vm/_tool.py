@@ -30,7 +30,8 @@ STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
 TOOL_DESCRIPTION: Final = (
     "Move the program one step. `start` a goal; `amend` its values; `call` the function at "
     "the cursor; `return` whether it holds, with evidence; `select_branch`; `emit_artifact`; "
-    "`complete` when the goal is reached; `fail` to refuse. The answer says where the program stands."
+    "`complete` when the goal is reached; `fail` to refuse. The answer says where the program "
+    "stands."
 )
 TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
     "type": "object",
