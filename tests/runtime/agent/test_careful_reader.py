@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from careful_reader import CarefulReader, readers
+from careful_reader_model import CarefulReader, readers
 from desk_runs import briefing_of, played
 
 from sopilot.desks.bundled import load_desk

@@ -7,7 +7,7 @@ from sopilot.runtime.agent import END_SESSION
 from sopilot.runtime.agent.reference.facts import read_facts
 from sopilot.runtime.agent.reference.replies import Replies
 from sopilot.runtime.session.protocols import JSON, ModelReply, ModelRequest, ToolSchema
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import STEP_NAMES
 
 CONTROLS = ("null", "refuse-always", "call-everything")
 _ASK = "What do you know?"
@@ -30,7 +30,7 @@ class ControlModel:
             if not facts.values and not facts.told_everything:
                 return replies.say(_ASK)
             if not facts.seen:
-                domain = [t for t in request.tools if t.name not in (TOOL_NAME, END_SESSION)]
+                domain = [t for t in request.tools if t.name not in {*STEP_NAMES, END_SESSION}]
                 calls = [
                     replies.call(tool.name, values)
                     for tool in domain

@@ -24,7 +24,7 @@ from sopilot.runtime.vm.moves import truth
 NextMove = tuple[str, str]
 """Operation and name, as in ``("call", "logged_in")`` or ``("return", "")``."""
 
-_MOVED = frozenset({"start", "call", "return", "domain_result", "select_branch"})
+_MOVED = frozenset({"start", "amend", "call", "return", "domain_result", "select_branch"})
 _LONGEST_VALUE = 400
 
 
