@@ -150,5 +150,5 @@ class Toolbox:
         if problem:
             return Malformed(call.name, problem)
         if call.name == END_SESSION:
-            return EndCall(arguments["outcome"], str(arguments.get("reason", "")))
+            return EndCall(str(arguments["outcome"]), str(arguments.get("reason", "")))
         return DomainToolCall(call.name, arguments)

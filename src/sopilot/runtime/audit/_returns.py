@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sopilot.language.diagnostics import Severity, SopilotError
 from sopilot.language.program.model import Check, Kind
@@ -18,10 +19,10 @@ from sopilot.runtime.audit._evidence import (
     is_admissible,
     named_answers,
 )
-from sopilot.runtime.audit._guarded_proof import disagree
-from sopilot.runtime.audit._moment import Grade, Unreadable
-from sopilot.runtime.audit._proven import grade_of
-from sopilot.runtime.audit._state import FrameView, ProcessView, Result, is_withheld
+from sopilot.runtime.audit._guarded_findings import disagree
+from sopilot.runtime.audit._leaf_reading import grade_of
+from sopilot.runtime.audit._moment import AuditGrade, Unreadable
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, is_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
 
@@ -46,7 +47,7 @@ class ReturnReview:
         return self.frame.code.function.predicate or self.frame.code.function.name
 
     def find(
-        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: JSON
+        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
         self.found += 1
         self.run.find(
@@ -60,7 +61,7 @@ class ReturnReview:
             **details,
         )
 
-    def admits(self, result: Result) -> bool:
+    def admits(self, result: SeenResult) -> bool:
         return is_admissible(self.process, self.frame, result)
 
     # --- the review ------------------------------------------------------------------
@@ -81,7 +82,7 @@ class ReturnReview:
         failed = any(not r.ok for r in admissible)
         telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
         unproven = False
-        self._judge_citations(results, shown=complete or failed or not needs)
+        self._judge_citations(results, shown=complete or failed or told or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
         if needs and not admissible and not self.found and not told:
@@ -125,6 +126,9 @@ class ReturnReview:
                 evidence=[r.seq for r in admissible],
                 verdict=self.frame.code.function.verdict or "",
             )
+        self._note(needs=needs)
+
+    def _note(self, *, needs: bool) -> None:
         grade = self._grade()
         self.run.checks.append(
             CheckMade(
@@ -136,7 +140,7 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or grade in (Grade.PROVEN, Grade.ATTESTED),
+                not needs or grade in (AuditGrade.PROVEN, AuditGrade.ATTESTED),
                 grade,
             )
         )
@@ -146,7 +150,7 @@ class ReturnReview:
         gate = self.frame.code.function.kind is Kind.GATE
         caller = self.process.frames[-2].step if len(self.process.frames) > 1 else None
         wanted_shut = isinstance(caller, Check) and not caller.wanted
-        return gate and self.holds is False and wanted_shut and self._grade() == Grade.PROVEN
+        return gate and self.holds is False and wanted_shut and self._grade() == AuditGrade.PROVEN
 
     def _grade(self) -> str:
         """By the trace alone; as recorded where a value that it needs is withheld."""
@@ -161,7 +165,7 @@ class ReturnReview:
                 frozenset(self.cited.evidence),
             )
         except Unreadable:
-            return recorded if isinstance(recorded, str) else str(Grade.CLAIMED)
+            return recorded if isinstance(recorded, str) else str(AuditGrade.CLAIMED)
         if recorded is not None and recorded != shown:
             what = f"the verdict on `{self.predicate}`"
             disagree(
@@ -169,7 +173,7 @@ class ReturnReview:
             )
         return str(shown)
 
-    def _judge_citations(self, results: Sequence[Result], *, shown: bool) -> None:
+    def _judge_citations(self, results: Sequence[SeenResult], *, shown: bool) -> None:
         """``shown``: what verifies the rule is at hand, so that a further citation, of something
         that was only read, takes nothing away."""
         for one in self.cited.unresolved:
@@ -193,7 +197,7 @@ class ReturnReview:
             if result.seq in self.cited.exact:
                 self._report(result, shown=shown)
 
-    def _problem(self, result: Result) -> tuple[str, str] | None:
+    def _problem(self, result: SeenResult) -> tuple[str, str] | None:
         acts = self.frame.code.acts
         if not any(act.action == result.action for act in acts):
             return "evidence-wrong-call", f"of `{result.action}`, which verifies nothing here"
@@ -205,7 +209,7 @@ class ReturnReview:
             return "evidence-stale", changed
         return None
 
-    def _report(self, result: Result, *, shown: bool) -> None:
+    def _report(self, result: SeenResult, *, shown: bool) -> None:
         problem = self._problem(result)
         if problem is not None:
             code, why = problem
@@ -213,14 +217,14 @@ class ReturnReview:
             severity = Severity.NOTE if harmless else Severity.ERROR
             self.find(code, f"#{result.seq} is a result {why}", severity, evidence=[result.seq])
 
-    def _told_by(self, telling: Sequence[Result]) -> bool:
+    def _told_by(self, telling: Sequence[SeenResult]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""
         if self.frame.code.function.kind is Kind.GATE and self.frame.code.function.verdict is None:
             return True  # its action's success is what the machine verdict goes by
         return covered(self.process, self.frame, telling)
 
     def _machine_verdict(
-        self, admissible: Sequence[Result], telling: Sequence[Result]
+        self, admissible: Sequence[SeenResult], telling: Sequence[SeenResult]
     ) -> tuple[bool | None, bool]:
         """What the evidence says where a machine can tell, and whether it ought to and cannot."""
         function = self.frame.code.function
@@ -231,7 +235,7 @@ class ReturnReview:
             return any(result.ok for result in admissible), False
         return None, False
 
-    def _judged(self, verdict: str, telling: Sequence[Result]) -> tuple[bool | None, bool]:
+    def _judged(self, verdict: str, telling: Sequence[SeenResult]) -> tuple[bool | None, bool]:
         if self.run.judge is None or (self.frame.code.recipes and not telling):
             return None, False
         variables: dict[str, JSON] = dict(self.process.program.program.constants)

@@ -8,12 +8,12 @@ from sopilot.language.program.model import Ask, Check, Unknown
 from sopilot.runtime.audit._audit_state import AuditState
 from sopilot.runtime.audit._call_reading import moment_of
 from sopilot.runtime.audit._evidence import covered, is_admissible
+from sopilot.runtime.audit._leaf_reading import judged_for
 from sopilot.runtime.audit._moment import Moment
-from sopilot.runtime.audit._proven import judged_for
 from sopilot.runtime.audit._recipe_answers import disturbed_by
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import newest_answer
-from sopilot.runtime.audit._state import Binding, FrameView, ProcessView, Result
+from sopilot.runtime.audit._state import Binding, FrameView, ProcessView, SeenResult
 from sopilot.runtime.vm.values import JSON
 
 
@@ -43,7 +43,7 @@ def standing_verdict(
     return Binding(given.holds, given.evidence, given.seq, given.function)
 
 
-def _is_current(moment: Moment, result: Result) -> bool:
+def _is_current(moment: Moment, result: SeenResult) -> bool:
     newest = newest_answer(moment.calls, result.action, result.arguments)
     return (
         newest is not None
