@@ -13,13 +13,13 @@ from sopilot.runtime.audit._moment import Moment
 from sopilot.runtime.audit._recipe_answers import disturbed_by
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import newest_answer
-from sopilot.runtime.audit._state import Binding, FrameView, ProcessView, SeenResult
+from sopilot.runtime.audit._state import BoundSlot, FrameView, ProcessView, SeenResult
 from sopilot.runtime.vm.values import JSON
 
 
 def standing_verdict(
     run: AuditState, process: ProcessView, step: Check, values: Mapping[str, JSON]
-) -> Binding | None:
+) -> BoundSlot | None:
     """The latest verdict for the same values, if its evidence is whole, newest and fresh."""
     code = process.program.functions[step.function]
     given = judged_for(process, code, values)
@@ -40,7 +40,7 @@ def standing_verdict(
             return None
     elif _asks(code):
         return None
-    return Binding(given.holds, given.evidence, given.seq, given.function)
+    return BoundSlot(given.holds, given.evidence, given.seq, given.function)
 
 
 def _is_current(moment: Moment, result: SeenResult) -> bool:
