@@ -12,7 +12,7 @@ from sopilot.runtime.agent._step_tool import short_step_tool
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema, inputs_of
 from sopilot.runtime.vm import (
     IN_PASSING,
     SHORT_NAME,
@@ -111,7 +111,7 @@ class Toolbox:
             arguments = json.loads(call.arguments)
         except (ValueError, RecursionError):
             return (), call
-        own = schema.parameters.get("properties", {})
+        own = inputs_of(schema)
         said = (
             [key for key in IN_PASSING if key in arguments and key not in own]
             if isinstance(arguments, dict)
