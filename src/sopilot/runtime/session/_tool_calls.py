@@ -14,7 +14,6 @@ from sopilot.language.diagnostics import (
 )
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
-from sopilot.runtime.proof.freshness import changes
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost
@@ -29,6 +28,7 @@ from sopilot.runtime.session.ledger import (
 )
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome
+from sopilot.runtime.vm.freshness import changes
 from sopilot.runtime.vm.values import plain_mapping, without_references
 from sopilot.runtime.vm.whole_values import whole_values
 
