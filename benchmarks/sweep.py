@@ -26,13 +26,9 @@ from sopilot.lab.bench.summary import summarise
 from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
 
 LEAST = {"official": 814, "full-state": 822}
+ARMS = ("pg", "flat", "fused", "full-cursor", "flat-protocol")
 SWEEPS = [
-    ("pg", "reference", "full-state"),
-    ("pg", "reference", "official"),
-    ("flat", "reference", "full-state"),
-    ("flat", "reference", "official"),
-    ("fused", "reference", "full-state"),
-    ("fused", "reference", "official"),
+    *((arm, "reference", tools) for arm in ARMS for tools in ("full-state", "official")),
     ("pg", "null", "official"),
     ("pg", "refuse-always", "official"),
     ("pg", "call-everything", "official"),
