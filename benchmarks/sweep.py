@@ -35,7 +35,8 @@ SWEEPS = [
 ]
 KEPT = (
     "n", "pass", "execute", "refuse", "reachable", "share_of_reachable", "balanced_accuracy",
-    "over_refusal", "under_refusal", "sequence_only", "r2", "findings", "missing", "discarded",
+    "not_reached", "over_refusal", "under_refusal", "sequence_only", "r2", "findings",
+    "missing", "discarded",
     "seconds", "tasks_per_second", "overhead_ms_per_task", "loop_ms_per_task", "runner",
     "workers", "ran", "fingerprint",
 )  # fmt: skip

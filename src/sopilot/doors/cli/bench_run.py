@@ -13,7 +13,8 @@ from sopilot.doors.cli.output import json_option, print_json, progress, say, tab
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.record import BenchRecord
-from sopilot.lab.bench.summary import summarise
+from sopilot.lab.bench.screen import SCREENS
+from sopilot.lab.bench.summary import summarise, whole_folder
 from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
 
 
@@ -34,6 +35,21 @@ from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
     default="official",
     show_default=True,
     help="Without or with the reader of the whole database.",
+)
+@click.option(
+    "--screen",
+    type=click.Choice(list(SCREENS)),
+    default="none",
+    show_default=True,
+    help="Leave out execute tasks as the study did: `paper` leaves 819 tasks, `paper-bank` 821.",
+)
+@click.option(
+    "--run",
+    "number",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Which repetition of this configuration; each has a folder of its own.",
 )
 @click.option("--limit", type=int, help="So many tasks, spread evenly over the selection.")
 @click.option(
@@ -60,6 +76,8 @@ def run(
     arm: str,
     model: str,
     tools: Any,
+    screen: str,
+    number: int,
     limit: int | None,
     output: Path | None,
     on: Any,
@@ -73,9 +91,9 @@ def run(
 ) -> None:
     """Run SOPBench tasks and score them by the official evaluator alone."""
     upstream = shared_upstream(seed_hash)
-    references = select_tasks(domain, upstream, goal=goal, limit=limit)
+    references = select_tasks(domain, upstream, goal=goal, limit=limit, screen=SCREENS[screen])
     configuration = make_configuration(
-        upstream, arm=arm, model=model, tools=tools, user=user, language=language
+        upstream, arm=arm, model=model, tools=tools, user=user, language=language, run=number
     )
     done = 0
 
@@ -97,9 +115,10 @@ def run(
             seen=seen,
         )
         progress("\nlooking up what is reachable …")
-        reach = survey(references, tools, upstream, cache=reach_cache())
+        whole = whole_folder(sweep)
+        reach = survey(whole.asked, tools, upstream, cache=reach_cache())
         summary = summarise(sweep, reach)
-        sweep.folder.write_summary(summary)
+        sweep.folder.write_summary(summarise(whole, reach))
     if output is None:
         summary["note"] = "records were not kept: name a folder with -o"
     if as_json:
@@ -108,6 +127,11 @@ def run(
         _say(summary)
     if summary["missing"]:
         sys.exit(1)
+
+
+def _endings(summary: dict[str, Any]) -> str:
+    by = ", ".join(f"{count} {name}" for name, count in summary["not_reached_by_ending"].items())
+    return f"{summary['not_reached']}" + (f" ({by})" if by else "")
 
 
 def _say(summary: dict[str, Any]) -> None:
@@ -121,8 +145,8 @@ def _say(summary: dict[str, Any]) -> None:
         ("of the reachable", share(summary["pass"], summary["reachable"])),
         ("execute", share(execute["pass"], execute["n"])),
         ("refuse", share(refuse["pass"], refuse["n"])),
-        ("over-refusals", summary["over_refusal"]),
-        ("under-refusals", summary["under_refusal"]),
+        ("goal not reached", _endings(summary)),
+        ("goal reached, should be refused", summary["under_refusal"]),
         ("sequence only", summary["sequence_only"]),
         ("R2", "–" if summary["r2"] is None else f"{summary['r2']:.3f}"),
         ("runs broken and made again", summary["discarded"]),

@@ -5,7 +5,7 @@ sources.json           the files of code that decide a run, to say what differs 
 records/*.jsonl        one line a run, one file a writer; a torn last line is no record
 scores.jsonl           sorted, without times and identities: the same bytes however often
                        the sweep was interrupted
-summary.json           the figures of the last sweep
+summary.json           the figures of everything in it
 logs/                  Inspect's logs
 traces/                one trace file a task, if they are kept
 """

@@ -18,7 +18,8 @@ FORMAT = 1
 class RunConfiguration:
     """Everything that two runs must share to be the same experiment. ``budgets`` maps a
     domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
-    that decides a run, empty in folders of releases that did not record it."""
+    that decides a run, empty in folders of releases that did not record it. ``run`` counts the
+    repetitions of one configuration."""
 
     arm: str
     model: str
@@ -30,6 +31,7 @@ class RunConfiguration:
     language: str = "en"
     compiler: str = __version__
     sources: str = ""
+    run: int = 1
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -37,14 +39,16 @@ class RunConfiguration:
     @property
     def fingerprint(self) -> str:
         covered = self.as_json()
-        if not self.sources:  # as it was when the folder was made
-            del covered["sources"]
+        for name, usual in (("sources", ""), ("run", 1)):
+            if covered[name] == usual:  # as it was before there was such a field
+                del covered[name]
         text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def label(self) -> str:
-        return f"{self.model} / {self.arm} / {self.tools}"
+        again = f" / run {self.run}" if self.run > 1 else ""
+        return f"{self.model} / {self.arm} / {self.tools}{again}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,7 @@ class BenchRecord:
             "arm": configuration.arm,
             "model": configuration.model,
             "tools": configuration.tools,
+            "run": configuration.run,
             "post_goal_calls": self.r2,
             "sequence_only": bool(verdict) and sequence_only(verdict),
             "verdict": dict(verdict),

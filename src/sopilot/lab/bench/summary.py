@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sopilot.lab.bench._reach import Reach
-from sopilot.lab.bench._tally import tally
+from sopilot.lab.bench._tally import objections, tally
 from sopilot.lab.bench.record import BenchRecord
+from sopilot.lab.bench.reference import task_reference
 from sopilot.lab.bench.sweep import Sweep
 
 ASSUMPTION = (
@@ -39,8 +41,10 @@ def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
         "reachable": len(reachable),
         "share_of_reachable": _share(sum(record.passed for record in reachable), len(reachable)),
         "balanced_accuracy": counts.balanced,
-        "over_refusal": counts.over_refusals,
-        "under_refusal": counts.under_refusals,
+        "not_reached": counts.not_reached,
+        "over_refusal": ends_not_reached(judged)["refused"],
+        "not_reached_by_ending": dict(sorted(ends_not_reached(judged).items())),
+        "under_refusal": counts.wrongly_reached,
         "sequence_only": counts.sequence_only,
         "r2": _share(sum(reached_goal), len(reached_goal)),
         "findings": dict(sorted(findings.items())),
@@ -54,6 +58,23 @@ def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
     return summary
 
 
+def whole_folder(sweep: Sweep) -> Sweep:
+    """The same with every task that the folder holds: a folder may be filled by several
+    commands, one a domain, and its summary is about all of them."""
+    held = (task_reference(task) for task in sweep.folder.records())
+    return replace(sweep, asked=tuple(dict.fromkeys([*held, *sweep.asked])))
+
+
+def ends_not_reached(records: Iterable[BenchRecord]) -> Counter[str]:
+    """How runs ended that should have reached their goal and did not: a refusal is only one
+    way."""
+    return Counter(
+        record.ending
+        for record in records
+        if record.should_succeed and not (record.verdict or {})["action_successfully_called"]
+    )
+
+
 def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
     found = reach[record.task]
     return {
@@ -61,7 +82,7 @@ def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
         "kind": "execute" if record.should_succeed else "refuse",
         "ending": record.ending,
         "reason": record.reason,
-        "objections": [key for key, value in (record.verdict or {}).items() if value is False],
+        "objections": objections(record.verdict or {}),
         "reachable": found.reachable,
         "proof": found.proof,
         "search_cut": found.cut,

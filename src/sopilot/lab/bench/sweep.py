@@ -21,6 +21,7 @@ from sopilot.lab.bench._shard import Runner, Seen, Shard, nobody, run_shard, sha
 from sopilot.lab.bench._source_fingerprint import deciding_sources
 from sopilot.lab.bench.record import RunConfiguration
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, task_references
+from sopilot.lab.bench.screen import Screen, everything_stays
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.agent import arm_named
@@ -55,6 +56,7 @@ def make_configuration(
     tools: ToolList,
     user: str = DEFAULT_USER,
     language: str = "en",
+    run: int = 1,
 ) -> RunConfiguration:
     return RunConfiguration(
         arm=arm_named(arm).name,
@@ -66,14 +68,23 @@ def make_configuration(
         budgets={domain: asdict(domain_budgets(domain)) for domain in DOMAINS},
         language=language,
         sources=deciding_sources().fingerprint,
+        run=run,
     )
 
 
 def select_tasks(
-    domain: str, upstream: Upstream, *, goal: str | None = None, limit: int | None = None
+    domain: str,
+    upstream: Upstream,
+    *,
+    goal: str | None = None,
+    limit: int | None = None,
+    screen: Screen = everything_stays,
 ) -> tuple[TaskReference, ...]:
-    """``limit`` tasks of the selection, spread evenly over it."""
-    chosen = task_references(f"sopbench:{domain}" + (f"/{goal}" if goal else ""), upstream=upstream)
+    """``limit`` tasks of what a screen leaves of the selection, spread evenly over it."""
+    named = task_references(f"sopbench:{domain}" + (f"/{goal}" if goal else ""), upstream=upstream)
+    chosen = tuple(
+        each for each in named if screen(each, upstream.scoring(each.domain)[each.goal][each.index])
+    )
     if limit is None or limit >= len(chosen):
         return chosen
     if limit < 1:

@@ -107,9 +107,7 @@ def pair(first: Iterable[Outcome], second: Iterable[Outcome]) -> Pairs:
     return Pairs(tuple(found), tuple(Dropped(why, tuple(who)) for why, who in dropped.items()))
 
 
-def _by_key(
-    outcomes: Sequence[Outcome], by_model: bool, by_run: bool
-) -> dict[_Key, list[Outcome]]:
+def _by_key(outcomes: Sequence[Outcome], by_model: bool, by_run: bool) -> dict[_Key, list[Outcome]]:
     found: dict[_Key, list[Outcome]] = {}
     for outcome in outcomes:
         model, run = outcome.model if by_model else "", outcome.run if by_run else 0

@@ -104,9 +104,7 @@ def compared(
     return figures | {"by_kind": kinds}
 
 
-def _headline(
-    name: str, pairs: stats.Pairs, confidence: float, draws: int, seed: int
-) -> Figures:
+def _headline(name: str, pairs: stats.Pairs, confidence: float, draws: int, seed: int) -> Figures:
     found = stats.compare(pairs, confidence=confidence, draws=draws, seed=seed)
     row: Figures = {"kind": name, "pairs": found.pairs, "wins": found.discordance.wins}
     row |= {"losses": found.discordance.losses, "difference": found.difference}
