@@ -35,6 +35,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
     "step-cost": ["step_cost.py"],
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
+    "official-wording": ["official_wording.py", "--json", "{file}"],
+    "study-claims": ["study/__main__.py", "--write", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
