@@ -10,10 +10,11 @@ import asyncio
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from sopilot.adapters.model_local_file import local_model_file
-from sopilot.adapters.model_wire import read_usage, well_formed
+from sopilot.adapters.model_wire import read_served, read_usage, well_formed, wire_sampling
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import (
@@ -54,8 +55,10 @@ class LocalModel:
         room = int((CONTEXT - REPLY) * _CHARACTERS_PER_TOKEN)
         body = {
             "messages": fit(plain_messages(request.messages, request.tools), room),
-            "temperature": request.temperature,
-            "max_tokens": REPLY,
+            **wire_sampling(request),
+            "max_tokens": min(REPLY, request.reply_tokens or REPLY),
+            # What an earlier request left behind would change the last digits, and so a reply.
+            "cache_prompt": False,
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": "reply", "schema": reply_schema(request.tools)},
@@ -69,7 +72,8 @@ class LocalModel:
             raise ProviderError(f"the local model failed: {str(answer)[:300]}", retryable=False)
         self._made += 1
         text = answer["choices"][0]["message"].get("content") or ""
-        return _reply(text, self._made, read_usage(answer.get("usage")))
+        reply = _reply(text, self._made, read_usage(answer.get("usage")))
+        return replace(reply, served=read_served(answer))
 
     def _load(self) -> Any:
         try:
