@@ -20,7 +20,7 @@ from sopilot.adapters.model_wire import (
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
-_RETRYABLE = frozenset({408, 409, 425, 429})
+RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class HttpModel:
@@ -99,7 +99,7 @@ def _refused(response: httpx2.Response) -> ProviderError:
     return ProviderError(
         f"HTTP {status}: {shown(response.content)}",
         kind=kind or f"http-{status}",
-        retryable=status >= 500 or status in _RETRYABLE,
+        retryable=status >= 500 or status in RETRYABLE,
         retry_after=_seconds(response.headers.get("retry-after")),
     )
 

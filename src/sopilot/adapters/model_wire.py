@@ -140,7 +140,9 @@ def read_served(body: Mapping[str, object]) -> Served:
     first = choices[0] if isinstance(choices, list) and choices else None
     reason = first.get("finish_reason") if isinstance(first, Mapping) else None
     told = (reason, body.get("model"), body.get("system_fingerprint"), body.get("id"))
-    return Served(*(well_formed(one)[:_LONGEST_NAME] if isinstance(one, str) else "" for one in told))
+    return Served(
+        *(well_formed(one)[:_LONGEST_NAME] if isinstance(one, str) else "" for one in told)
+    )
 
 
 def check_served(reply: ModelReply, expected: str | None) -> ModelReply:

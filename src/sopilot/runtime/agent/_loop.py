@@ -89,9 +89,7 @@ class Run:
         except InfrastructureFailure as failure:
             details = {"problem": str(failure), "attempts": failure.attempts}
             await self._session.note("infrastructure_failure", details)
-            return self._result(
-                Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind
-            )
+            return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind)
 
     async def _begin(self) -> None:
         driver, session = self._driver, self._session

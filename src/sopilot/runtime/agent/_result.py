@@ -47,9 +47,7 @@ class RequestRecord:
         return {name: told[name] for name in told if name in _ALWAYS_TOLD or told[name]}
 
 
-_ALWAYS_TOLD = tuple(
-    one.name for one in fields(RequestRecord) if one.default is MISSING
-)
+_ALWAYS_TOLD = tuple(one.name for one in fields(RequestRecord) if one.default is MISSING)
 
 
 @dataclass(frozen=True, slots=True)
