@@ -9,7 +9,7 @@ from typing import Final
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.agent import Judge, Misbehaviour, Reference
-from sopilot.runtime.session.protocols import Model
+from sopilot.runtime.session.protocols import Model, User
 
 MODEL_HELP: Final = (
     "reference (default, needs nothing), local (SmolLM2, extra `local`), replay:FILE, "
@@ -21,8 +21,8 @@ KEY_VARIABLE: Final = "SOPILOT_MODEL_KEY"
 MAILBOX: Final = "mailbox:"
 
 
-async def close_model(model: Model) -> None:
-    """Lets go of connections, where a model holds any."""
+async def close_model(model: Model | User | None) -> None:
+    """Lets go of connections, where a model or a user that one plays holds any."""
     close = getattr(model, "close", None)
     if close is not None:
         await close()

@@ -129,7 +129,7 @@ def test_every_record_tells_what_was_served_and_what_it_cost(clean: Path) -> Non
         for line in path.read_text().splitlines()
     ]
     for row in rows:
-        assert row["attempts"] == len(row["requests"]) == row["agent_turns"]
+        assert row["attempts"] >= len(row["requests"]) == row["agent_turns"]
         assert row["reasoning_tokens"] == 4 * row["agent_turns"]
         assert row["cost"] == pytest.approx(row["agent_turns"] * (100 + 2 * 10) / 1e6)
         for request in row["requests"]:

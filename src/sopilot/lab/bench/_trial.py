@@ -175,6 +175,7 @@ class TrialRunner:
             result, verdict = await play_task(task, world, conditions, session)
         finally:
             await close_model(model)
+            await close_model(opened.user)
             await world.close()
         report = await audit_session(
             session, task.briefing.handbook, self._arm, goal=task.goal, offered=opened.offered

@@ -72,6 +72,12 @@ class ModelUser:
         self._messages.append(Message("assistant", text))
         return None if END in text else text
 
+    async def close(self) -> None:
+        """Lets go of the model's connections, where it holds any."""
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            await close()
+
     @property
     def name(self) -> str:
         return f"the user ({self._model.name})"
