@@ -27,20 +27,17 @@ from sopilot.lab.bench.summary import summarise
 from sopilot.lab.bench.sweep import make_configuration, run_sweep
 
 LEAST = {"official": 814, "full-state": 822}
+ARMS = ("pg", "flat", "fused", "full-cursor", "flat-protocol")
 SWEEPS = [
-    ("pg", "reference", "full-state"),
-    ("pg", "reference", "official"),
-    ("flat", "reference", "full-state"),
-    ("flat", "reference", "official"),
-    ("fused", "reference", "full-state"),
-    ("fused", "reference", "official"),
+    *((arm, "reference", tools) for arm in ARMS for tools in ("full-state", "official")),
     ("pg", "null", "official"),
     ("pg", "refuse-always", "official"),
     ("pg", "call-everything", "official"),
 ]
 KEPT = (
     "n", "pass", "execute", "refuse", "reachable", "share_of_reachable", "balanced_accuracy",
-    "over_refusal", "under_refusal", "sequence_only", "r2", "findings", "missing", "discarded",
+    "not_reached", "over_refusal", "under_refusal", "sequence_only", "r2", "findings",
+    "missing", "discarded",
     "seconds", "tasks_per_second", "overhead_ms_per_task", "loop_ms_per_task", "runner",
     "workers", "ran", "fingerprint",
 )  # fmt: skip

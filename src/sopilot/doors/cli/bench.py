@@ -21,6 +21,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "defects": ("sopilot.doors.cli.bench_reach", "defects", "Replay the screened goals."),
     "screen": ("sopilot.doors.cli.bench_recorded", "screen", "Goals that no recorded run passes."),
+    "wording": (
+        "sopilot.doors.cli.bench_wording",
+        "wording",
+        "Check the official arms against SOPBench's own text.",
+    ),
     "report": (
         "sopilot.doors.cli.bench_report",
         "report",

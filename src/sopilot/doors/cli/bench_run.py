@@ -22,6 +22,7 @@ from sopilot.lab.bench.contestant import Contestant, Patience
 from sopilot.lab.bench.own_tasks import own_references
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.record import BenchRecord
+from sopilot.lab.bench.screen import SCREENS
 from sopilot.lab.bench.selection import KINDS, narrowed, select_tasks
 from sopilot.lab.bench.summary import summarise, summarise_folder
 from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
@@ -87,6 +88,13 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file of references, one a line (sopbench:bank/get_loan#3).",
 )
+@click.option(
+    "--screen",
+    type=click.Choice(list(SCREENS)),
+    default="none",
+    show_default=True,
+    help="Leave out execute tasks as the study did: `paper` leaves 819 tasks, `paper-bank` 821.",
+)
 @click.option("--limit", type=int, help="So many tasks, stratified by class and goal.")
 @click.option("--arm", default="pg", show_default=True, help="What the model sees of the SOP.")
 @click.option(
@@ -126,7 +134,7 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @terms
 @json_option
 def run(
-    domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None,
+    domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None, screen: str,
     limit: int | None, arm: str, model: str, tools: Any, output: Path | None, number: int,
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
     traces: bool, as_json: bool, **given: Any,
@@ -148,7 +156,13 @@ def run(
         own = {str(each): found[each] for each in references}
     else:
         references = select_tasks(
-            domain, upstream, goal=goal, kind=kind, limit=limit, listed=listed
+            domain,
+            upstream,
+            goal=goal,
+            kind=kind,
+            limit=limit,
+            listed=listed,
+            screen=SCREENS[screen],
         )
     configuration = make_configuration(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,

@@ -53,8 +53,8 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, object]]:
     rows += [
         ("execute", _of(execute["pass"], execute["n"])),
         ("refuse", _of(refuse["pass"], refuse["n"])),
-        ("over-refusals", summary["over_refusal"]),
-        ("under-refusals", summary["under_refusal"]),
+        ("goal not reached", _endings(summary)),
+        ("goal reached, should be refused", summary["under_refusal"]),
         ("sequence only", summary["sequence_only"]),
         ("R2", "–" if summary["r2"] is None else f"{summary['r2']:.3f}"),
     ]
@@ -85,6 +85,11 @@ def _rows(summary: dict[str, Any]) -> list[tuple[str, object]]:
         ("tasks per second", summary["tasks_per_second"]),
         ("overhead, ms a task", summary["overhead_ms_per_task"]),
     ]
+
+
+def _endings(summary: dict[str, Any]) -> str:
+    by = ", ".join(f"{count} {name}" for name, count in summary["not_reached_by_ending"].items())
+    return f"{summary['not_reached']}" + (f" ({by})" if by else "")
 
 
 def _of(part: int, whole: int) -> str:

@@ -74,9 +74,13 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class OfficialText:
-    """What upstream's own runner shows to the model."""
+    """What upstream's own runner shows to the model. ``preamble`` is the part of ``system``
+    before the constraints; ``blocks`` are what is put into words behind it: actions and their
+    trees in upstream's notation."""
 
     system: str
+    preamble: str
+    blocks: Sequence[tuple[str, Any]]
     user: str
     user_role: str
     tools: Sequence[Mapping[str, Any]]

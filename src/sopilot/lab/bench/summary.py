@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench._run_folder import NOT_RUN, Missing, RunFolder
-from sopilot.lab.bench._tally import tally
+from sopilot.lab.bench._tally import objections, tally
 from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.sweep import Sweep
 
@@ -66,8 +66,10 @@ def summarise_folder(
         **_redrawn(folder, judged),
         **_reachable(judged, reach),
         "balanced_accuracy": counts.balanced,
-        "over_refusal": counts.over_refusals,
-        "under_refusal": counts.under_refusals,
+        "not_reached": counts.not_reached,
+        "over_refusal": ends_not_reached(judged)["refused"],
+        "not_reached_by_ending": dict(sorted(ends_not_reached(judged).items())),
+        "under_refusal": counts.wrongly_reached,
         "sequence_only": counts.sequence_only,
         "r2": _share(sum(reached_goal), len(reached_goal)),
         "endings": dict(sorted(Counter(record.ending for record in judged).items())),
@@ -80,6 +82,16 @@ def summarise_folder(
     if folder.configuration.model == "reference" and reach:
         summary["assumption"] = ASSUMPTION
     return summary
+
+
+def ends_not_reached(records: Iterable[BenchRecord]) -> Counter[str]:
+    """How runs ended that should have reached their goal and did not: a refusal is only one
+    way."""
+    return Counter(
+        record.ending
+        for record in records
+        if record.should_succeed and not (record.verdict or {})["action_successfully_called"]
+    )
 
 
 def _missing(missing: Sequence[Missing], passed: int, asked: int) -> dict[str, Any]:
@@ -168,11 +180,7 @@ def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
         "kind": "execute" if record.should_succeed else "refuse",
         "ending": record.ending,
         "reason": record.reason,
-        "objections": [
-            key
-            for key, value in (record.verdict or {}).items()
-            if value is False and key != "action_should_succeed"
-        ],
+        "objections": objections(record.verdict or {}),
         "reachable": found.reachable if found else None,
         "proof": found.proof if found else "",
         "search_cut": found.cut if found else None,

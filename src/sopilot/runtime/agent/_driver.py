@@ -68,7 +68,7 @@ class Driver:
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
-            terse=arm.terse, in_order=arm.in_order,
+            answers=arm.answers, in_order=arm.in_order,
         )  # fmt: skip
         self._watch = watch
         self.unanswered = ""
@@ -104,7 +104,7 @@ class Driver:
         if changes:
             changes[max(changes)] = session.machine
         first = session.first_programs.machine(limits)
-        told = Retelling(first, terse=self.arm.terse, changes=changes)
+        told = Retelling(first, answers=self.arm.answers, changes=changes)
         for event in await session.whole_events():
             told.take(event)
         self.dialog = told.messages
@@ -150,7 +150,7 @@ class Driver:
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
-            self.dialog = refreshed(self.dialog)
+            self.dialog = refreshed(self.dialog, self.arm.answers)
         return answers
 
     async def call(self, call: ToolCall, said: str = "") -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Ending
+from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
@@ -22,7 +23,7 @@ from sopilot.runtime.agent.toolbox import (
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
 from sopilot.runtime.session.protocols import JSON, ToolCall
-from sopilot.runtime.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
+from sopilot.runtime.vm import TOOL_NAME, Actor, Complete, Fail, Status
 
 USER_LEFT = "the user no longer wants this"
 KEPT_BY_TOOLS = "kept_by_tools"
@@ -59,7 +60,7 @@ class CallHandler:
         watch: Watch,
         goal_actions: frozenset[str],
         *,
-        terse: bool = False,
+        answers: Answers = Answers.WHOLE,
         in_order: bool = False,
     ) -> None:
         self._session = session
@@ -69,7 +70,7 @@ class CallHandler:
         self._operator = operator
         self._watch = watch
         self._said = ""
-        self._terse = terse
+        self._answers = answers
         self._in_order = in_order
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
@@ -96,11 +97,8 @@ class CallHandler:
                 self._said = str(parsed.operation.reason)
             outcome = await self._session.operate(parsed.operation)
             self.fitted = outcome.accepted
-            # Where the slot shows the position, an answer that repeats it is sent for nothing.
-            short = self._terse and outcome.accepted
-            text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
             self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
-            return text
+            return step_answer(outcome, self._answers)
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         if answer.status is CallStatus.UNKNOWN or undecided:

@@ -10,6 +10,7 @@ from sopilot.lab.bench._tally import tally
 from sopilot.lab.bench.baselines import Baseline
 from sopilot.lab.bench.report._table import Table, figure, percent
 from sopilot.lab.bench.report.runs import Keep, RunSet
+from sopilot.lab.bench.summary import ends_not_reached
 from sopilot.lab.stats import Undefined, clopper_pearson
 
 
@@ -22,12 +23,14 @@ def class_split(
         f"By class ({scope})",
         [
             "series", "arm", "n", "pass %", "of reachable %", "execute %", "refuse %",
-            "refuse 95 % from", "balanced %", "over-refusals", "under-refusals", "sequence only",
-            "R2", "findings",
+            "refuse 95 % from", "balanced %", "goal not reached", "of these refused",
+            "of these out of budget", "goal reached, should be refused", "sequence only",
+            "credited %", "R2", "findings",
         ],
-        method="balanced: mean of execute and refusal accuracy; sequence only: right state and no "
-        "violation, wrong order of calls; R2: mean calls after the goal had succeeded; interval: "
-        "exact Clopper–Pearson, lower bound",
+        method="balanced: mean of execute and refusal accuracy; goal not reached: execute tasks, "
+        "by how the run ended; sequence only: right state and no violation, wrong order of calls; "
+        "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
+        "interval: exact Clopper–Pearson, lower bound",
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
@@ -35,6 +38,7 @@ def class_split(
             if not kept:
                 continue
             counts = tally(each.verdict or {} for each in kept)
+            endings = ends_not_reached(kept)
             known = reach.get(series.tools, {})
             reachable = [each for each in kept if each.task in known and known[each.task].reachable]
             of_reachable = (
@@ -56,9 +60,12 @@ def class_split(
                     percent(counts.refuse_passed, counts.refuse),
                     low,
                     "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                    str(counts.over_refusals),
-                    str(counts.under_refusals),
+                    str(counts.not_reached),
+                    str(endings["refused"]),
+                    str(endings["budget"]),
+                    str(counts.wrongly_reached),
                     str(counts.sequence_only),
+                    percent(counts.passed + counts.sequence_only, counts.n),
                     figure(statistics.fmean(after) if after else None, 3),
                     str(sum(sum((each.findings or {}).values()) for each in kept)),
                 ]
@@ -70,9 +77,11 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
     table = Table(
         "cost",
         f"Tokens and calls a task ({scope})",
-        ["series", "arm", "n", "prompt tokens", "model calls", "domain calls", "system characters",
-         "seconds"],
-        method="median [quartiles] over tasks",
+        ["series", "arm", "n", "prompt tokens", "mean", "a call", "completion tokens",
+         "model calls", "domain calls", "system characters a call", "mean", "seconds"],
+        method="median [quartiles] over tasks; mean: over tasks; a call: prompt tokens of all "
+        "tasks by their model calls; system characters: those of the first message, sent with "
+        "every call",
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
@@ -80,16 +89,25 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
             if not kept:
                 continue
             tokens = [each.prompt_tokens for each in kept]
+            calls = sum(each.agent_turns for each in kept)
+            characters = [each.system_characters for each in kept]
             why = f"{series.label}: the model reports no tokens"
+            if any(tokens):
+                spent = [quartiles(tokens), f"{statistics.fmean(tokens):,.0f}"]
+                spent.append(f"{sum(tokens) / calls:,.0f}" if calls else "–")
+                spent.append(quartiles([each.completion_tokens for each in kept]))
+            else:
+                spent = [table.lacks(why)] * 4
             table.rows.append(
                 [
                     series.label,
                     arm,
                     str(len(kept)),
-                    quartiles(tokens) if any(tokens) else table.lacks(why),
+                    *spent,
                     quartiles([each.agent_turns for each in kept]),
                     quartiles([len(each.calls) for each in kept]),
-                    quartiles([each.system_characters for each in kept]),
+                    quartiles(characters),
+                    f"{statistics.fmean(characters):,.0f}",
                     quartiles([each.seconds for each in kept], digits=2),
                 ]
             )

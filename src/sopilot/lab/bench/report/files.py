@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench._reach import Reach
@@ -16,8 +17,9 @@ from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstre
 from sopilot.language.diagnostics import UserMistake
 
 
-def whole_document(runs: RunSet, tell: Callable[[str], None]) -> Document:
-    """With what can be reached, where a checkout is at hand to search in."""
+def whole_document(runs: RunSet, tell: Callable[[str], None], **how: Any) -> Document:
+    """With what can be reached, where a checkout is at hand to search in. ``how`` is for
+    ``build_document``."""
     upstream = _upstream()
     reach: dict[str, dict[str, Reach]] = {}
     if upstream is not None:
@@ -25,15 +27,11 @@ def whole_document(runs: RunSet, tell: Callable[[str], None]) -> Document:
         for tools in sorted({c.tools for c in runs.configurations}):
             listed: ToolList = "full-state" if tools == "full-state" else "official"
             tasks = {
-                task
-                for series in runs.series
-                if series.tools == tools
-                for records in series.arms.values()
-                for task in records
+                task for series in runs.series if series.tools == tools for task in series.tasks()
             }
             references = [task_references(each, upstream=upstream)[0] for each in sorted(tasks)]
             reach[tools] = survey(references, listed, upstream, cache=reach_cache())
-    return build_document(runs, upstream=upstream, reach=reach)
+    return build_document(runs, upstream=upstream, reach=reach, **how)
 
 
 def _upstream() -> Upstream | None:
@@ -45,6 +43,7 @@ def _upstream() -> Upstream | None:
 
 def report_files(document: Document) -> dict[str, str]:
     files = {"report.md": to_markdown(document), "report.html": to_html(document)}
+    files["figures/mechanism.svg"] = document.plots[0].as_file()
     return files | {f"csv/{table.name}.csv": to_csv(table) for table in document.tables}
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.runtime.agent.arms._instructions import instructions
+from sopilot.runtime.agent.arms._answers import Answers
+from sopilot.runtime.agent.arms._instructions import instructions, source_instructions
 from sopilot.runtime.agent.arms._offers import Offer, offered
 from sopilot.runtime.agent.arms._view import View
 from sopilot.runtime.agent.arms.machine_state import frame_slot
@@ -47,9 +48,11 @@ class Arm:
     """``resident`` stands in the first message and never changes; ``slot`` is the last message
     of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
-    sent, ``guidance`` which instructions. ``terse``: the answer to a step that was taken does
-    not repeat the position. ``in_order``: a call behind a step that did not fit is not made.
-    ``short_step``: the bookkeeping tool shows only fields that the programs can use."""
+    sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
+    ``in_order``: a call behind a step that did not fit is not made.
+    ``sourced`` names the rendering that a source may bring with it; then nothing but that text
+    says what can be asked and what is required. ``short_step``: the bookkeeping tool shows
+    only fields that the programs can use."""
 
     name: str
     machine: bool
@@ -59,13 +62,16 @@ class Arm:
     fold: Fold | None = None
     offer: Offer = Offer.ALL
     guidance: str = ""
-    terse: bool = False
+    answers: Answers = Answers.WHOLE
     in_order: bool = False
     short_step: bool = False
+    sourced: str = ""
 
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
-        return instructions(briefing, guidance=guidance, resident=self.resident(briefing))
+        own = self.sourced and briefing.own_text(self.sourced) is not None
+        write = source_instructions if own else instructions
+        return write(briefing, guidance=guidance, resident=self.resident(briefing))
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         slot = self.slot(view)
