@@ -134,7 +134,8 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @terms
 @json_option
 def run(
-    domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None, screen: str,
+    domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None,
+    screen: str,
     limit: int | None, arm: str, model: str, tools: Any, output: Path | None, number: int,
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
     traces: bool, as_json: bool, **given: Any,
