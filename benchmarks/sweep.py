@@ -22,8 +22,9 @@ from typing import Any
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench._shard import Runner
 from sopilot.lab.bench.reach_survey import reach_cache, survey
+from sopilot.lab.bench.selection import select_tasks
 from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
+from sopilot.lab.bench.sweep import make_configuration, run_sweep
 
 LEAST = {"official": 814, "full-state": 822}
 ARMS = ("pg", "flat", "fused", "full-cursor", "flat-protocol")

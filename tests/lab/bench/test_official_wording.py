@@ -16,8 +16,8 @@ from sopilot.lab.bench.official_check import (
     check_official,
 )
 from sopilot.lab.bench.programs import ProgramShelf
+from sopilot.lab.bench.selection import select_tasks
 from sopilot.lab.bench.sopbench_process import ToolList
-from sopilot.lab.bench.sweep import select_tasks
 from sopilot.lab.bench.tasks import as_task
 from sopilot.lab.bench.wording import read_sentences
 from sopilot.runtime.agent import ARMS

@@ -16,7 +16,8 @@ from sopilot.lab.bench._reach import find_reach
 from sopilot.lab.bench._source_fingerprint import deciding_sources
 from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.reach_survey import survey
-from sopilot.lab.bench.sweep import make_configuration, select_tasks
+from sopilot.lab.bench.selection import select_tasks
+from sopilot.lab.bench.sweep import make_configuration
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}
 

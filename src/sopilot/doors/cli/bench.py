@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "run",
         "Run tasks and score them by the official evaluator.",
     ),
+    "study": ("sopilot.doors.cli.bench_study", "study", "A whole study as one file."),
     "reach": ("sopilot.doors.cli.bench_reach", "reach", "Which tasks a perfect executor can pass."),
     "baselines": (
         "sopilot.doors.cli.bench_recorded",

@@ -7,7 +7,7 @@ import click
 from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.official_check import PAPER, check_official
-from sopilot.lab.bench.sweep import select_tasks
+from sopilot.lab.bench.selection import select_tasks
 
 
 @click.command()
