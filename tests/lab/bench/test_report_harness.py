@@ -29,6 +29,7 @@ def fill(
 ) -> Path:
     base = made or configuration()
     folder = RunFolder.create(path, replace(base, **fields))
+    folder.ask({task: int(task.rpartition("#")[2]) % 2 == 0 for task in (*passed, *(broken or {}))})
     with folder.writer() as writer:
         for task, ok in passed.items():
             place = int(task.rpartition("#")[2])
@@ -39,7 +40,9 @@ def fill(
 
 
 def broken_record(task: str, why: str) -> BenchRecord:
-    return replace(record(task), verdict=None, ending="infrastructure_failure", reason=why)
+    return replace(
+        record(task), verdict=None, ending="infrastructure_failure", reason=why, fault="rate"
+    )
 
 
 def all_of(ok: bool) -> dict[str, bool]:
@@ -130,7 +133,7 @@ def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
     )
     (row,) = [row for row in rows(found, "missing") if row["arm"] == "pg"]
     assert (row["asked"], row["judged"], row["missing"]) == ("24", "18", "6")
-    assert row["why"] == "4 429: too many requests, 2 never run"
+    assert row["why"] == "4 rate: 429: too many requests, 2 not asked of this arm"
     assert (row["pass % of judged"], row["pass % of asked"]) == ("100.0", "75.0")
     (bound,) = [row for row in rows(found, "bounds") if row["contrast"] == "pg:flat"]
     assert (bound["difference of pairs"], bound["missing as failed"]) == ("+0.0", "-25.0")

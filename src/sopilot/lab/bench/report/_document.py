@@ -10,6 +10,7 @@ from sopilot import __version__
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.baselines import Baseline, recompute, subset_size
 from sopilot.lab.bench.defects import replay_goals
+from sopilot.lab.bench.reference import DOMAINS
 from sopilot.lab.bench.report._class_split import class_split, cost, official
 from sopilot.lab.bench.report._compiler_effort import compiler_effort
 from sopilot.lab.bench.report._contrasts import (
@@ -91,7 +92,8 @@ def build_document(
     pools: dict[str, Keep] = {**by_name, "pooled": kept}
     clusters = {**by_name, "bank + hotel": screened(chosen, "bank", "hotel"), "pooled": kept}
     deltas = delta_r2(runs, kept)
-    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in runs.domains}
+    known_domains = [each for each in runs.domains if each in DOMAINS]
+    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
     scope = f"screen `{screen}`"
     document = Document("SOPBench runs", notes=_notes(runs, screen, family))
     document.alarms = alarming(runs, kept, most_missing)

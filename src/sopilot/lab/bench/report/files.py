@@ -27,7 +27,11 @@ def whole_document(runs: RunSet, tell: Callable[[str], None], **how: Any) -> Doc
         for tools in sorted({c.tools for c in runs.configurations}):
             listed: ToolList = "full-state" if tools == "full-state" else "official"
             tasks = {
-                task for series in runs.series if series.tools == tools for task in series.tasks()
+                task
+                for series in runs.series
+                if series.tools == tools
+                for task in series.tasks()
+                if is_sopbench(task)
             }
             references = [task_references(each, upstream=upstream)[0] for each in sorted(tasks)]
             reach[tools] = survey(references, listed, upstream, cache=reach_cache())
