@@ -9,7 +9,7 @@ from typing import Any
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.reach_survey import reach_cache, survey
-from sopilot.lab.bench.reference import task_references
+from sopilot.lab.bench.reference import is_sopbench, task_references
 from sopilot.lab.bench.report._document import Document, build_document, to_html
 from sopilot.lab.bench.report._markdown import to_csv, to_markdown
 from sopilot.lab.bench.report.runs import RunSet
