@@ -206,3 +206,30 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"model": "x"}')
     with pytest.raises(UserMistake, match="neither a probe nor attention"):
         read_mechanism([tmp_path / "other.json"])
+
+
+def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "pg", configuration())
+    with folder.writer() as writer:
+        for place, calls in enumerate(((100, 300), (500,))):
+            asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
+            writer.write(
+                record(
+                    TASKS[place],
+                    prompt_tokens=sum(calls),
+                    agent_turns=len(calls),
+                    requests=asked,
+                    system_by_call=tuple(10 * each for each in calls),
+                    cost=0.5,
+                )
+            )
+    found = document(tmp_path)
+    table = next(each for each in found.tables if each.name == "cost")
+    (row,) = table.rows
+    cells = list(zip(table.header, row, strict=True))
+    assert ("prompt tokens", "450 [425–475]") in cells
+    assert ("a call", "300 [200–400]") in cells
+    assert ("system characters a call", "3,000 [2,000–4,000]") in cells
+    assert [value for name, value in cells if name == "mean a call"] == ["300", "3,000"]
+    (spent,) = rows(found, "spending")
+    assert (spent["requests"], spent["money"], spent["finish reasons"]) == ("3", "1.0000", "3 stop")

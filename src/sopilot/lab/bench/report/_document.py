@@ -11,7 +11,7 @@ from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.baselines import Baseline, recompute, subset_size
 from sopilot.lab.bench.defects import replay_goals
 from sopilot.lab.bench.reference import DOMAINS
-from sopilot.lab.bench.report._class_split import class_split, cost, official
+from sopilot.lab.bench.report._class_split import class_split, cost, official, spending
 from sopilot.lab.bench.report._compiler_effort import compiler_effort
 from sopilot.lab.bench.report._contrasts import (
     Contrast,
@@ -123,6 +123,7 @@ def build_document(
         class_split(runs, bank, f"Bank, {scope}", known, "classes-bank"),
         class_split(runs, every, "every task that was run", known, "classes-all"),
         cost(runs, every, "every task that was run"),
+        spending(runs, every, "every task that was run"),
         goal_clusters(runs, clusters),
         goal_nets(runs, kept),
         pooled_models(runs, {"bank": bank, "pooled": kept}),
