@@ -97,6 +97,9 @@ def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
             found[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
         discarded += _take(found[key].arms.setdefault(c.arm, ArmRuns()), folder)
         domains |= dict.fromkeys(record.domain for record in folder.records().values())
+    if not domains:
+        place = folders[0].path if folders else Path()
+        raise _mistake(place, "no run was judged here", "finish the sweep; see its summary.json")
     return RunSet(tuple(found.values()), configurations, discarded, sorted(domains), tuple(vary))
 
 
@@ -116,7 +119,9 @@ def screened(screen: Screen, *domains: str) -> Keep:
 
 
 def reference_of(record: BenchRecord) -> TaskReference:
-    return TaskReference(record.domain, record.goal, int(record.task.rpartition("#")[2]))
+    """Tasks of one's own handbooks have names, which no screen knows."""
+    index = record.task.rpartition("#")[2]
+    return TaskReference(record.domain, record.goal, int(index) if index.isdecimal() else 0)
 
 
 def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> Outcome:

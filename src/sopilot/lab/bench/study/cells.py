@@ -131,7 +131,7 @@ def _require_the_same_hypotheses(cells: Sequence[Cell]) -> None:
                 )
 
 
-def cell_status(cell: Cell, tasks: Sequence[TaskReference]) -> dict[str, Any]:
+def cell_status(cell: Cell, tasks: Sequence[object]) -> dict[str, Any]:
     if not (cell.folder / "configuration.json").exists():
         state = {"judged": 0, "missing": len(tasks), "broken": 0, "cost": None}
         return {"cell": cell.label, "asked": len(tasks), **state, "reasons": {}}
