@@ -28,7 +28,7 @@ def study_document(
     runs = load_runs(folders, vary=("budgets",) if len(budgets) > 1 else ())
     fixed = study.fixed
     contrasts = tuple(dict.fromkeys(each.contrast for each in fixed.hypotheses))
-    family = {"family": contrasts} if contrasts else {}
+    family: dict[str, Any] = {"family": contrasts} if contrasts else {}
     document = whole_document(runs, tell, screen=study.screen, **family, **how)
     document.title = f"Study {study.name}"
     document.notes = [note for note in document.notes if not note.startswith("Confirmatory:")]
