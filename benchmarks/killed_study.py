@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -156,20 +157,15 @@ def archived(base: Path, file: Path, folder: Path) -> dict[str, Any]:
 
 
 def fresh_installation(folder: Path) -> Path:
-    """A wheel of the package into a new environment, with this one's libraries to lean on."""
-    wheels = folder / "wheels"
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    root = PACKAGE.parent
-    subprocess.run(
-        [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", str(wheels), str(root)],
-        check=True,
-    )
-    (wheel,) = wheels.glob("*.whl")
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")], check=True
-    )
+    """The package in a new environment, with this one's libraries to lean on: from a wheel, or
+    copied where none can be built."""
+    make = [sys.executable, "-m", "venv", "--without-pip", str(folder / "venv")]
+    subprocess.run(make, check=True)
     (site,) = (folder / "venv" / "lib").glob("python*/site-packages")
-    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    from_here = [*pip, "install", "--no-deps", "--target", str(site), str(PACKAGE.parent)]
+    if subprocess.run(from_here, check=False, capture_output=True).returncode != 0:
+        shutil.copytree(PACKAGE / "sopilot", site / "sopilot")
     libraries = [path for path in sys.path if path.endswith("site-packages")]
     (site / "libraries.pth").write_text("\n".join(libraries) + "\n", encoding="utf-8")
     return folder / "venv" / "bin" / "python"
