@@ -36,6 +36,9 @@ CAMPAIGNS: dict[str, list[str]] = {
     "step-cost": ["step_cost.py"],
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
+    "twelve-faults": ["twelve_faults.py", "--json", "{file}"],
+    "mailbox-sweep": ["mailbox_sweep.py", "--json", "{file}"],
+    "killed-study": ["killed_study.py", "--json", "{file}"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }
