@@ -47,6 +47,7 @@ def answer(box: Path) -> None:
             draft = box / f"draft-{os.getpid()}"
             draft.write_text(json.dumps(completion(scripted_answer(asked), 0)), encoding="utf-8")
             os.link(draft, reply)
+            draft.unlink()  # the next one must not be written into this reply
             with (box / "answered.log").open("a", encoding="utf-8") as log:
                 log.write(f"{request.stem}\n")
         time.sleep(0.01)
