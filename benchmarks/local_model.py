@@ -76,6 +76,7 @@ def main() -> None:
         lens = looked_at(Path(folder), options.moments)
     met = {
         "do not page": not check["page"],
+        "on enough pairs": "enough" not in check["not_met"],
         "within half an hour": check["used"]["seconds"] <= LONGEST_CHECK,
         "lens sane": sane(lens),
     }

@@ -29,6 +29,7 @@ def fill(
 ) -> Path:
     base = made or configuration()
     folder = RunFolder.create(path, replace(base, **fields))
+    folder.ask({task: int(task.rpartition("#")[2]) % 2 == 0 for task in (*passed, *(broken or {}))})
     with folder.writer() as writer:
         for task, ok in passed.items():
             place = int(task.rpartition("#")[2])
@@ -39,7 +40,9 @@ def fill(
 
 
 def broken_record(task: str, why: str) -> BenchRecord:
-    return replace(record(task), verdict=None, ending="infrastructure_failure", reason=why)
+    return replace(
+        record(task), verdict=None, ending="infrastructure_failure", reason=why, fault="rate"
+    )
 
 
 def all_of(ok: bool) -> dict[str, bool]:
@@ -130,7 +133,7 @@ def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
     )
     (row,) = [row for row in rows(found, "missing") if row["arm"] == "pg"]
     assert (row["asked"], row["judged"], row["missing"]) == ("24", "18", "6")
-    assert row["why"] == "4 429: too many requests, 2 never run"
+    assert row["why"] == "4 rate: 429: too many requests, 2 not asked of this arm"
     assert (row["pass % of judged"], row["pass % of asked"]) == ("100.0", "75.0")
     (bound,) = [row for row in rows(found, "bounds") if row["contrast"] == "pg:flat"]
     assert (bound["difference of pairs"], bound["missing as failed"]) == ("+0.0", "-25.0")
@@ -203,3 +206,30 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
     (tmp_path / "other.json").write_text('{"model": "x"}')
     with pytest.raises(UserMistake, match="neither a probe nor attention"):
         read_mechanism([tmp_path / "other.json"])
+
+
+def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "pg", configuration())
+    with folder.writer() as writer:
+        for place, calls in enumerate(((100, 300), (500,))):
+            asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
+            writer.write(
+                record(
+                    TASKS[place],
+                    prompt_tokens=sum(calls),
+                    agent_turns=len(calls),
+                    requests=asked,
+                    system_by_call=tuple(10 * each for each in calls),
+                    cost=0.5,
+                )
+            )
+    found = document(tmp_path)
+    table = next(each for each in found.tables if each.name == "cost")
+    (row,) = table.rows
+    cells = list(zip(table.header, row, strict=True))
+    assert ("prompt tokens", "450 [425–475]") in cells
+    assert ("a call", "300 [200–400]") in cells
+    assert ("system characters a call", "3,000 [2,000–4,000]") in cells
+    assert [value for name, value in cells if name == "mean a call"] == ["300", "3,000"]
+    (spent,) = rows(found, "spending")
+    assert (spent["requests"], spent["money"], spent["finish reasons"]) == ("3", "1.0000", "3 stop")

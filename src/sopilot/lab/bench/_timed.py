@@ -21,13 +21,18 @@ from sopilot.runtime.session.protocols import (
 
 
 class TimedModel:
-    """``system_characters`` is the largest system text of a request: first message and slot."""
+    """``system_by_call`` is the system text of every request, in characters: first message and
+    slot; ``system_characters`` the largest of them."""
 
     def __init__(self, model: Model, answered: Callable[[], None] = lambda: None) -> None:
         self._model = model
         self._answered = answered
         self.seconds = 0.0
-        self.system_characters = 0
+        self.system_by_call: list[int] = []
+
+    @property
+    def system_characters(self) -> int:
+        return max(self.system_by_call, default=0)
 
     @property
     def name(self) -> str:
@@ -42,7 +47,7 @@ class TimedModel:
         finally:
             self.seconds += time.perf_counter() - begun
             shown = sum(len(m.content) for m in request.messages if m.role == "system")
-            self.system_characters = max(self.system_characters, shown)
+            self.system_by_call.append(shown)
 
     async def close(self) -> None:
         await close_model(self._model)

@@ -198,6 +198,7 @@ class TrialRunner:
             r2=after,
             findings=dict(sorted(Counter(each.code for each in report.findings).items())),
             system_characters=model.system_characters,
+            system_by_call=tuple(model.system_by_call),
             seconds=round(time.perf_counter() - begun, 6),
             model_seconds=round(model.seconds, 6),
             world_seconds=round(tools.seconds + score.seconds + ready, 6),

@@ -58,11 +58,11 @@ class OfficialCheck:
         by_paper = self.paper_leaves + self.paper_checks
         return row | {
             "correspondences": {
-                "the study's count": PAPER,
-                "by the study's rule": by_paper,
-                "rule": PAPER_RULE,
-                "by ours": self.sentences,
-                "our rule": "every sentence of every action in every text, each compared with our "
+                "study": PAPER,
+                "by_the_study": by_paper,
+                "its_rule": PAPER_RULE,
+                "by_ours": self.sentences,
+                "our_rule": "every sentence of every action in every text, each compared with our "
                 "wording of it and with official-code in every language",
             },
             "holds": self.holds,

@@ -104,6 +104,7 @@ class BenchRecord:
     simulator_tokens: int = 0
     cost: float | None = None
     requests: Sequence[Mapping[str, Any]] = ()
+    system_by_call: Sequence[int] = ()
 
     @property
     def discarded(self) -> bool:

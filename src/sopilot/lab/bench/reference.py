@@ -24,13 +24,6 @@ class TaskReference:
         return f"{SCHEME}{self.domain}/{self.goal}#{self.index}"
 
 
-def task_reference(text: str) -> TaskReference:
-    """As ``str`` writes it; nothing is looked up."""
-    domain, _, rest = text.removeprefix(SCHEME).partition("/")
-    goal, _, index = rest.rpartition("#")
-    return TaskReference(domain, goal, int(index))
-
-
 def is_sopbench(text: str) -> bool:
     return text.startswith(SCHEME)
 

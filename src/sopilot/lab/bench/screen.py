@@ -80,3 +80,9 @@ def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
             for goal, passed in runs.items()
         ]
     return sorted(found, key=lambda each: (each.passes / each.runs, each.domain, each.goal))
+
+
+def stored_recordings(checkout: Checkout, domains: Iterable[str]) -> tuple[int, int]:
+    """How many recordings the checkout lists, and how many of them hold no verdict here."""
+    found = [each for domain in domains for each in configurations(checkout, domain)]
+    return len(found), sum(not each.verdicts() for each in found)

@@ -10,7 +10,8 @@ from sopilot import __version__
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.baselines import Baseline, recompute, subset_size
 from sopilot.lab.bench.defects import replay_goals
-from sopilot.lab.bench.report._class_split import class_split, cost, official
+from sopilot.lab.bench.reference import DOMAINS
+from sopilot.lab.bench.report._class_split import class_split, cost, official, spending
 from sopilot.lab.bench.report._compiler_effort import compiler_effort
 from sopilot.lab.bench.report._contrasts import (
     Contrast,
@@ -51,6 +52,7 @@ from sopilot.lab.bench.report.runs import Keep, RunSet, screened
 from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, everything_stays
 from sopilot.lab.bench.sopbench_process import Upstream, UpstreamRefused
 from sopilot.lab.bench.summary import ASSUMPTION
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.pages import Drawing, diverging_bars, grouped_bars, render
 
 _CONTRASTS: Sequence[Contrast] = (
@@ -93,7 +95,8 @@ def build_document(
     pools: dict[str, Keep] = {**by_name, "pooled": kept}
     clusters = {**by_name, "bank + hotel": screened(chosen, "bank", "hotel"), "pooled": kept}
     deltas = delta_r2(runs, kept)
-    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in runs.domains}
+    known_domains = [each for each in runs.domains if each in DOMAINS]
+    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
     scope = f"screen `{screen}`"
     document = Document("SOPBench runs", notes=_notes(runs, screen, family))
     document.alarms = alarming(runs, kept, most_missing)
@@ -123,6 +126,7 @@ def build_document(
         class_split(runs, bank, f"Bank, {scope}", known, "classes-bank"),
         class_split(runs, every, "every task that was run", known, "classes-all"),
         cost(runs, every, "every task that was run"),
+        spending(runs, every, "every task that was run"),
         goal_clusters(runs, clusters),
         goal_nets(runs, kept),
         pooled_models(runs, {"bank": bank, "pooled": kept}),
@@ -180,7 +184,7 @@ def _defects(upstream: Upstream | None) -> Table:
         return table
     try:
         found = replay_goals(upstream, list(SCREENED_GOALS))
-    except UpstreamRefused as missing:
+    except (UpstreamRefused, UserMistake) as missing:
         table.rows.append([table.lacks(f"this checkout has no such goals: {missing}"), *["–"] * 6])
         return table
     table.rows += [

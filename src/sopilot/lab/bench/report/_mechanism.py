@@ -105,7 +105,7 @@ def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
              figure(each.value, 2))
         for each in found.parities
     ]  # fmt: skip
-    widest = max([1.5, *(each.value for each in found.parities)])
+    widest = 2.0 if all(each.value <= 2.0 for each in found.parities) else 4.0
     return side_by_side(
         "Mechanism",
         [
@@ -113,7 +113,7 @@ def mechanism_figure(found: Mechanism, deltas: DeltaR2) -> Drawing:
             _panel("(b) ΔR2: calls after the goal, pg − flat", after, least=-reach, most=reach,
                    zero=0.0),
             _panel("(c) Attention over length share", looked, least=0.0, most=widest,
-                   zero=None),
+                   zero=1.0),
         ],
     )  # fmt: skip
 

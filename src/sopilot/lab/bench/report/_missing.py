@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from sopilot.lab.bench.baselines import subset_size
 from sopilot.lab.bench.report._contrasts import Contrast
 from sopilot.lab.bench.report._table import Table, percent, points
-from sopilot.lab.bench.report.runs import Keep, RunSet, Series, screened
+from sopilot.lab.bench.report.runs import Keep, RunSet, Series, place_of, screened
 from sopilot.lab.bench.screen import Screen
 from sopilot.lab.stats import pair
 
@@ -25,7 +25,7 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
     table = Table(
         "missing",
         "Tasks without a verdict, by arm",
-        ["series", "arm", "asked", "judged", "missing", "broken runs made again", "why",
+        ["series", "arm", "asked", "judged", "missing", "broken runs", "why",
          "pass % of judged", "pass % of asked"],
         method="asked: tasks of the domains that the arm was run on, as far as any arm of the "
         "series has them; pass of asked counts what is missing as failed (intention to treat)",
@@ -36,8 +36,7 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
             absent = missing_tasks(series, arm, keep)
             passed = sum(each.passed for each in judged)
             asked = len(judged) + len(absent)
-            broken = series.arms[arm].broken.get(series.arms[arm].first, {})
-            made_again = sum(len(each) for each in broken.values())
+            made_again = series.arms[arm].broken.get(series.arms[arm].first, 0)
             table.rows.append(
                 [
                     series.label,
@@ -146,7 +145,7 @@ def full_denominators(
         table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
         return table
     for series in runs.series:
-        for domain in runs.domains:
+        for domain in (each for each in runs.domains if each in scoring):
             whole = sum(map(len, scoring[domain].values()))
             cells = []
             for arm in arms:
@@ -165,20 +164,17 @@ def _left_in(domain: str, goals: Mapping[str, Sequence[bool]], screen: Screen) -
 
 
 def missing_tasks(series: Series, arm: str, keep: Keep) -> dict[str, str]:
-    """Task → why it has no verdict, of the domains on which the arm was run."""
+    """Task → why it has no verdict: what the arm was asked, and what other arms of the series
+    were asked in the domains on which this one was run."""
     of_arm = series.arms[arm]
-    records, broken = of_arm.runs[of_arm.first], of_arm.broken.get(of_arm.first, {})
-    domains = {each.domain for each in records.values()}
-    domains |= {each[0].domain for each in broken.values()}
-    known = {task: each for task, each in series.tasks().items() if each.domain in domains}
-    absent = {task for task, each in known.items() if keep(each)} - records.keys()
-    # Nobody knows the kind of a task that no arm finished: it stays in.
-    absent |= {task for task in broken if task not in records and task not in known}
+    records, absent = of_arm.runs[of_arm.first], of_arm.missing.get(of_arm.first, {})
+    domains = {place_of(task).domain for task in (*records, *absent)}
     return {
-        task: _why(broken[task][-1].reason or broken[task][-1].ending)
-        if task in broken
-        else "never run"
-        for task in sorted(absent)
+        task: f"{absent[task].fault}: {_short(absent[task].reason)}"
+        if task in absent
+        else "not asked of this arm"
+        for task, should in sorted(series.tasks().items())
+        if task not in records and place_of(task).domain in domains and keep(task, should)
     }
 
 
@@ -194,9 +190,9 @@ def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
     return found
 
 
-def _why(reason: str) -> str:
+def _short(reason: str) -> str:
     """Long enough to tell faults apart, short enough to count them."""
-    return reason.splitlines()[0][:60] if reason else "broken"
+    return reason.splitlines()[0][:60] if reason else "no reason was kept"
 
 
 def _reasons(absent: Mapping[str, str]) -> str:

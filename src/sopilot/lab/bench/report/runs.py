@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._run_folder import Missing, RunFolder
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
-from sopilot.lab.bench.reference import TaskReference
+from sopilot.lab.bench.reference import SCHEME, TaskReference
 from sopilot.lab.bench.report._harness import require_one_harness, varied_label
 from sopilot.lab.bench.screen import Screen
 from sopilot.lab.stats import Kind, Outcome
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
-Records = Mapping[str, BenchRecord]
-Keep = Callable[[BenchRecord], bool]
+Keep = Callable[[str, bool], bool]
+"""``keep(task, should_succeed)``: whether a table is about the task."""
 
 
 @dataclass(slots=True)
 class ArmRuns:
-    """What an arm left: run → task → the judged record, and the runs that broke, by task."""
+    """What an arm left: run → task → the judged record; the tasks that were asked and have
+    none; how many runs of it broke."""
 
     runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)
-    broken: dict[int, dict[str, list[BenchRecord]]] = field(default_factory=dict)
+    missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
+    broken: dict[int, int] = field(default_factory=dict)
 
     @property
     def first(self) -> int:
@@ -47,7 +49,7 @@ class Series:
             return []
         of_arm = self.arms[arm]
         records = of_arm.runs.get(of_arm.first if run is None else run, {})
-        return [each for each in records.values() if keep(each)]
+        return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
     def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[Outcome]:
         return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
@@ -60,14 +62,15 @@ class Series:
             for each in self.kept(arm, keep, run)
         ]
 
-    def tasks(self) -> dict[str, BenchRecord]:
-        """Every task that some arm judged, with one of its records."""
-        return {
-            task: record
-            for of_arm in self.arms.values()
-            for records in of_arm.runs.values()
-            for task, record in records.items()
-        }
+    def tasks(self) -> dict[str, bool]:
+        """Every task that some arm was asked, and whether its goal should be executed."""
+        found: dict[str, bool] = {}
+        for of_arm in self.arms.values():
+            for absent in of_arm.missing.values():
+                found |= {task: each.should_succeed for task, each in absent.items()}
+            for records in of_arm.runs.values():
+                found |= {task: each.should_succeed for task, each in records.items()}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +111,20 @@ def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
 
 
 def screened(screen: Screen, *domains: str) -> Keep:
-    """The records of some domains, or of all, that a screen leaves in."""
+    """The tasks of some domains, or of all, that a screen leaves in."""
 
-    def keep(record: BenchRecord) -> bool:
-        if domains and record.domain not in domains:
-            return False
-        return screen(reference_of(record), record.should_succeed)
+    def keep(task: str, should_succeed: bool) -> bool:
+        where = place_of(task)
+        return (not domains or where.domain in domains) and screen(where, should_succeed)
 
     return keep
 
 
-def reference_of(record: BenchRecord) -> TaskReference:
-    """Tasks of one's own handbooks have names, which no screen knows."""
-    index = record.task.rpartition("#")[2]
-    return TaskReference(record.domain, record.goal, int(index) if index.isdecimal() else 0)
+def place_of(task: str) -> TaskReference:
+    """Domain and goal; tasks of one's own handbooks have names in place of numbers."""
+    domain, _, rest = task.removeprefix(SCHEME).partition("/")
+    goal, _, index = rest.partition("#")
+    return TaskReference(domain, goal, int(index) if index.isdecimal() else 0)
 
 
 def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> Outcome:
@@ -150,10 +153,10 @@ def _take(of_arm: ArmRuns, folder: RunFolder) -> int:
                 "give repetitions a number of their own: `bench run --run 2`",
             )
         records[task] = record
-    broken = folder.discarded()
-    for record in broken:
-        of_arm.broken.setdefault(number, {}).setdefault(record.task, []).append(record)
-    return len(broken)
+    of_arm.missing.setdefault(number, {}).update(folder.missing())
+    broken = len(folder.discarded())
+    of_arm.broken[number] = of_arm.broken.get(number, 0) + broken
+    return broken
 
 
 def _folders(path: Path) -> Iterator[RunFolder]:
