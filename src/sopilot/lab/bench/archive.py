@@ -23,7 +23,7 @@ from typing import Any
 
 from sopilot import __version__
 from sopilot.adapters.model_by_name import public_name
-from sopilot.lab.bench._archive_checks import Refusal, check_file
+from sopilot.lab.bench._archive_checks import ArchiveRefusal, check_file
 from sopilot.lab.bench._archive_contents import (
     Files,
     case_files,
@@ -122,7 +122,7 @@ def _bytes(data: str | bytes) -> bytes:
 
 def _refusals(
     name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
-) -> list[Refusal]:
+) -> list[ArchiveRefusal]:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     found = check_file(name, text, upstream=upstream, forbidden=forbidden)
     if name.startswith(_OUR_OWN):
@@ -243,5 +243,5 @@ def _readme(upstream: Upstream | None) -> str:
     )
 
 
-def _diagnostic(refusal: Refusal) -> Diagnostic:
+def _diagnostic(refusal: ArchiveRefusal) -> Diagnostic:
     return Diagnostic(refusal.code, refusal.message, Place(refusal.name), refusal.help)
