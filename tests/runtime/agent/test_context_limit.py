@@ -57,8 +57,8 @@ def test_a_provider_counts_and_the_next_request_is_not_sent() -> None:
     model = Talker(per_request=10_000)
     result = run(model, context_tokens=45_000)
     assert (result.ending, result.budget) == (Ending.BUDGET, "context_tokens")
-    assert len(model.requests) == 4
-    assert max(one.prompt_tokens for one in result.requests) <= 45_000
+    counted = [one.prompt_tokens for one in result.requests]
+    assert counted == [10_000, 20_000, 30_000, 40_000, 50_000], "none after one beyond the limit"
 
 
 def test_without_a_count_characters_tell() -> None:

@@ -42,7 +42,8 @@ def select_tasks(
         chosen = _listed(listed, upstream)
         chosen = tuple(each for each in chosen if domain in ("all", each.domain))
     else:
-        name = f"sopbench:{domain}" + (f"/{goal}" if goal else "")
+        one_goal = goal is not None and domain != "all"
+        name = f"sopbench:{domain}/{goal}" if one_goal else f"sopbench:{domain}"
         chosen = task_references(name, upstream=upstream)
     chosen = tuple(
         each for each in chosen if goal in (None, each.goal) and screen(each, executes(each))
