@@ -41,6 +41,9 @@ CAMPAIGNS: dict[str, list[str]] = {
     "official-wording": ["official_wording.py", "--json", "{file}"],
     "study-claims": ["study/__main__.py", "--write", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
+    "twelve-faults": ["twelve_faults.py", "--json", "{file}"],
+    "mailbox-sweep": ["mailbox_sweep.py", "--json", "{file}"],
+    "killed-study": ["killed_study.py", "--json", "{file}"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.runtime.agent import Judge, Misbehaviour, Reference
+from sopilot.runtime.agent import Misbehaviour, PredicateJudge, Reference
 from sopilot.runtime.session.protocols import Model, User
 
 MODEL_HELP: Final = (
@@ -31,7 +31,7 @@ async def close_model(model: Model | User | None) -> None:
 def make_model(
     name: str,
     *,
-    judge: Judge | None = None,
+    judge: PredicateJudge | None = None,
     misbehaviour: Misbehaviour | None = None,
     key_variable: str | None = None,
     served: str | None = None,

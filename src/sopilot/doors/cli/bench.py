@@ -33,9 +33,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "The study's tables from folders of runs.",
     ),
     "archive": (
-        "sopilot.doors.cli.bench_report",
+        "sopilot.doors.cli.bench_archive",
         "archive",
         "Pack folders of runs for publication.",
+    ),
+    "verify": (
+        "sopilot.doors.cli.bench_archive",
+        "verify",
+        "Check an archive and count its tables again.",
     ),
 }
 

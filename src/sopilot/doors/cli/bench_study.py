@@ -13,7 +13,7 @@ from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.bench_run import Told, interrupted
 from sopilot.doors.cli.output import counted, json_option, print_json, progress, say, table
 from sopilot.lab.bench import shared_upstream
-from sopilot.lab.bench.report.files import report_files, write_report
+from sopilot.lab.bench.report.files import document_data, report_files, write_report
 from sopilot.lab.bench.study import (
     cell_status,
     estimate,
@@ -26,7 +26,6 @@ from sopilot.lab.bench.study import (
 )
 from sopilot.lab.bench.study.cells import study_tasks
 from sopilot.lab.bench.study.plan import PRESETS
-from sopilot.lab.bench.study.results import tables_as_json
 
 _file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _base = click.option(
@@ -175,8 +174,7 @@ def report(file: Path, folder: Path | None, output: Path | None, as_json: bool) 
     if output is not None:
         write_report(output, files)
     if as_json:
-        notes = {"notes": document.notes, "alarms": document.alarms}
-        print_json({**notes, "tables": tables_as_json(document)})
+        print_json(document_data(document))
     elif output is None:
         say(files["report.md"])
     else:

@@ -13,9 +13,9 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.agent import (
     DEEP_BUDGETS,
     Budgets,
-    Judge,
     Misbehaviour,
     ModelUser,
+    PredicateJudge,
     Reference,
     Retries,
     ScriptedUser,
@@ -41,7 +41,7 @@ OFFLINE = frozenset({"reference", SLOPPY, *CONTROLS})
 """Who needs nobody else: as many tasks at once as there are cores."""
 
 
-def playing(who: Contestant, reader: Judge, about: Mapping[str, str]) -> Model:
+def playing(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
     """``reader`` judges evidence for the reference executor; ``about`` says what the run is."""
     if who.name == "reference":
         return Reference(reader)

@@ -32,6 +32,8 @@ from sopilot.runtime.session.protocols import (
     ToolCall,
     ToolSchema,
     Usage,
+    inputs_of,
+    required_of,
 )
 
 _STOPPED = {"content_filter": FILTERED, "max_tokens": "length", "model_length": CONTEXT}
@@ -53,7 +55,7 @@ class InspectModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         try:
             output = await self._model.generate(
-                [chat_message(each) for each in request.messages],
+                [inspect_message(each) for each in request.messages],
                 tools=[_tool(each) for each in request.tools],
                 config=GenerateConfig(
                     temperature=request.temperature,
@@ -120,14 +122,14 @@ def _tool(tool: ToolSchema) -> ToolInfo:
     parameters = ToolParams.model_validate(
         {
             "type": "object",
-            "properties": dict(tool.parameters.get("properties", {})),
-            "required": list(tool.parameters.get("required", [])),
+            "properties": dict(inputs_of(tool)),
+            "required": list(required_of(tool)),
         }
     )
     return ToolInfo(name=tool.name, description=tool.description, parameters=parameters)
 
 
-def chat_message(message: Message) -> ChatMessage:
+def inspect_message(message: Message) -> ChatMessage:
     if message.role == "user":
         return ChatMessageUser(content=message.content)
     if message.role == "tool":

@@ -6,6 +6,8 @@ every frame, operation, call and finding as it happens.
 
 from __future__ import annotations
 
+from typing import Any
+
 from inspect_ai import Task, task
 from inspect_ai import eval as inspect_eval
 from inspect_ai.dataset import MemoryDataset, Sample
@@ -14,7 +16,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
-from sopilot.lab.bench._inspect_model import chat_message
+from sopilot.lab.bench._inspect_model import inspect_message
 from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench._shard import Seen, Shard, Standing, run_and_record
 from sopilot.lab.bench._trial import Reference, Trial, TrialRunner
@@ -137,7 +139,7 @@ async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
         trial = await runner.run(reference, watch=_show)
     async with span("audit"):
         for finding in trial.findings:
-            transcript().info(finding.as_json(), source="finding")
+            transcript().info(dict[str, Any](finding.as_json()), source="finding")
         if not trial.findings:
             transcript().info("The audit has nothing to say.", source="findings")
     return trial
@@ -164,7 +166,7 @@ def _fenced(text: str) -> str:
 
 def _tell(state: TaskState, trial: Trial) -> None:
     if trial.result is not None:
-        state.messages = [chat_message(each) for each in trial.result.messages]
+        state.messages = [inspect_message(each) for each in trial.result.messages]
     state.output.completion = trial.record.reason or trial.record.ending
     state.completed = True
 

@@ -11,11 +11,15 @@ from sopilot.lab.bench.own_tasks import OwnReference
 from sopilot.lab.bench.reference import TaskReference, task_references
 from sopilot.lab.bench.screen import Screen, everything_stays
 from sopilot.lab.bench.sopbench_process import Upstream
-from sopilot.lab.bench.source import task_scoring
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 KINDS: Final = ("execute", "refuse")
 One = TypeVar("One", TaskReference, OwnReference)
+
+
+def should_succeed(each: TaskReference, upstream: Upstream) -> bool:
+    """Whether the task's goal is to be executed: the answer, which no trial is told."""
+    return upstream.scoring(each.domain)[each.goal][each.index]
 
 
 def select_tasks(
@@ -32,13 +36,14 @@ def select_tasks(
     of the selection are stratified by class and goal."""
 
     def executes(each: TaskReference) -> bool:
-        return task_scoring(each, upstream=upstream).should_succeed
+        return should_succeed(each, upstream)
 
     if listed is not None:
         chosen = _listed(listed, upstream)
         chosen = tuple(each for each in chosen if domain in ("all", each.domain))
     else:
-        name = f"sopbench:{domain}" + (f"/{goal}" if goal else "")
+        one_goal = goal is not None and domain != "all"
+        name = f"sopbench:{domain}/{goal}" if one_goal else f"sopbench:{domain}"
         chosen = task_references(name, upstream=upstream)
     chosen = tuple(
         each for each in chosen if goal in (None, each.goal) and screen(each, executes(each))

@@ -33,8 +33,8 @@ from sopilot.lab.bench.contestant import Contestant, Patience
 from sopilot.lab.bench.own_tasks import OwnReference
 from sopilot.lab.bench.record import RunConfiguration
 from sopilot.lab.bench.reference import DOMAINS
+from sopilot.lab.bench.selection import should_succeed
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
-from sopilot.lab.bench.source import task_scoring
 from sopilot.runtime.agent import Ending, arm_named
 
 On = Literal["local", "ray"]
@@ -158,8 +158,7 @@ def run_sweep(
 def _should(each: Reference, configuration: RunConfiguration, own: Mapping[str, Task]) -> bool:
     if isinstance(each, OwnReference):
         return own[str(each)].expected is Ending.EXECUTED
-    upstream = shared_upstream(configuration.hash_seed)
-    return task_scoring(each, upstream=upstream).should_succeed
+    return should_succeed(each, shared_upstream(configuration.hash_seed))
 
 
 def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:

@@ -13,7 +13,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats.mcnemar import Discordance
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 
@@ -21,7 +21,7 @@ Row = tuple[Place, dict[str, Any]]
 _NEEDED = ("task", "goal")
 _TEXTS = ("arm", "model", "domain", "cluster")
 _APART = ("tools", "user", "language")
-_KINDS = tuple(str(kind) for kind in Kind)
+_KINDS = tuple(str(kind) for kind in TaskKind)
 
 
 def read_rows(text: str, source: str = "") -> list[Row]:
@@ -55,7 +55,7 @@ def read_rows(text: str, source: str = "") -> list[Row]:
     return rows
 
 
-def outcomes_from(rows: Sequence[Row]) -> tuple[Outcome, ...]:
+def outcomes_from(rows: Sequence[Row]) -> tuple[RunOutcome, ...]:
     mistakes: list[Diagnostic] = []
     vary = [name for name in _APART if len({str(row.get(name)) for _, row in rows}) > 1]
     found = [_outcome(_apart(row, vary), place, mistakes) for place, row in rows]
@@ -88,7 +88,7 @@ def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:
     return found
 
 
-def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> Outcome | None:
+def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> RunOutcome | None:
     before = len(mistakes)
     missing = [name for name in _NEEDED if not isinstance(row.get(name), str) or not row[name]]
     strange = [name for name in _TEXTS if not isinstance(row.get(name) or "", str)]
@@ -104,10 +104,10 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> O
         mistakes.append(_wrong("post_goal_calls", "a count or `null`", row, place))
     if len(mistakes) > before:
         return None
-    return Outcome(
+    return RunOutcome(
         task=row["task"],
         goal=row["goal"],
-        kind=Kind(row["kind"]),
+        kind=TaskKind(row["kind"]),
         passed=row["passed"],
         run=row.get("run", 0),
         post_goal_calls=calls,

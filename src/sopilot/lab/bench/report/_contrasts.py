@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.lab.bench.report._table import Table, p_text, percent
 from sopilot.lab.bench.report.runs import Keep, RunSet, Series
-from sopilot.lab.stats import Outcome, Pairs, benjamini_hochberg, mcnemar, pair
+from sopilot.lab.stats import Pairs, RunOutcome, benjamini_hochberg, mcnemar, pair
 
 Contrast = tuple[str, str]
 MCNEMAR = "p: exact two-sided McNemar on discordant pairs (wins of the first arm : of the second)"
@@ -202,12 +202,12 @@ def full_cursor(runs: RunSet, keep: Keep, scope: str, arms: Sequence[str], name:
     return table
 
 
-def _on_common_tasks(sides: Mapping[str, Sequence[Outcome]]) -> dict[str, list[Outcome]]:
+def _on_common_tasks(sides: Mapping[str, Sequence[RunOutcome]]) -> dict[str, list[RunOutcome]]:
     common = set.intersection(*({each.task for each in side} for side in sides.values()))
     return {arm: [each for each in side if each.task in common] for arm, side in sides.items()}
 
 
-def _rate(side: Sequence[Outcome]) -> str:
+def _rate(side: Sequence[RunOutcome]) -> str:
     return percent(sum(each.passed is True for each in side), len(side))
 
 

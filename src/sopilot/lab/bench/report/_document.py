@@ -70,6 +70,8 @@ class Document:
     tables: list[Table] = field(default_factory=list)
     plots: list[Drawing] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
+    reach: Mapping[str, Mapping[str, Reach]] = field(default_factory=dict)
+    """Tool list → task → what was found, where it was searched for."""
 
 
 def build_document(

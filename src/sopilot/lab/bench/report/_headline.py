@@ -17,8 +17,8 @@ from sopilot.lab.bench.report._table import Table, p_text, percent, points
 from sopilot.lab.bench.report.runs import Keep, RunSet, Series
 from sopilot.lab.stats import (
     Comparison,
-    Kind,
     Pairs,
+    TaskKind,
     Undefined,
     benjamini_hochberg,
     compare,
@@ -55,7 +55,7 @@ def headline(runs: RunSet, keep: Keep, scope: str, family: Sequence[Contrast] = 
                 table.rows.append(cells)
                 continue
             kinds: list[tuple[str, Pairs]] = [("all", paired)]
-            kinds += [(str(kind), paired.only(kind)) for kind in Kind]
+            kinds += [(str(kind), paired.only(kind)) for kind in TaskKind]
             rows += [
                 (series, f"{first}:{second}", name, compare(some, draws=DRAWS))
                 for name, some in kinds

@@ -11,7 +11,7 @@ from sopilot.lab.bench.record import BenchRecord, RunConfiguration
 from sopilot.lab.bench.reference import SCHEME, TaskReference
 from sopilot.lab.bench.report._harness import require_one_harness, varied_label
 from sopilot.lab.bench.screen import Screen
-from sopilot.lab.stats import Kind, Outcome
+from sopilot.lab.stats import RunOutcome, TaskKind
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 Keep = Callable[[str, bool], bool]
@@ -51,10 +51,10 @@ class Series:
         records = of_arm.runs.get(of_arm.first if run is None else run, {})
         return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
-    def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[Outcome]:
+    def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
         return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
 
-    def every_run(self, arm: str, keep: Keep) -> list[Outcome]:
+    def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
         """With the number of its run each."""
         return [
             as_outcome(each, arm, self.label, run)
@@ -100,6 +100,9 @@ def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
             found[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
         discarded += _take(found[key].arms.setdefault(c.arm, ArmRuns()), folder)
         domains |= dict.fromkeys(record.domain for record in folder.records().values())
+    if not domains:
+        place = folders[0].path if folders else Path()
+        raise _mistake(place, "no run was judged here", "finish the sweep; see its summary.json")
     return RunSet(tuple(found.values()), configurations, discarded, sorted(domains), tuple(vary))
 
 
@@ -124,11 +127,11 @@ def place_of(task: str) -> TaskReference:
     return TaskReference(domain, goal, int(index) if index.isdecimal() else 0)
 
 
-def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> Outcome:
-    return Outcome(
+def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> RunOutcome:
+    return RunOutcome(
         task=record.task,
         goal=record.goal,
-        kind=Kind.EXECUTE if record.should_succeed else Kind.REFUSE,
+        kind=TaskKind.EXECUTE if record.should_succeed else TaskKind.REFUSE,
         passed=record.passed,
         arm=arm,
         model=label,

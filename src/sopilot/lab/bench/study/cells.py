@@ -11,9 +11,8 @@ from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.screen import SCREENS
-from sopilot.lab.bench.selection import select_tasks, stratified
+from sopilot.lab.bench.selection import select_tasks, should_succeed, stratified
 from sopilot.lab.bench.sopbench_process import Upstream
-from sopilot.lab.bench.source import task_scoring
 from sopilot.lab.bench.study.plan import Entrant, Study
 from sopilot.lab.bench.summary import summarise_folder
 from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
@@ -61,9 +60,7 @@ def study_tasks(study: Study, upstream: Upstream) -> tuple[TaskReference, ...]:
     ]
     if study.limit is None:
         return tuple(chosen)
-    return stratified(
-        chosen, lambda each: task_scoring(each, upstream=upstream).should_succeed, study.limit
-    )
+    return stratified(chosen, lambda each: should_succeed(each, upstream), study.limit)
 
 
 def study_cells(study: Study, base: Path, upstream: Upstream) -> list[Cell]:
@@ -131,7 +128,7 @@ def _require_the_same_hypotheses(cells: Sequence[Cell]) -> None:
                 )
 
 
-def cell_status(cell: Cell, tasks: Sequence[TaskReference]) -> dict[str, Any]:
+def cell_status(cell: Cell, tasks: Sequence[object]) -> dict[str, Any]:
     if not (cell.folder / "configuration.json").exists():
         state = {"judged": 0, "missing": len(tasks), "broken": 0, "cost": None}
         return {"cell": cell.label, "asked": len(tasks), **state, "reasons": {}}

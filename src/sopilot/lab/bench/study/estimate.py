@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from sopilot.lab.bench._trial import TrialRunner
 from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.selection import stratified
+from sopilot.lab.bench.selection import should_succeed, stratified
 from sopilot.lab.bench.sopbench_process import Upstream
-from sopilot.lab.bench.source import task_scoring
 from sopilot.lab.bench.study.cells import Cell
 from sopilot.lab.bench.study.hypotheses import Hypothesis
 from sopilot.lab.bench.study.plan import Study
@@ -45,7 +44,7 @@ def estimate(
 ) -> list[Estimate]:
     """From a rehearsal by the reference executor, whose runs have no detour: a model takes
     more. Arms in prose, which it cannot read, are taken to be like `flat`."""
-    few = stratified(tasks, lambda each: _should(each, upstream), min(REHEARSED, len(tasks)))
+    few = stratified(tasks, lambda each: should_succeed(each, upstream), min(REHEARSED, len(tasks)))
     measured: dict[str, tuple[float, float]] = {}
     found = []
     for cell in cells:
@@ -100,7 +99,7 @@ def _power(
         each
         for each in tasks
         if each.domain in one.domains
-        and one.kind in ("both", "execute" if _should(each, upstream) else "refuse")
+        and one.kind in ("both", "execute" if should_succeed(each, upstream) else "refuse")
     ]
     level = one.level / sum(
         len(other.models) for other in study.fixed.hypotheses if other.family == one.family
@@ -122,7 +121,3 @@ def _power(
         "least_effect": None if isinstance(least, Undefined) else least,
         "why_none": least.reason if isinstance(least, Undefined) else "",
     }
-
-
-def _should(each: TaskReference, upstream: Upstream) -> bool:
-    return task_scoring(each, upstream=upstream).should_succeed

@@ -205,7 +205,7 @@ class _Reader:
             if name in known
         }
         try:
-            Budgets(**chosen)
+            Budgets(**chosen)  # type: ignore[arg-type]  # what is wrong with them it says itself
         except UserMistake as mistake:
             self._wrong(place, str(mistake), "see `sopilot run --help`")
             return {}
@@ -225,7 +225,7 @@ class _Reader:
 
     def _wrong(self, place: str, message: str, cure: str = "") -> None:
         where = Place(str(self._path), path=place)
-        self.found.append(Diagnostic("study", message, where, cure or None))
+        self.found.append(Diagnostic("study", message, where, cure))
 
     def _known(self, row: Mapping[str, Any], keys: Sequence[str], place: str) -> None:
         for name in row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from sopilot.lab.bench.study.hypotheses import Hypothesis, holm
 from sopilot.lab.bench.study.plan import Study
 from sopilot.lab.stats import Pairs, goal_clustered, mcnemar, pair
 
+_TIMES = "seconds"
 EXPLORATORY = "Exploratory: no hypothesis about it was fixed before the runs."
 
 
@@ -25,9 +26,12 @@ def study_document(
     marked as exploratory."""
     budgets = {str(sorted(each.budgets.items())) for each in study.entrants}
     runs = load_runs(folders, vary=("budgets",) if len(budgets) > 1 else ())
-    document = whole_document(runs, tell, screen=study.screen, **how)
-    document.title = f"Study {study.name}"
     fixed = study.fixed
+    contrasts = tuple(dict.fromkeys(each.contrast for each in fixed.hypotheses))
+    family: dict[str, Any] = {"family": contrasts} if contrasts else {}
+    document = whole_document(runs, tell, screen=study.screen, **family, **how)
+    document.title = f"Study {study.name}"
+    document.notes = [note for note in document.notes if not note.startswith("Confirmatory:")]
     if fixed.sha256:
         document.notes.insert(
             0,
@@ -41,7 +45,9 @@ def study_document(
     else:
         document.notes.insert(0, "No hypothesis was fixed beforehand: all of it is exploratory.")
     for table in document.tables:
-        table.method = f"{table.method} {EXPLORATORY}".strip()
+        if EXPLORATORY not in table.method:  # as it was packed
+            table.method = f"{table.method}. {EXPLORATORY}" if table.method else EXPLORATORY
+        _without_times(table)
     document.tables.insert(0, confirmatory(study, runs))
     return document
 
@@ -122,14 +128,10 @@ def _cells(one: Hypothesis, label: str, pairs: Pairs, p: float, adjusted: float)
     ]
 
 
-def tables_as_json(document: Document) -> dict[str, Mapping[str, Any]]:
-    return {
-        table.name: {
-            "title": table.title,
-            "header": list(table.header),
-            "rows": [list(row) for row in table.rows],
-            "method": table.method,
-            "missing": table.missing,
-        }
-        for table in document.tables
-    }
+def _without_times(table: Table) -> None:
+    """Seconds are the machine's and the day's: a study's report is the same however often it
+    was interrupted. `bench report` has them."""
+    if _TIMES in table.header:
+        place = list(table.header).index(_TIMES)
+        table.header = [*table.header[:place], *table.header[place + 1 :]]
+        table.rows = [[*row[:place], *row[place + 1 :]] for row in table.rows]
