@@ -194,8 +194,13 @@ def main() -> None:
         if "local" in options.models:
             text = STUDY.format(
                 model="local", tasks=options.local_tasks, repetitions=1, arms="[flat, pg]",
-                budgets="{agent_turns: %d, wall_seconds: 100000, request_seconds: 100000}"
-                % options.local_turns,
+                budgets=json.dumps(
+                    {
+                        "agent_turns": options.local_turns,
+                        "wall_seconds": 100_000,
+                        "request_seconds": 100_000,
+                    }
+                ),
             )  # fmt: skip
             studies["local"] = one_study(Path(scratch, "local"), text, options.kills, draw)
     figures = {
