@@ -33,6 +33,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "duels": ["duels.py", "--json", "{file}"],
     "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
+    "token-cost-bank": ["token_cost.py", "--domain", "bank", "--json", "{file}"],
     "local-model": ["local_model.py", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
     "step-cost": ["step_cost.py"],

@@ -22,6 +22,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "duels": lambda found: found["races"],
     "langgraph-walk": lambda found: found["steps"] * found["rounds"],
     "token-cost": lambda found: sum(one["tasks"] for one in found["domains"]),
+    "token-cost-bank": lambda found: sum(one["tasks"] for one in found["domains"]),
     "local-model": lambda found: found["check"]["planned"],
     "prompt-growth": lambda found: max(map(int, found["largest_request_by_turns"]["pg"])),
     "step-cost": lambda found: found["rounds"],

@@ -10,9 +10,11 @@ from desk_runs import play
 
 from sopilot.desks.bundled import load_desk
 from sopilot.runtime.agent import ARMS, Budgets
+from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest, ToolCall
+from sopilot.runtime.vm import Event, Machine, Outcome
 
-TELLING = re.compile(r"Now at |Fits: |Position: |Next: |Passed ")
+TELLING = re.compile(r"Now at |Fits: |Position: |Next: ")
 
 
 class Listening:
@@ -68,7 +70,7 @@ def test_nothing_tells_where_the_program_stands() -> None:
         assert not TELLING.search(message.content), message.content
     steps = [m.content for m in told(requests) if m.name == "pg_program_step"]
     assert steps
-    assert all(re.fullmatch(r"Done: \w+\.", text) for text in steps)
+    assert all(re.fullmatch(r"Done: \w+\.(\nPassed .+)*", text) for text in steps)
 
 
 def test_a_step_that_does_not_fit_is_refused_without_telling_what_would() -> None:
@@ -82,3 +84,14 @@ def test_a_refreshed_context_keeps_the_books(refresh: int) -> None:
     last = listened(refresh=refresh)[-1]
     kept = [m.content for m in last.messages if m.name == "pg_program_step"]
     assert {"Done: start.", "Done: call.", "Done: return."} <= set(kept)
+
+
+def test_checks_that_the_machine_passed_are_told_for_they_are_books() -> None:
+    machine = Machine({}, hashes={})
+    event = Event(1, 0.0, "model", "return", "p1", "refund/small@judge", {})
+    told = {"passed": [{"label": "check_login", "ground": "the gate is open"}], "frame": "x@y"}
+    outcome = Outcome(machine.initial(), (event,), True, lambda _: told)
+    assert step_answer(outcome, Answers.BLIND) == (
+        "Done: return.\nPassed check_login: the gate is open."
+    )
+    assert step_answer(outcome, Answers.SHORT) == "Done: return."

@@ -15,8 +15,9 @@ TELL_THE_PLACE: Final = frozenset(
 
 class Answers(StrEnum):
     """``whole``: the position and what fits there. ``short``: nothing of it where the step was
-    taken, for the slot shows it. ``blind``: never anything of it; then a refreshed context must
-    keep the bookkeeping, for nothing else tells the model where it is."""
+    taken, for the slot shows it. ``blind``: never anything of it but the checks that the machine
+    passed by itself, which are books and not a place; then a refreshed context must keep the
+    bookkeeping, for nothing else tells the model where it is."""
 
     WHOLE = "whole"
     SHORT = "short"
@@ -27,8 +28,15 @@ def step_answer(outcome: Outcome, answers: Answers) -> str:
     if answers is Answers.WHOLE or (answers is Answers.SHORT and not outcome.accepted):
         return answer_text(outcome)
     if outcome.accepted:
-        return f"Done: {outcome.events[0].kind if outcome.events else 'nothing to do'}."
+        done = f"Done: {outcome.events[0].kind if outcome.events else 'nothing to do'}."
+        return "\n".join([done, *(passed(outcome) if answers is Answers.BLIND else ())])
     told = outcome.answer
     if told["code"] in TELL_THE_PLACE:
         return "Nothing was done: this step does not fit where the program stands."
     return f"Nothing was done: {told['problem']}."
+
+
+def passed(outcome: Outcome) -> list[str]:
+    """The checks that the machine took as passed behind the step, and why."""
+    rows = outcome.answer.get("passed", ())
+    return [f"Passed {row['label']}: {row['ground']}." for row in rows]
