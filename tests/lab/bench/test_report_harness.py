@@ -185,10 +185,9 @@ def test_no_pairs_is_no_tie(tmp_path: Path) -> None:
     assert row["pg:flat (p; BH)"].startswith("– [")
 
 
-def test_an_empty_folder_fills_nothing(tmp_path: Path) -> None:
-    found = document(fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat"))
-    text = str([table.rows for table in found.tables])
-    assert "0:0" not in text
+def test_an_empty_input_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="no run was judged here"):
+        document(fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat"))
 
 
 def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
