@@ -1,7 +1,8 @@
 """A study killed at random moments and gone on with, against an undisturbed one; then packed and
 checked by a fresh installation without SOPBench.
 
-    python benchmarks/killed_study.py [--kills 5] [--tasks 24] [--local-tasks 3] [--json FILE]
+    python benchmarks/killed_study.py [--kills 5] [--tasks 24] [--models sloppy local]
+        [--local-tasks 3] [--local-turns 3] [--json FILE]
 
 Three domains and two models that need no key: the reference executor on a bad day (`sloppy`)
 and the local one, which runs a few tasks. Exits 1 if the report of the killed study differs by
@@ -175,7 +176,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--tasks", type=int, default=24)
-    parser.add_argument("--local-tasks", type=int, default=3, help="0 leaves the local model out")
+    parser.add_argument("--local-tasks", type=int, default=3)
+    parser.add_argument("--local-turns", type=int, default=3, help="requests a task, at most")
+    parser.add_argument("--models", nargs="+", default=["sloppy", "local"])
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -186,11 +189,18 @@ def main() -> None:
             model="sloppy", tasks=options.tasks, repetitions=2, budgets="{}",
             arms="[flat, pg, full-cursor, flat-protocol, fused]",
         )  # fmt: skip
-        studies["sloppy"] = one_study(Path(scratch, "sloppy"), text, options.kills, draw)
-        if options.local_tasks:
+        if "sloppy" in options.models:
+            studies["sloppy"] = one_study(Path(scratch, "sloppy"), text, options.kills, draw)
+        if "local" in options.models:
             text = STUDY.format(
                 model="local", tasks=options.local_tasks, repetitions=1, arms="[flat, pg]",
-                budgets="{agent_turns: 3, wall_seconds: 100000, request_seconds: 100000}",
+                budgets=json.dumps(
+                    {
+                        "agent_turns": options.local_turns,
+                        "wall_seconds": 100_000,
+                        "request_seconds": 100_000,
+                    }
+                ),
             )  # fmt: skip
             studies["local"] = one_study(Path(scratch, "local"), text, options.kills, draw)
     figures = {

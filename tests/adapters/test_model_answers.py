@@ -235,3 +235,17 @@ def test_what_is_not_the_models_word() -> None:
         with pytest.raises(ProviderError) as caught:
             read_reply({"error": {"message": "m", "code": code}})
         assert (caught.value.kind, caught.value.retryable) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("vendor/model", "vendor/model"),
+        ("/home/me/models/small.gguf", "small.gguf"),
+        ("C:\\models\\small.gguf", "small.gguf"),
+        ("./small.gguf", "small.gguf"),
+        (7, ""),
+    ],
+)
+def test_a_server_that_names_a_file_is_not_quoted(told: object, kept: str) -> None:
+    assert plain({"content": "x"}, model=told).served.model == kept

@@ -18,7 +18,10 @@ import pytest
 
 from sopilot.adapters.model_by_name import make_model
 from sopilot.adapters.model_mailbox import MailboxModel
+from sopilot.desks.scenarios import load_scenarios
+from sopilot.desks.scenarios.starter import starter
 from sopilot.language.diagnostics import UserMistake
+from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent import (
     InfrastructureFailure,
     ProviderError,
@@ -187,3 +190,23 @@ def test_the_documents_example_answers_a_whole_run(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert result["agent_turns"] == len(requests(box)) > 1
     assert result["ending"] in ("abandoned", "budget")
+
+
+def test_scenarios_are_played_by_whoever_answers(tmp_path: Path) -> None:
+    handbook, scenarios = starter("my-desk")
+    (tmp_path / "my-desk.yaml").write_text(handbook, encoding="utf-8")
+    (tmp_path / "my-desk.scenarios.yaml").write_text(scenarios, encoding="utf-8")
+    box = tmp_path / "box"
+    names = load_scenarios(scenarios, load_handbook(handbook), "x").scenarios
+    thread = answering(box, lambda asked: {"content": "No."}, count=2)
+    command = ["test", str(tmp_path / "my-desk.yaml"), "--model", f"mailbox:{box}", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "sopilot.doors.cli.main", *command, "--only", names[0].name],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    thread.join()
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["scenarios"][0]["ending"] == "abandoned"
+    assert {json.loads(path.read_text())["about"]["task"] for path in requests(box)} == {
+        f"my-desk/{names[0].name}"
+    }

@@ -26,6 +26,7 @@ FILTERED: Final = "content_filter"
 """As providers write it."""
 _LARGEST_COUNT: Final = 2**53
 _LONGEST_NAME: Final = 200
+_IS_PATH: Final = re.compile(r"[/~.\\]|[A-Za-z]:[\\/]")
 _VERSION: Final = re.compile(r"[-@:](?:v?\d{3,}[\d.-]*|latest|preview|beta|free)$")
 
 
@@ -140,9 +141,12 @@ def read_served(body: Mapping[str, object]) -> Served:
     first = choices[0] if isinstance(choices, list) and choices else None
     reason = first.get("finish_reason") if isinstance(first, Mapping) else None
     told = (reason, body.get("model"), body.get("system_fingerprint"), body.get("id"))
-    return Served(
-        *(well_formed(one)[:_LONGEST_NAME] if isinstance(one, str) else "" for one in told)
+    finish, model, fingerprint, response = (
+        well_formed(one)[:_LONGEST_NAME] if isinstance(one, str) else "" for one in told
     )
+    # A server that was given a file names it by its path, which is nobody's business.
+    model = re.split(r"[/\\]", model)[-1] if _IS_PATH.match(model) else model
+    return Served(finish, model, fingerprint, response)
 
 
 def check_served(reply: ModelReply, expected: str | None) -> ModelReply:

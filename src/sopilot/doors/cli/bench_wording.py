@@ -38,9 +38,13 @@ def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
         say(f"{found.as_recorded} of {found.recorded} stand in a recorded run of upstream's")
         say(
             f"correspondences: {found.sentences:,} sentences, {found.compared:,} comparisons; "
-            f"by the study's rule {by_paper} (it counts "
-            f"{PAPER}); {len(found.mismatches)} mismatches"
+            f"{len(found.mismatches)} mismatches"
         )
+        if found.paper_tasks:
+            say(
+                f"by the study's rule, on {found.paper_tasks} screened Bank tasks: {by_paper} "
+                f"(it counts {PAPER})"
+            )
         for each in found.mismatches[:5]:
             say(f"  {each}")
     if not found.holds:
