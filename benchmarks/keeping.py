@@ -29,6 +29,9 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "official-wording": lambda found: found["tasks"],
     "study-claims": lambda found: found["claims"],
     "sopbench-kills": lambda found: found["tasks"] * len(found["sweeps"]),
+    "killed-study": lambda found: found["kills"] * len(found["studies"]),
+    "mailbox-sweep": lambda found: found["tasks"] * len(found["arms"]),
+    "twelve-faults": lambda found: found["asked"],
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
 }
