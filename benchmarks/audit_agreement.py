@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keeping import keep
 from sopilot.lab.bench._notation import read_tree
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import Simulator, Upstream, shared_upstream
@@ -500,9 +501,8 @@ def main() -> int:
         "reasons": REASONS,
         "domains": results,
     }
-    OUTPUT.parent.mkdir(exist_ok=True)
-    OUTPUT.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
-    print(f"written: {OUTPUT.relative_to(ROOT)}")
+    if keep(report, OUTPUT):
+        print(f"written: {OUTPUT.relative_to(ROOT)}")
     return 0
 
 

@@ -4,7 +4,7 @@
     python benchmarks/evidence.py tamper duels
 
 Results are small JSON files under evidence/. A campaign that fails keeps its file
-and makes this command exit 1.
+and makes this command exit 1. A smaller run never replaces a larger one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+from keeping import EVIDENCE, keep
+
 ROOT = Path(__file__).resolve().parent.parent
-EVIDENCE = ROOT / "evidence"
 
 # evidence file → the script and its arguments; `{file}` is where it writes.
 CAMPAIGNS: dict[str, list[str]] = {
@@ -36,7 +38,12 @@ CAMPAIGNS: dict[str, list[str]] = {
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],
     "step-cost": ["step_cost.py"],
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
+    "official-wording": ["official_wording.py", "--json", "{file}"],
+    "study-claims": ["study/__main__.py", "--write", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
+    "twelve-faults": ["twelve_faults.py", "--json", "{file}"],
+    "mailbox-sweep": ["mailbox_sweep.py", "--json", "{file}"],
+    "killed-study": ["killed_study.py", "--json", "{file}"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }
@@ -44,21 +51,27 @@ CAMPAIGNS: dict[str, list[str]] = {
 
 def run(name: str) -> bool:
     file = EVIDENCE / f"{name}.json"
-    arguments = [part.format(file=file) for part in CAMPAIGNS[name]]
+    with tempfile.TemporaryDirectory(prefix="sopilot-evidence-") as folder:
+        return _run(name, file, Path(folder) / file.name)
+
+
+def _run(name: str, file: Path, made: Path) -> bool:
+    arguments = [part.format(file=made) for part in CAMPAIGNS[name]]
     shown = " ".join(["python", f"benchmarks/{CAMPAIGNS[name][0]}", *CAMPAIGNS[name][1:]])
     print(f"== {name}: {shown}", flush=True)
     started, begun_at = time.monotonic(), commit()
     written = file.stat().st_mtime_ns if file.exists() else None
     done = subprocess.run([sys.executable, str(ROOT / "benchmarks" / arguments[0]), *arguments[1:]])
     # A campaign may leave the file of a larger run as it is: then its commit stays, too.
-    if file.exists() and file.stat().st_mtime_ns != written:
-        figures = json.loads(file.read_text(encoding="utf-8"))
+    source = made if made.exists() else file
+    if source is made or (file.exists() and file.stat().st_mtime_ns != written):
+        figures = json.loads(source.read_text(encoding="utf-8"))
         figures = {
             "command": f"python benchmarks/evidence.py {name}",
             "commit": begun_at,
             "passed": done.returncode == 0,
         } | {key: value for key, value in figures.items() if key not in ("command", "commit")}
-        file.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        keep(figures, file)
     print(f"== {name}: exit {done.returncode}, {time.monotonic() - started:.0f} s", flush=True)
     return done.returncode == 0
 

@@ -22,6 +22,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from keeping import keep
+
 EVIDENCE = Path(__file__).parent.parent / "evidence" / "sopbench-kills.json"
 
 
@@ -64,7 +66,7 @@ def main() -> None:
         "sha256": hashlib.sha256(scores).hexdigest(),
         "sweeps": sweeps,
     }
-    EVIDENCE.write_text(json.dumps(written, indent=2) + "\n", "utf-8")
+    keep(written, EVIDENCE)
     print(json.dumps(written, indent=2))
     if not all(one["identical"] and not one["tasks_run_twice"] for one in sweeps):
         sys.exit(1)

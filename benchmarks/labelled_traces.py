@@ -12,7 +12,6 @@ Writes evidence/labelled-traces.json; a smaller run never replaces a larger one.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import random
 import subprocess
@@ -30,6 +29,7 @@ from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
 from trace_programs import random_world  # noqa: E402
 from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
 
+from keeping import keep  # noqa: E402
 from sopilot.language.handbook.cel import judge as cel_judge  # noqa: E402
 
 OUTPUT = ROOT / "evidence" / "labelled-traces.json"
@@ -75,13 +75,6 @@ def shard(seed: int) -> Tally:
     return tally
 
 
-def is_larger(kept: Path, traces: int) -> bool:
-    """Whether the evidence that is kept comes from more traces."""
-    if not kept.exists():
-        return False
-    return int(json.loads(kept.read_text("utf-8")).get("traces", 0)) > traces
-
-
 def main() -> int:
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     shards = -(-wanted // SHARD)
@@ -118,11 +111,7 @@ def main() -> int:
         "guard_and_audit_disagree": apart,
         "problems": problems[:100],
     }
-    if is_larger(OUTPUT, traces):
-        print(f"not kept: {OUTPUT.name} comes from more traces")
-    else:
-        OUTPUT.parent.mkdir(exist_ok=True)
-        OUTPUT.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+    keep(report, OUTPUT)
     return 1 if problems or set(labels) != {"clean", *CLASSES, *VALUE_CLASSES} else 0
 
 

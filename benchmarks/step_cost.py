@@ -19,6 +19,8 @@ import tempfile
 from datetime import date
 from pathlib import Path
 
+from keeping import keep
+
 ROOT = Path(__file__).resolve().parent.parent
 LAST_RELEASE = "e12f0f3"
 """The revision before values were proven."""
@@ -96,7 +98,7 @@ def main() -> int:
     if rounds < 1:
         raise SystemExit("at least one round is needed")
     found = compare(revision, rounds)
-    (ROOT / "evidence" / "step-cost.json").write_text(json.dumps(found, indent=2) + "\n")
+    keep(found, ROOT / "evidence" / "step-cost.json")
     print(json.dumps(found, indent=2))
     return 0 if found["passed"] else 1
 

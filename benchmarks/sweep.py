@@ -6,7 +6,8 @@
 Runs every sweep in a fresh folder, or continues those in FOLDER. `--only` names one
 (`reference-pg-official`), `--limit` takes a part of the tasks. Exits 1 unless the reference
 executor passes everything that can be passed, every failure has its proof, and the audit finds
-nothing in its runs. `python benchmarks/evidence.py sopbench-reference` keeps the figures.
+nothing in its runs. In FILE the sweeps that were not run just now stay as they are, each with
+the commit that it was run at. `python benchmarks/evidence.py sopbench-reference` keeps the figures.
 """
 
 from __future__ import annotations
@@ -19,27 +20,26 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from evidence import commit
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench._shard import Runner
 from sopilot.lab.bench.reach_survey import reach_cache, survey
+from sopilot.lab.bench.selection import select_tasks
 from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
+from sopilot.lab.bench.sweep import make_configuration, run_sweep
 
 LEAST = {"official": 814, "full-state": 822}
+ARMS = ("pg", "flat", "fused", "full-cursor", "flat-protocol")
 SWEEPS = [
-    ("pg", "reference", "full-state"),
-    ("pg", "reference", "official"),
-    ("flat", "reference", "full-state"),
-    ("flat", "reference", "official"),
-    ("fused", "reference", "full-state"),
-    ("fused", "reference", "official"),
+    *((arm, "reference", tools) for arm in ARMS for tools in ("full-state", "official")),
     ("pg", "null", "official"),
     ("pg", "refuse-always", "official"),
     ("pg", "call-everything", "official"),
 ]
 KEPT = (
     "n", "pass", "execute", "refuse", "reachable", "share_of_reachable", "balanced_accuracy",
-    "over_refusal", "under_refusal", "sequence_only", "r2", "findings", "missing", "discarded",
+    "not_reached", "over_refusal", "under_refusal", "sequence_only", "r2", "findings",
+    "missing", "discarded",
     "seconds", "tasks_per_second", "overhead_ms_per_task", "loop_ms_per_task", "runner",
     "workers", "ran", "fingerprint",
 )  # fmt: skip
@@ -56,10 +56,27 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="sopilot-sweeps-") as scratch:
         written = run_all(arguments, arguments.folder or Path(scratch))
     if arguments.json:
-        arguments.json.write_text(json.dumps(written, indent=2) + "\n", "utf-8")
+        whole = merged(written, arguments.json)
+        arguments.json.write_text(json.dumps(whole, indent=2) + "\n", "utf-8")
     print(f"met: {written['met']}")
     if not written["met"]:
         sys.exit(1)
+
+
+def merged(written: dict[str, Any], file: Path) -> dict[str, Any]:
+    """With the other sweeps that the file holds, if they have as many tasks."""
+    if not file.exists():
+        return written
+    kept = json.loads(file.read_text("utf-8"))
+    made = {(row["arm"], row["model"], row["tools"]): row for row in written["sweeps"]}
+    if kept["what"] != written["what"]:
+        return written
+    for row in kept["sweeps"]:
+        key = (row["arm"], row["model"], row["tools"])
+        made.setdefault(key, {"commit": kept.get("commit", "unknown")} | row)
+    order = [each for each in SWEEPS if each in made]
+    rows = [made[key] for key in order]
+    return kept | written | {"met": written["met"] and kept["met"], "sweeps": rows}
 
 
 def name(arm: str, model: str, tools: str) -> str:
@@ -87,7 +104,7 @@ def run_all(arguments: argparse.Namespace, base: Path) -> dict[str, Any]:
             each["task"] for each in summary["failures"] if each["reachable"] or each["search_cut"]
         ]
         rows.append(
-            {"arm": arm, "model": model, "tools": tools}
+            {"arm": arm, "model": model, "tools": tools, "commit": commit()}
             | {key: summary[key] for key in KEPT}
             | {"failures_without_proof": unproved if model == "reference" else len(unproved)}
         )

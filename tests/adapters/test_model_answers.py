@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.adapters.model_local import _reply
-from sopilot.adapters.model_wire import read_reply
+from sopilot.adapters.model_wire import check_served, read_reply
 from sopilot.runtime.agent import ProviderError
-from sopilot.runtime.session.protocols import ModelReply, ToolCall, Usage
+from sopilot.runtime.session.protocols import ModelReply, Served, ToolCall, Usage
 
 Reader = Callable[[Any], ModelReply]
 
@@ -186,3 +186,66 @@ def test_deep_answers(depth: int, inside: str) -> None:
             return read_reply(answer)
 
         must_be_a_reply(read)
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-4o", "gpt-4o-2024-08-06", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4", "gpt-4.1", False),
+        ("gpt-4", "gpt-4-32k", False),
+        ("vendor/model:free", "vendor/model", True),
+        ("claude-x-latest", "claude-x-20250101", True),
+        ("Model-A", "model-a", True),
+        ("model-a", "", True),
+        ("model-a", "model-b", False),
+    ],
+)
+def test_whose_answer_it_is(asked: str, served: str, same: bool) -> None:
+    reply = ModelReply("x", served=Served(model=served))
+    if same:
+        assert check_served(reply, asked) is reply
+        return
+    with pytest.raises(ProviderError) as caught:
+        check_served(reply, asked)
+    assert caught.value.kind == "wrong-model"
+    assert check_served(reply, None) is reply
+
+
+def test_what_is_not_the_models_word() -> None:
+    def body(message: dict[str, object], reason: str) -> dict[str, object]:
+        return {"choices": [{"message": message, "finish_reason": reason}], "usage": {}}
+
+    for message, reason, kind in (
+        ({"content": "I ca"}, "content_filter", "content-filter"),
+        ({"content": ""}, "stop", "empty"),
+        ({"content": " \n"}, "stop", "empty"),
+        ({"content": None}, "length", "empty"),
+        ({"content": {}}, "stop", "wrong-schema"),
+    ):
+        with pytest.raises(ProviderError) as caught:
+            read_reply(body(message, reason))
+        assert caught.value.kind == kind
+    assert read_reply(body({"content": None, "refusal": "No."}, "stop")).content == "No."
+    for code, kind in (
+        ("context_length_exceeded", "context"),
+        ("content_filter", "content-filter"),
+    ):
+        with pytest.raises(ProviderError) as caught:
+            read_reply({"error": {"message": "m", "code": code}})
+        assert (caught.value.kind, caught.value.retryable) == (kind, False)
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("vendor/model", "vendor/model"),
+        ("/home/me/models/small.gguf", "small.gguf"),
+        ("C:\\models\\small.gguf", "small.gguf"),
+        ("./small.gguf", "small.gguf"),
+        (7, ""),
+    ],
+)
+def test_a_server_that_names_a_file_is_not_quoted(told: object, kept: str) -> None:
+    assert plain({"content": "x"}, model=told).served.model == kept

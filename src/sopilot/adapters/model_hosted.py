@@ -4,30 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
-from sopilot.adapters.model_wire import read_reply, wire_messages, wire_tools
+from sopilot.adapters.model_wire import (
+    FILTER,
+    LONGEST_SHOWN,
+    check_served,
+    read_reply,
+    wire_messages,
+    wire_sampling,
+    wire_tools,
+)
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import ProviderError
+from sopilot.runtime.agent import CONTEXT, ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
-_LASTING = (
-    "AuthenticationError",
-    "ContextLengthExceededError",
-    "ContentFilterError",
-    "InsufficientFundsError",
-    "InvalidRequestError",
-    "MissingApiKeyError",
-    "ModelNotFoundError",
-    "UnsupportedParameterError",
-    "UnsupportedProviderError",
-)
+_LASTING = {
+    "AuthenticationError": "http-401",
+    "ContextLengthExceededError": CONTEXT,
+    "ContentFilterError": FILTER,
+    "InsufficientFundsError": "http-402",
+    "InvalidRequestError": "http-400",
+    "MissingApiKeyError": "http-401",
+    "ModelNotFoundError": "http-404",
+    "UnsupportedParameterError": "http-400",
+    "UnsupportedProviderError": "http-404",
+}
+_PASSING = {"RateLimitError": "http-429", "ProviderError": "http-500", "TimeoutError": "timeout"}
 
 
 class HostedModel:
-    """Keys come from the environment, under the names that the provider's own library uses."""
+    """Keys come from the environment, under the names that the provider's own library uses.
+    Given ``served``, an answer of any other model is a failure of the provider."""
 
-    def __init__(self, provider: str, model: str) -> None:
+    def __init__(
+        self, provider: str, model: str, *, key: str | None = None, served: str | None = None
+    ) -> None:
         self._provider = provider
         self._model = model
+        self._key = key
+        self._served = served
         self._client: Any = None
 
     @property
@@ -36,31 +50,35 @@ class HostedModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         library = _library()
-        lasting = tuple(
-            getattr(library.exceptions, name)
-            for name in _LASTING
-            if hasattr(library.exceptions, name)
-        )
         if self._client is None:
             self._client = self._connect(library)
+        sampling = wire_sampling(request)
+        if request.reply_tokens is not None:
+            sampling["max_tokens"] = request.reply_tokens
         try:
             completion = await self._client.acompletion(
                 self._model,
                 wire_messages(request.messages),
                 tools=wire_tools(request.tools) or None,
-                temperature=request.temperature,
                 timeout=request.timeout_seconds,
+                **sampling,
             )
-        except lasting as error:
-            raise ProviderError(f"{type(error).__name__}: {error}", retryable=False) from error
-        except (library.exceptions.AnyLLMError, OSError) as error:
-            raise ProviderError(f"{type(error).__name__}: {error}") from error
-        return read_reply(completion.model_dump())
+            answer = completion.model_dump()
+        except Exception as error:  # whatever a provider's library makes of an answer
+            name = type(error).__name__
+            raise ProviderError(
+                f"{name}: {str(error)[:LONGEST_SHOWN]}",
+                kind=_LASTING.get(name) or _PASSING.get(name, "provider"),
+                retryable=name not in _LASTING,
+            ) from error
+        return check_served(read_reply(answer), self._served)
 
     def _connect(self, library: Any) -> Any:
         try:
             # The loop owns the retries: two layers of them multiply.
-            return library.AnyLLM.create(self._provider, unified_exceptions=True, max_retries=0)
+            return library.AnyLLM.create(
+                self._provider, api_key=self._key, unified_exceptions=True, max_retries=0
+            )
         except ImportError as error:
             raise UserMistake(f"`{self._provider}` needs another library: {error}") from error
         except library.exceptions.AnyLLMError as error:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import httpx2
 
-from sopilot.adapters.model_wire import LONGEST_SHOWN, read_reply, wire_request
+from sopilot.adapters.model_wire import (
+    LONGEST_SHOWN,
+    check_served,
+    kind_of_refusal,
+    read_reply,
+    wire_request,
+)
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
-_RETRYABLE = frozenset({408, 409, 425, 429})
+RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class HttpModel:
@@ -20,6 +28,7 @@ class HttpModel:
 
     ``extra`` goes into every request body (``max_tokens``, ``seed``, …).
     ``late_role`` is for servers whose chat template takes one system message only.
+    Given ``served``, an answer of any other model is a failure of the endpoint.
     """
 
     def __init__(
@@ -30,6 +39,7 @@ class HttpModel:
         key: str | None = None,
         extra: Mapping[str, Any] | None = None,
         late_role: str = "system",
+        served: str | None = None,
         connections: int = 1_000,
     ) -> None:
         self._url = url.rstrip("/") + "/chat/completions"
@@ -37,6 +47,7 @@ class HttpModel:
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._extra = dict(extra or {})
         self._late_role = late_role
+        self._served = served
         self._limits = httpx2.Limits(max_connections=connections)
         self._client: httpx2.AsyncClient | None = None
 
@@ -49,13 +60,15 @@ class HttpModel:
         try:
             return await self._send(body, request.timeout_seconds)
         except httpx2.TimeoutException as error:
-            raise ProviderError(f"no answer within {request.timeout_seconds:g} s") from error
+            raise ProviderError(
+                f"no answer within {request.timeout_seconds:g} s", kind="timeout"
+            ) from error
         except httpx2.TransportError as error:
             raise ProviderError(
-                f"the connection failed: {error or type(error).__name__}"
+                f"the connection failed: {error or type(error).__name__}", kind="connection"
             ) from error
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise ProviderError(str(error), retryable=False) from error
+            raise ProviderError(str(error), kind="http", retryable=False) from error
 
     async def _send(self, body: Mapping[str, Any], timeout: float) -> ModelReply:
         if self._client is None:
@@ -66,8 +79,10 @@ class HttpModel:
         try:
             answer = json.loads(response.content)
         except (ValueError, RecursionError) as error:
-            raise ProviderError("the answer is not JSON") from error
-        return read_reply(answer)
+            begins = shown(response.content[:LONGEST_SHOWN])[:40]
+            told = f": it begins with `{begins}`" if begins else ": it is empty"
+            raise ProviderError(f"the answer is not JSON{told}", kind="not-json") from error
+        return check_served(read_reply(answer), self._served)
 
     async def close(self) -> None:
         if self._client is not None:
@@ -76,17 +91,33 @@ class HttpModel:
 
 
 def _refused(response: httpx2.Response) -> ProviderError:
-    shown = " ".join(response.content.decode("utf-8", "replace").split())[:LONGEST_SHOWN]
     status = response.status_code
+    try:
+        kind = kind_of_refusal(json.loads(response.content))
+    except (ValueError, RecursionError):
+        kind = ""
     return ProviderError(
-        f"HTTP {status}: {shown}",
-        retryable=status >= 500 or status in _RETRYABLE,
+        f"HTTP {status}: {shown(response.content)}",
+        kind=kind or f"http-{status}",
+        retryable=status >= 500 or status in RETRYABLE,
         retry_after=_seconds(response.headers.get("retry-after")),
     )
 
 
+def shown(content: bytes) -> str:
+    return " ".join(content.decode("utf-8", "replace").split())[:LONGEST_SHOWN]
+
+
 def _seconds(text: str | None) -> float | None:
+    """A number of seconds, or the date until when to wait."""
+    if text is None:
+        return None
     try:
-        return max(0.0, float(text)) if text is not None else None
+        return max(0.0, float(text))
     except ValueError:
+        pass
+    try:
+        until = parsedate_to_datetime(text)
+        return max(0.0, until.timestamp() - time.time())
+    except (ValueError, OverflowError):
         return None

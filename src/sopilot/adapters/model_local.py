@@ -7,13 +7,17 @@ schema: either ``{"say": …}`` or ``{"tool": …, "arguments": …}``.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
+import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 from sopilot.adapters.model_local_file import local_model_file
-from sopilot.adapters.model_wire import read_usage, well_formed
+from sopilot.adapters.model_wire import read_served, read_usage, well_formed, wire_sampling
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import (
@@ -32,13 +36,15 @@ _CHARACTERS_PER_TOKEN = 3.0
 _LONGEST_SAID = 300
 
 
+_BUSY = threading.Lock()
+"""One server a process, and one request at a time."""
+
+
 class LocalModel:
-    """One request at a time; further ones wait. The file is loaded with the first."""
+    """One request at a time; further ones wait. The file is loaded once a process."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._environment = environment
-        self._server: Any = None
-        self._lock = asyncio.Lock()
         self._made = 0
 
     @property
@@ -46,51 +52,54 @@ class LocalModel:
         return "local"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        async with self._lock:
-            return await asyncio.to_thread(self._complete, request)
+        return await asyncio.to_thread(self._complete, request)
 
     def _complete(self, request: ModelRequest) -> ModelReply:
-        if self._server is None:
-            self._server = self._load()
         room = int((CONTEXT - REPLY) * _CHARACTERS_PER_TOKEN)
         body = {
             "messages": fit(plain_messages(request.messages, request.tools), room),
-            "temperature": request.temperature,
-            "max_tokens": REPLY,
+            **wire_sampling(request),
+            "max_tokens": min(REPLY, request.reply_tokens or REPLY),
+            # What an earlier request left behind would change the last digits, and so a reply.
+            "cache_prompt": False,
             "response_format": {
                 "type": "json_schema",
                 "json_schema": {"name": "reply", "schema": reply_schema(request.tools)},
             },
         }
         try:
-            answer = self._server.handle_chat_completions(body)
+            with _BUSY:
+                answer = _server(local_model_file(self._environment)).handle_chat_completions(body)
         except (RuntimeError, ValueError) as error:
             raise ProviderError(f"the local model failed: {error}") from error
         if not isinstance(answer, Mapping) or not answer.get("choices"):
             raise ProviderError(f"the local model failed: {str(answer)[:300]}", retryable=False)
         self._made += 1
         text = answer["choices"][0]["message"].get("content") or ""
-        return _reply(text, self._made, read_usage(answer.get("usage")))
+        reply = _reply(text, self._made, read_usage(answer.get("usage")))
+        return replace(reply, served=read_served(answer))
 
-    def _load(self) -> Any:
-        try:
-            import xllamacpp
-        except ImportError as error:
-            raise UserMistake("the local model needs: pip install 'sopilot[local]'") from error
-        parameters = xllamacpp.CommonParams()
-        parameters.model.path = str(local_model_file(self._environment))
-        parameters.n_ctx = CONTEXT
-        parameters.n_parallel = 1
-        parameters.verbosity = 0
-        parameters.warmup = False
-        # Threads that wait for each other spin: on a busy machine as many threads as cores
-        # are seven times slower than half of them.
-        parameters.cpuparams.n_threads = threads()
-        parameters.cpuparams_batch.n_threads = threads()
-        try:
-            return xllamacpp.Server(parameters)
-        except RuntimeError as error:
-            raise UserMistake(f"the local model cannot be loaded: {error}") from error
+
+@functools.cache
+def _server(file: Path) -> Any:
+    try:
+        import xllamacpp
+    except ImportError as error:
+        raise UserMistake("the local model needs: pip install 'sopilot[local]'") from error
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(file)
+    parameters.n_ctx = CONTEXT
+    parameters.n_parallel = 1
+    parameters.verbosity = 0
+    parameters.warmup = False
+    # Threads that wait for each other spin: on a busy machine as many threads as cores
+    # are seven times slower than half of them.
+    parameters.cpuparams.n_threads = threads()
+    parameters.cpuparams_batch.n_threads = threads()
+    try:
+        return xllamacpp.Server(parameters)
+    except RuntimeError as error:
+        raise UserMistake(f"the local model cannot be loaded: {error}") from error
 
 
 def threads() -> int:

@@ -59,7 +59,9 @@ class Telemetry:
     @contextmanager
     def chat(self, model: str, request: ModelRequest) -> Iterator[Span]:
         with self._span(CHAT, model, SpanKind.CLIENT) as span:
-            span.set_attributes({REQUEST_MODEL: model, TEMPERATURE: request.temperature})
+            span.set_attribute(REQUEST_MODEL, model)
+            if request.temperature is not None:
+                span.set_attribute(TEMPERATURE, request.temperature)
             yield span
 
     @contextmanager

@@ -9,7 +9,7 @@ from bench_records import configuration, record
 from click.testing import CliRunner
 from sopbench_checkout import MISSING
 
-from sopilot.doors.cli import bench_report
+from sopilot.doors.cli import bench_archive
 from sopilot.lab.bench import TaskReference, load_task, shared_upstream
 from sopilot.lab.bench._archive_checks import check_file
 from sopilot.lab.bench._run_folder import RunFolder
@@ -126,9 +126,9 @@ def test_without_a_checkout_nobody_can_tell_what_is_upstreams(
     folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOPBENCH_HOME", str(tmp_path / "nowhere"))
-    monkeypatch.setattr(bench_report, "shared_upstream", shared_upstream.__wrapped__)
+    monkeypatch.setattr(bench_archive, "shared_upstream", shared_upstream.__wrapped__)
     target = tmp_path / "a.zip"
-    done = CliRunner().invoke(bench_report.archive, [str(folder.path), "-o", str(target)])
+    done = CliRunner().invoke(bench_archive.archive, [str(folder.path), "-o", str(target)])
     assert isinstance(done.exception, UserMistake)
     assert "sopbench-missing" in str(done.exception.diagnostics[0].code)
     assert not target.exists()

@@ -66,7 +66,7 @@ def refusal(upstream: Upstream, goal: str = GOAL) -> TaskReference:
 def run(
     monkeypatch: pytest.MonkeyPatch, upstream: Upstream, task: TaskReference, arm: str, call: Any
 ) -> Trial:
-    monkeypatch.setattr(trial, "contestant", lambda *_: Blunderer(*call))
+    monkeypatch.setattr(trial, "playing", lambda *_: Blunderer(*call))
     configuration = make_configuration(upstream, arm=arm, model="reference", tools="official")
     return asyncio.run(TrialRunner(configuration, upstream).run(task))
 

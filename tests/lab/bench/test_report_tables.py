@@ -49,7 +49,7 @@ def test_a_missing_arm_says_so_in_every_format(runs: Path) -> None:
     table = next(each for each in document.tables if each.name == "arms-bank")
     assert table.rows[0][4].startswith("– [")
     rows = list(csv.reader(io.StringIO(to_csv(table))))
-    assert rows[1][4] == "missing: m (official): no runs of pg"
+    assert rows[1][4] == "missing: m (official tools): no runs of pg"
     assert "no runs of pg" in to_markdown(document)
     assert "no runs of pg" in to_html(document)
 
@@ -77,10 +77,10 @@ def test_the_page_loads_nothing_and_escapes(runs: Path, tmp_path: Path) -> None:
     assert page.count("<svg") >= 2
 
 
-def test_two_folders_of_one_configuration_are_not_mixed(runs: Path, tmp_path: Path) -> None:
+def test_a_task_that_two_folders_judged_is_refused(runs: Path, tmp_path: Path) -> None:
     make_arm(tmp_path / "more", "flat", [True])
-    with pytest.raises(UserMistake, match="a second folder"):
-        load_runs([runs, tmp_path / "more"])
+    with pytest.raises(UserMistake, match="was judged in another folder"):
+        load_runs([runs / "flat", tmp_path / "more"])
 
 
 def test_no_runs_at_all_is_a_mistake(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from bench_records import verdict
 from sopilot.lab.bench._tally import sequence_only, tally
 
 
-def test_over_and_under_refusals_are_counted_apart() -> None:
+def test_goals_not_reached_and_wrongly_reached_are_counted_apart() -> None:
     counts = tally(
         [
             verdict(should=True, passed=True),
@@ -18,7 +18,7 @@ def test_over_and_under_refusals_are_counted_apart() -> None:
     assert (counts.n, counts.passed) == (5, 2)
     assert (counts.execute, counts.execute_passed) == (2, 1)
     assert (counts.refuse, counts.refuse_passed) == (3, 1)
-    assert (counts.over_refusals, counts.under_refusals) == (1, 1)
+    assert (counts.not_reached, counts.wrongly_reached) == (1, 1)
     assert counts.balanced == (1 / 2 + 1 / 3) / 2
 
 

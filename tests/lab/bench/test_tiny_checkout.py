@@ -8,15 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import bench, tiny_upstream
+from tiny import bench, run_bench, tiny_upstream
 
+from sopilot.desks.scenarios.starter import starter
 from sopilot.lab.bench import ToolList, Upstream, load_task
 from sopilot.lab.bench._archive_checks import check_file
 from sopilot.lab.bench._reach import find_reach
 from sopilot.lab.bench._source_fingerprint import deciding_sources
 from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.reach_survey import survey
-from sopilot.lab.bench.sweep import make_configuration, select_tasks
+from sopilot.lab.bench.selection import select_tasks
+from sopilot.lab.bench.sweep import make_configuration
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}
 
@@ -153,3 +155,42 @@ def test_a_sweep_by_the_command_goes_on_where_it_stopped(tmp_path: Path) -> None
 def test_a_defect_is_found_by_replay(tmp_path: Path) -> None:
     found = bench(tmp_path, "defects", "--goal", "bank/take_back", "--goal", "bank/lend_tool")
     assert [each["classification"] for each in found["goals"]] == ["confirmed defect", "reachable"]
+
+
+def test_ones_own_scenarios_are_swept_without_a_checkout(tmp_path: Path) -> None:
+    handbook, scenarios = starter("my-desk")
+    (tmp_path / "my-desk.yaml").write_text(handbook, encoding="utf-8")
+    (tmp_path / "my-desk.scenarios.yaml").write_text(scenarios, encoding="utf-8")
+    environment = {"SOPBENCH_HOME": str(tmp_path)}
+    for model, arm in (("reference", "pg"), ("refuse-always", "flat"), ("reference", "flat")):
+        words = ("run", "--source", str(tmp_path / "my-desk.yaml"), "--runner", "plain")
+        folder = str(tmp_path / "runs" / f"{model}-{arm}")
+        done = run_bench(
+            tmp_path, *words, "--model", model, "--arm", arm, "--json", "-o", folder, **environment
+        )
+        assert done.returncode == 0, done.stderr
+        summary = json.loads(done.stdout)
+        assert summary["n"] == summary["asked"] > 1
+        assert summary["reachable"] is None
+        assert summary["configuration"]["upstream_commit"] == "none"
+        if model == "reference":
+            assert summary["pass"] == summary["n"]
+        else:
+            assert summary["execute"]["pass"] == 0
+    report = run_bench(tmp_path, "report", str(tmp_path / "runs"), "--json", **environment)
+    assert json.loads(report.stdout)["tables"]["arms-all"]["rows"]
+
+
+def test_budgets_and_repetitions_are_part_of_a_configuration(tmp_path: Path) -> None:
+    choice = ("run", "--goal", "lend_tool", "--limit", "2", "--runner", "plain")
+    terms = ("--budget", "domain_calls=1", "--temperature", "none", "--seed", "7", "--run", "2")
+    summary = bench(tmp_path, *choice, *terms, "-o", str(tmp_path / "runs"))
+    configuration = summary["configuration"]
+    assert configuration["run"] == 2
+    budgets = configuration["budgets"]["bank"]
+    assert (budgets["domain_calls"], budgets["temperature"], budgets["seed"]) == (1, None, 7)
+    assert summary["budgets_spent"] == {"domain calls": 1}
+    refused = run_bench(tmp_path, *choice, "-o", str(tmp_path / "runs"))
+    assert refused.returncode == 2
+    assert "budgets differs" in refused.stderr
+    assert "run differs" in refused.stderr

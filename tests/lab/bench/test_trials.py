@@ -12,8 +12,9 @@ from sopilot.lab.bench._reach import find_reach
 from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.record import BenchRecord
+from sopilot.lab.bench.selection import select_tasks
 from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
+from sopilot.lab.bench.sweep import make_configuration, run_sweep
 
 pytestmark = NEEDS_SOPBENCH
 

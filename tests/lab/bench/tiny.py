@@ -19,10 +19,11 @@ def tiny_upstream() -> Upstream:
     return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
 
 
-def run_bench(cache: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """`sopilot bench …` on it, in a process of its own, as a person would: Inspect owns its
     event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
+    environment |= variables
     command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 

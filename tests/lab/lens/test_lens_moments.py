@@ -19,7 +19,7 @@ def flattened(context: Context) -> str:
     return "\n".join("".join(p.text for p in turn.pieces) for turn in context.turns)
 
 
-@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat", "flat-protocol"])
+@pytest.mark.parametrize("arm", ["pg", "full-cursor", "flat", "flat-protocol", "flat-state"])
 def test_a_request_is_made_again_word_for_word(recorded: Recorded, arm: str) -> None:
     moments, asked = recorded(arm)
     assert len(moments) == len(asked) > 5
@@ -36,7 +36,7 @@ def test_regions_are_what_they_are_called(recorded: Recorded) -> None:
         ("pg", True, False),
         ("full-cursor", True, True),
         ("flat", False, True),
-        ("flat-protocol", True, True),
+        ("flat-state", True, True),
     ):
         moments, _ = recorded(arm)
         last = moments[-1].own

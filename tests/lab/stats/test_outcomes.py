@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -64,7 +64,7 @@ def test_pairs_keep_common_judged_tasks_and_name_what_was_dropped() -> None:
         outcome("left", True),
         outcome("broke", None),
         outcome("twice", True),
-        outcome("twice", True, run=1),
+        outcome("twice", False),
         outcome("other", True, goal="pay"),
     ]
     second = [
@@ -86,6 +86,50 @@ def test_pairs_keep_common_judged_tasks_and_name_what_was_dropped() -> None:
         "goal or kind differs between the two": ("other",),
     }
     assert [item.count for item in found.dropped] == [1] * 5
+
+
+def test_runs_pair_with_the_run_of_the_same_number() -> None:
+    first = [outcome("t", run == 2, run=run) for run in (1, 2, 3)]
+    second = [outcome("t", run == 1, run=run) for run in (1, 2)]
+    found = pair(first, second)
+    assert [(item.run, item.net) for item in found.pairs] == [(1, -1), (2, 1)]
+    assert {item.reason: item.tasks for item in found.dropped} == {
+        "only in the first": ("t/run 3",)
+    }
+    # One run a side: whatever their numbers, they are two runs of the task.
+    assert pair(first[1:2], second[:1]).discordance == Discordance(0, 0)
+
+
+def test_runs_of_a_task_flip_together() -> None:
+    """Against every assignment of signs to tasks, written out."""
+    verdicts = {"a": (1, 1, 0), "b": (1, 0, 0), "c": (-1, 0, 0), "d": (1, 1, 1)}
+    first = [
+        outcome(task, net > 0, run=run)
+        for task, nets in verdicts.items()
+        for run, net in enumerate(nets, 1)
+    ]
+    second = [
+        outcome(task, net < 0, run=run)
+        for task, nets in verdicts.items()
+        for run, net in enumerate(nets, 1)
+    ]
+    sums = [sum(nets) for nets in verdicts.values()]
+    flips = list(itertools.product((1, -1), repeat=len(sums)))
+    reached = [abs(sum(s * n for s, n in zip(signs, sums, strict=True))) for signs in flips]
+    compared = compare(pair(first, second), draws=10)
+    assert compared.joint is not None
+    assert compared.joint.p == sum(value >= abs(sum(sums)) for value in reached) / len(flips)
+    assert compared.runs == 3
+
+
+def test_kinds_apart_add_up() -> None:
+    first = [outcome("e", True), replace(outcome("r", False), kind=TaskKind.REFUSE)]
+    second = [outcome("e", False), replace(outcome("r", True), kind=TaskKind.REFUSE)]
+    whole = pair(first, second)
+    assert [whole.only(kind).discordance for kind in TaskKind] == [
+        Discordance(1, 0),
+        Discordance(0, 1),
+    ]
 
 
 def test_one_model_a_side_pairs_by_task_and_several_by_model_too() -> None:

@@ -139,14 +139,41 @@ def test_pairs(results: Path) -> None:
     assert found["dropped"] == {}
 
 
-def test_pairs_says_what_it_dropped(results: Path) -> None:
+def test_pairs_of_several_runs_flip_a_task_as_a_whole(results: Path) -> None:
+    found = as_json("pairs", *split_by_arm(results), "--draws", 10)
+    assert (found["pairs"], found["runs"], found["dropped"]) == (96, 3, {})
+    assert [row["kind"] for row in found["by_kind"]] == ["execute", "refuse"]
+    assert sum(row["pairs"] for row in found["by_kind"]) == 96
+
+
+def test_pairs_says_what_it_dropped(results: Path, tmp_path: Path) -> None:
     pg, flat = split_by_arm(results)
-    found = as_json("pairs", pg, flat, "--draws", 10)
-    assert found["pairs"] == 0
-    assert found["dropped"] == {"several runs in the first": 32}
-    assert found["difference"] is None
-    shown = CliRunner().invoke(command, ["pairs", str(pg), str(flat), "--draws", "10"])
-    assert "dropped     32 several runs in the first" in shown.stdout
+    short = tmp_path / "short.jsonl"
+    short.write_text("\n".join(flat.read_text().splitlines()[:10]))
+    found = as_json("pairs", pg, short, "--draws", 10)
+    assert found["dropped"] == {"only in the first": 86}
+    shown = CliRunner().invoke(command, ["pairs", str(pg), str(short), "--draws", "10"])
+    assert "86 only in the first" in shown.stdout
+
+
+def test_clustered_has_a_row_a_goal(results: Path) -> None:
+    found = as_json("clustered", results, "--run", 1)
+    rows = found["by_goal"]
+    assert len(rows) == found["goals"]
+    assert sum(row["wins"] for row in rows) == found["wins"]
+    assert [abs(row["net"]) for row in rows] == sorted((abs(r["net"]) for r in rows), reverse=True)
+
+
+def test_tool_lists_are_never_pooled(tmp_path: Path) -> None:
+    row = {"task": "t", "goal": "g", "kind": "execute", "arm": "pg", "model": "m"}
+    both = tmp_path / "both.jsonl"
+    rows = [row | {"tools": tools, "passed": tools == "a"} for tools in ("a", "b")]
+    both.write_text("\n".join(map(json.dumps, rows)))
+    groups = as_json("accuracy", both)["groups"]
+    assert [(each["model"], each["pass"]) for each in groups] == [
+        ("m (tools a)", 1.0),
+        ("m (tools b)", 0.0),
+    ]
 
 
 def test_accuracy(results: Path) -> None:

@@ -78,6 +78,7 @@ async def play(
     retries: Retries | None = None,
     language: str = "en",
     clock: SystemClock | None = None,
+    wrap: Callable[[Model], Model] = lambda model: model,
 ) -> Played:
     briefing = briefing_of(desk.name, language)
     world = desk.make_tools(task)
@@ -95,7 +96,7 @@ async def play(
         session,
         briefing,
         arm=arm,
-        model=model or Reference(desk_judge(desk), misbehaviour),
+        model=wrap(model or Reference(desk_judge(desk), misbehaviour)),
         user=user or user_of(task),
         budgets=budgets,
         retries=retries,

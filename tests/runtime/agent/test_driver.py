@@ -39,7 +39,9 @@ from sopilot.runtime.agent.dialog import MOST_KEPT
 from sopilot.runtime.session import HeldCall, Session, Settings
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, ToolCall
 
-READABLE = ("pg", "fused", "flat", "full-cursor", "flat-protocol", "chunk", "state-only")
+READABLE = (
+    "pg", "fused", "flat", "full-cursor", "flat-protocol", "flat-state", "chunk", "state-only"
+)  # fmt: skip
 FAULTY = Misbehaviour(
     skip_check=0.3, act_early=0.3, over_verify=0.3, return_without_evidence=0.3, ignore_frame=0.2
 )

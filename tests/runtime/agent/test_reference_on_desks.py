@@ -36,7 +36,7 @@ def test_every_task_is_done_right(arm: str, desk: str) -> None:
 
 
 @pytest.mark.parametrize("desk", bundled_names())
-@pytest.mark.parametrize("arm", ["full-cursor", "flat-protocol", "chunk"])
+@pytest.mark.parametrize("arm", ["full-cursor", "flat-protocol", "flat-state", "chunk"])
 def test_every_fifth_task_is_done_right(arm: str, desk: str) -> None:
     _all_right(arm, desk, step=5)
 

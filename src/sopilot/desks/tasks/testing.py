@@ -12,9 +12,11 @@ from sopilot.desks.scenarios import Coverage, ProgramCoverage, Scenario, coverag
 from sopilot.desks.tasks._result import Result
 from sopilot.desks.tasks._running import Conditions, run_task
 from sopilot.desks.tasks._scenario_tasks import scenario_task
+from sopilot.desks.tasks._task import Task
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.runtime.agent import ARMS, Briefing, Reference, Watch
 from sopilot.runtime.session import ProgramSet, Store, export_trace, write_trace
+from sopilot.runtime.session.protocols import Model
 
 Tested = tuple[Scenario, Result]
 
@@ -47,14 +49,15 @@ async def run_scenarios(
     store: Store,
     *,
     watcher: Callable[[], Watch],
+    player: Callable[[Task], Model] = lambda task: Reference(task.reader),
     traces: Path | None = None,
 ) -> list[Tested]:
-    """By the reference executor. ``traces`` is a folder for the trace of every run."""
+    """``player`` makes the moves. ``traces`` is a folder for the trace of every run."""
     programs = ProgramSet.of(briefing.programs)
     results = []
     for scenario in scenarios:
         task = scenario_task(scenario, briefing)
-        conditions = Conditions(ARMS["pg"], Reference(task.reader), watch=watcher())
+        conditions = Conditions(ARMS["pg"], player(task), watch=watcher())
         result = await run_task(task, task.open(), conditions, store=store, programs=programs)
         results.append((scenario, result))
         if traces is not None:

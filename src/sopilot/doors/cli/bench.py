@@ -13,6 +13,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "run",
         "Run tasks and score them by the official evaluator.",
     ),
+    "study": ("sopilot.doors.cli.bench_study", "study", "A whole study as one file."),
     "reach": ("sopilot.doors.cli.bench_reach", "reach", "Which tasks a perfect executor can pass."),
     "baselines": (
         "sopilot.doors.cli.bench_recorded",
@@ -21,15 +22,25 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "defects": ("sopilot.doors.cli.bench_reach", "defects", "Replay the screened goals."),
     "screen": ("sopilot.doors.cli.bench_recorded", "screen", "Goals that no recorded run passes."),
+    "wording": (
+        "sopilot.doors.cli.bench_wording",
+        "wording",
+        "Check the official arms against SOPBench's own text.",
+    ),
     "report": (
         "sopilot.doors.cli.bench_report",
         "report",
         "The study's tables from folders of runs.",
     ),
     "archive": (
-        "sopilot.doors.cli.bench_report",
+        "sopilot.doors.cli.bench_archive",
         "archive",
         "Pack folders of runs for publication.",
+    ),
+    "verify": (
+        "sopilot.doors.cli.bench_archive",
+        "verify",
+        "Check an archive and count its tables again.",
     ),
 }
 

@@ -11,7 +11,7 @@ from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.defects import replay_goals
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.screen import SCREENED_GOALS
-from sopilot.lab.bench.sweep import select_tasks
+from sopilot.lab.bench.selection import select_tasks
 
 
 @click.command()

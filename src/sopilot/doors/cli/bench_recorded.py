@@ -9,7 +9,7 @@ import click
 from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.lab.bench import DOMAINS, find_checkout, shared_upstream
 from sopilot.lab.bench.baselines import recompute, subset_size
-from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, zero_pass
+from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, stored_recordings, zero_pass
 
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
@@ -80,13 +80,17 @@ def screen(domain: str, as_json: bool) -> None:
 
     It shows that nobody did, not that nobody can: see `bench reach` and `bench defects`.
     """
-    records = zero_pass(find_checkout(), DOMAINS if domain == "all" else (domain,))
+    checkout, domains = find_checkout(), DOMAINS if domain == "all" else (domain,)
+    records = zero_pass(checkout, domains)
+    recordings, empty = stored_recordings(checkout, domains)
     if as_json:
         print_json(
             {
                 "goals": [asdict(each) | {"screened": each.screened} for each in records],
                 "screened": [f"{e.domain}/{e.goal}" for e in records if e.screened],
                 "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
+                "recordings": recordings,
+                "without_verdicts": empty,
             }
         )
         return
@@ -104,3 +108,8 @@ def screen(domain: str, as_json: bool) -> None:
         for each in records
     ]
     say(table(rows, ["domain", "goal", "passes", "zero-pass rule", "the study"]))
+    if empty:
+        say(
+            f"\n{empty} of {recordings} recordings hold no verdict in this copy: the study, which "
+            "had them, counts more runs"
+        )

@@ -4,29 +4,106 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, progress, say, table
+from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.desks.tasks import Task
+from sopilot.doors.cli.bench_summary import tell_summary
+from sopilot.doors.cli.output import json_option, print_json, progress
+from sopilot.doors.sources import FolderSource, open_source
+from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.lab.bench import DOMAINS, shared_upstream
+from sopilot.lab.bench.contestant import Contestant, Patience
+from sopilot.lab.bench.own_tasks import own_references
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.record import BenchRecord
-from sopilot.lab.bench.summary import summarise
-from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
+from sopilot.lab.bench.screen import SCREENS
+from sopilot.lab.bench.selection import KINDS, narrowed, select_tasks
+from sopilot.lab.bench.summary import summarise, summarise_folder
+from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import Ending, Retries
+
+_TERMS = (
+    click.option(
+        "--alias", default="", help="What records and reports call the model: never its address."
+    ),
+    click.option("--temperature", help="A number, or `none`: not sent. Default: 0."),
+    click.option("--seed", type=int, help="Sent with every request. Default: not sent."),
+    click.option("--max-tokens", type=click.IntRange(1), help="Of a reply. Default: not sent."),
+    click.option(
+        "--context", type=click.IntRange(1), help="Most tokens of a request. Default: 128000."
+    ),
+    click.option("--timeout", type=float, help="Seconds for a request. Default: 600."),
+    click.option(
+        "--attempts", default=5, show_default=True, type=click.IntRange(1), help="Of a request."
+    ),
+    click.option(
+        "--redraws",
+        default=2,
+        show_default=True,
+        type=click.IntRange(0),
+        help="How often a run that the infrastructure broke is made again.",
+    ),
+    click.option(
+        "--most-missing",
+        default=0.5,
+        show_default=True,
+        type=click.FloatRange(0, 1),
+        help="Stop when more than this share of the tasks (of ten, at least) stays unjudged.",
+    ),
+    click.option(
+        "--price", type=(float, float), metavar="IN OUT", help="Per million prompt, reply tokens."
+    ),
+    click.option("--served", help="The model that answers must name; `any`: not compared."),
+    click.option("--key-variable", help="The environment variable that holds the key."),
+    click.option("--budget", multiple=True, metavar="NAME=N", help="Another budget, by name."),
+    click.option("--at-once", type=click.IntRange(1), help="Tasks at a time in a process."),
+)
+
+
+def terms(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say on which terms a model runs."""
+    for option in reversed(_TERMS):
+        command = option(command)
+    return command
 
 
 @click.command()
 @click.option("--domain", type=click.Choice([*DOMAINS, "all"]), default="all", show_default=True)
-@click.option("--goal", help="Only this goal of the domain.")
+@click.option(
+    "--source",
+    help="A handbook of yours with its scenarios, or a bundled desk, in place of SOPBench.",
+)
+@click.option("--goal", help="Only this goal.")
+@click.option("--kind", type=click.Choice(KINDS), help="Only tasks that should end so.")
+@click.option(
+    "--tasks",
+    "listed",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of references, one a line (sopbench:bank/get_loan#3).",
+)
+@click.option(
+    "--screen",
+    type=click.Choice(list(SCREENS)),
+    default="none",
+    show_default=True,
+    help="Leave out execute tasks as the study did: `paper` leaves 819 tasks, `paper-bank` 821.",
+)
+@click.option("--limit", type=int, help="So many tasks, stratified by class and goal.")
 @click.option("--arm", default="pg", show_default=True, help="What the model sees of the SOP.")
 @click.option(
     "--model",
     default="reference",
     show_default=True,
-    help="reference, null, refuse-always, call-everything, inspect:PROVIDER/NAME, or a name that "
-    "`sopilot run --model` takes.",
+    metavar="MODEL",
+    help="null, refuse-always, call-everything, sloppy, inspect:PROVIDER/NAME, or as for "
+    f"`sopilot run`: {MODEL_HELP}",
 )
 @click.option(
     "--tools",
@@ -35,13 +112,14 @@ from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
     show_default=True,
     help="Without or with the reader of the whole database.",
 )
-@click.option("--limit", type=int, help="So many tasks, spread evenly over the selection.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder of this configuration's runs. A sweep that was killed goes on in it.",
 )
+@click.option("--run", "number", default=1, show_default=True, type=click.IntRange(1),
+              help="Which repetition of the configuration this is.")  # fmt: skip
 @click.option("--on", type=click.Choice(["local", "ray"]), default="local", show_default=True)
 @click.option(
     "--runner",
@@ -53,90 +131,133 @@ from sopilot.lab.bench.sweep import make_configuration, run_sweep, select_tasks
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True)
 @click.option("--seed-hash", type=int, default=0, show_default=True, help="The hash seed.")
 @click.option("--traces", is_flag=True, help="Keep every run's trace file in the folder.")
+@terms
 @json_option
 def run(
-    domain: str,
-    goal: str | None,
-    arm: str,
-    model: str,
-    tools: Any,
-    limit: int | None,
-    output: Path | None,
-    on: Any,
-    runner: Any,
-    workers: int | None,
-    user: str,
-    language: str,
-    seed_hash: int,
-    traces: bool,
-    as_json: bool,
-) -> None:
-    """Run SOPBench tasks and score them by the official evaluator alone."""
-    upstream = shared_upstream(seed_hash)
-    references = select_tasks(domain, upstream, goal=goal, limit=limit)
-    configuration = make_configuration(
-        upstream, arm=arm, model=model, tools=tools, user=user, language=language
-    )
-    done = 0
-
-    def seen(record: BenchRecord) -> None:
-        nonlocal done
-        done += 1
-        progress(f"{done}/{len(references)} {record.task}", same_line=True)
-
-    with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
-        sweep = run_sweep(
-            output or Path(scratch),
-            configuration,
-            references,
-            on=on,
-            runner=runner,
-            workers=workers,
-            keep_traces=traces,
-            seen=seen,
+    domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None,
+    screen: str,
+    limit: int | None, arm: str, model: str, tools: Any, output: Path | None, number: int,
+    on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
+    traces: bool, as_json: bool, **given: Any,
+) -> None:  # fmt: skip
+    """Run tasks and score them: SOPBench's by the official evaluator alone, those of a handbook
+    by its scenarios. What is missing in the end is named, with the reason."""
+    who = Contestant(model, given["alias"], given["key_variable"], given["served"], given["price"])
+    upstream = None if source is not None else shared_upstream(seed_hash)
+    own: dict[str, Task] = {}
+    references: tuple[Any, ...]
+    if upstream is None:
+        found = own_references(_own_tasks(str(source), goal, language))
+        references = narrowed(
+            tuple(found),
+            lambda each: found[each].expected is Ending.EXECUTED,
+            kind=kind,
+            limit=limit,
         )
-        progress("\nlooking up what is reachable …")
-        reach = survey(references, tools, upstream, cache=reach_cache())
-        summary = summarise(sweep, reach)
-        sweep.folder.write_summary(summary)
+        own = {str(each): found[each] for each in references}
+    else:
+        references = select_tasks(
+            domain,
+            upstream,
+            goal=goal,
+            kind=kind,
+            limit=limit,
+            listed=listed,
+            screen=SCREENS[screen],
+        )
+    configuration = make_configuration(
+        upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
+        language=language, run=number, budgets=_budgets(given), own=own.values(),
+    )  # fmt: skip
+    told = Told(len(references))
+    with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
+        try:
+            sweep = run_sweep(
+                output or Path(scratch),
+                configuration,
+                references,
+                contestant=who,
+                user=Contestant(user),
+                patience=patience(given),
+                own=own,
+                on=on,
+                runner=runner,
+                workers=1 if own else workers,
+                at_once=given["at_once"],
+                keep_traces=traces,
+                seen=told,
+            )
+        except KeyboardInterrupt:
+            raise interrupted(told.judged, len(references), output) from None
+        summary = _summary(sweep, upstream, tools)
     if output is None:
         summary["note"] = "records were not kept: name a folder with -o"
     if as_json:
         print_json(summary)
     else:
-        _say(summary)
+        tell_summary(summary)
     if summary["missing"]:
         sys.exit(1)
 
 
-def _say(summary: dict[str, Any]) -> None:
-    def share(part: int, whole: int) -> str:
-        return f"{part}/{whole}" + (f" ({100 * part / whole:.1f} %)" if whole else "")
+def _own_tasks(source: str, goal: str | None, language: str) -> list[Task]:
+    opened = open_source(source)
+    if isinstance(opened, FolderSource):
+        raise UserMistake("the tools of a workflow folder are real: a sweep does not take them")
+    return opened.tasks(goal=goal, language=language)
 
-    execute, refuse = summary["execute"], summary["refuse"]
-    proved = [e for e in summary["failures"] if not e["reachable"] and not e["search_cut"]]
-    rows = [
-        ("pass", share(summary["pass"], summary["n"])),
-        ("of the reachable", share(summary["pass"], summary["reachable"])),
-        ("execute", share(execute["pass"], execute["n"])),
-        ("refuse", share(refuse["pass"], refuse["n"])),
-        ("over-refusals", summary["over_refusal"]),
-        ("under-refusals", summary["under_refusal"]),
-        ("sequence only", summary["sequence_only"]),
-        ("R2", "–" if summary["r2"] is None else f"{summary['r2']:.3f}"),
-        ("runs broken and made again", summary["discarded"]),
-        ("seconds", summary["seconds"]),
-        ("tasks per second", summary["tasks_per_second"]),
-        ("overhead, ms a task", summary["overhead_ms_per_task"]),
-    ]
-    say(
-        table(rows, ["", f"{summary['configuration']['model']}, {summary['configuration']['arm']}"])
+
+def _budgets(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for beside the defaults; ``--budget`` has the last word."""
+    chosen: dict[str, Any] = {}
+    if given["temperature"] is not None:
+        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
+    named = (
+        ("seed", "seed"),
+        ("max_tokens", "reply_tokens"),
+        ("context", "context_tokens"),
+        ("timeout", "request_seconds"),
     )
-    if "assumption" in summary:
-        say(f"\n{summary['assumption']}")
-    for each in summary["failures"]:
-        state = "reachable" if each["reachable"] else "unreachable" if each in proved else "unknown"
-        say(f"\nfailed ({state}): {each['task']}")
-        say(f"  {each['proof'] or ', '.join(each['objections'])}")
-    if proved:
-        say(f"\n{len(proved)} of {len(summary['failures'])} failures cannot be avoided")
+    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
+    return chosen | chosen_budgets(given["budget"], deep=False)
+
+
+def patience(given: Mapping[str, Any]) -> Patience:
+    return Patience(
+        replace(Retries(), attempts=given["attempts"]), given["redraws"], given["most_missing"]
+    )
+
+
+def _summary(sweep: Sweep, upstream: Any, tools: Any) -> dict[str, Any]:
+    reach = {}
+    if upstream is not None:
+        progress("\nlooking up what is reachable …")
+        asked = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
+        references = [each for each in select_tasks("all", upstream) if str(each) in asked]
+        reach = survey(references, tools, upstream, cache=reach_cache())
+    sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
+    return summarise(sweep, reach)
+
+
+def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
+    kept = "; the same command goes on from here" if output is not None else ""
+    click.echo(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
+    return SystemExit(130)
+
+
+class Told:
+    """Says at once what broke; counts for whoever watches."""
+
+    def __init__(self, asked: int) -> None:
+        self._asked = asked
+        self.judged = 0
+
+    def __call__(self, record: BenchRecord) -> None:
+        self.judged += not record.discarded
+        watched = sys.stderr.isatty()
+        if record.discarded:
+            line = f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}"
+            click.echo(f"\r{line}\033[K" if watched else line, err=True)
+        elif watched:
+            line = f"\r{self.judged}/{self._asked} {record.task}\033[K"
+            click.echo(line, err=True, nl=False)

@@ -94,7 +94,7 @@ def perform(
         source = open_source(options.source, text=text, out=options.out)
     task = chosen_task(options, source)
     world = task.open(world_file(options, session_id, store_spec) if source.bundled else None)
-    model = _model(options, task)
+    model = _model(options, task, session_id)
     conditions = Conditions(
         arm_named(options.arm),
         model,
@@ -132,10 +132,11 @@ def perform(
         raise SystemExit(130) from None
 
 
-def _model(options: RunOptions, task: Task) -> Model:
+def _model(options: RunOptions, task: Task, session_id: str) -> Model:
     if options.model == PERSON:
         return PersonModel(Reference(task.reader))
-    return make_model(options.model, judge=task.reader)
+    about = {"session": session_id, "task": task.key, "arm": options.arm}
+    return make_model(options.model, judge=task.reader, about=about)
 
 
 class Watcher:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.model_by_name import make_model
 from sopilot.adapters.text_files import read_text
 from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
 from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
@@ -35,6 +36,12 @@ from sopilot.runtime.agent.progress import nobody_watches
     type=click.Path(file_okay=False, path_type=Path),
     help="Write the trace of every run into this folder, for `sopilot audit`.",
 )
+@click.option(
+    "--model",
+    default="reference",
+    show_default=True,
+    help="Who makes the moves under `pg`, as for `sopilot run`: a model is tested, not the book.",
+)
 @click.option("--complete", is_flag=True, help="Also fail when a step or branch was not reached.")
 @json_option
 def command(
@@ -43,6 +50,7 @@ def command(
     only: tuple[str, ...],
     watch: str | None,
     traces: Path | None,
+    model: str,
     complete: bool,
     as_json: bool,
 ) -> None:
@@ -68,6 +76,7 @@ def command(
             chosen,
             MemoryStore(),
             watcher=_Watcher if watch is not None else lambda: nobody_watches,
+            player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
             traces=traces,
         )
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from sopilot.language.diagnostics import Diagnostic, InternalBug, Place, UserMis
 from sopilot.language.handbook import Handbook, Procedure, load_handbook
 from sopilot.language.program import Program, program_from_yaml
 from sopilot.runtime.agent import Briefing
+from sopilot.runtime.agent.briefing import OwnText, no_own_text
 from sopilot.runtime.session.protocols import JSON
 
 SOURCE_HELP = (
@@ -30,6 +31,10 @@ SCENARIOS = ".scenarios.yaml"
 """How the name of a scenario file ends."""
 
 
+def _no_own_text(language: str) -> OwnText:
+    return no_own_text
+
+
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One procedure of a source, compiled. ``group`` is its domain or handbook."""
@@ -39,6 +44,8 @@ class Unit:
     handbook: Handbook
     procedure: Procedure
     compiled: Compiled
+    own_text: Callable[[str], OwnText] = _no_own_text
+    """Language → the renderings that the source brings with it."""
 
     @property
     def program(self) -> Program:
@@ -342,10 +349,12 @@ def _sopbench(source: str, tools: str) -> Iterator[Unit]:
     from sopilot.lab.bench.programs import ProgramShelf
     from sopilot.lab.bench.sopbench_process import ToolList, shared_upstream
     from sopilot.lab.bench.source import load_tasks
+    from sopilot.lab.bench.wording import own_text
 
     offered: ToolList = "full-state" if tools == "full-state" else "official"
     shelf = ProgramShelf(offered, shared_upstream())
     for task in load_tasks(source):
         compiled = shelf.compiled(task)
         procedure = task.handbook.procedures[task.goal]
-        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled)
+        own = functools.partial(own_text, task, offered, shared_upstream())
+        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled, own)

@@ -77,12 +77,14 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
     unknown = sorted(set(given) - known)
     if unknown:
         raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
+    given = {name: None if value == "none" else value for name, value in given.items()}
     Budgets(**given)
     for name, value in given.items():
-        if isinstance(getattr(DEEP_BUDGETS, name), int) and not isinstance(value, int):
+        whole = isinstance(getattr(DEEP_BUDGETS, name), int)
+        if whole and value is not None and not isinstance(value, int):
             raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
     for name, value in given.items():
-        if value > LARGEST_BUDGET:
+        if value is not None and value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
     return chosen | given
 

@@ -32,10 +32,12 @@ def chosen_moments(
     if not units:
         raise UserMistake(f"`{source}` has none of the goals of this session")
     programs = ProgramSet.from_texts(trace.programs, trace.program_texts)
+    language = described.language if described is not None else "en"
     briefing = Briefing(
         units[0].handbook,
         {unit.procedure.name: unit.program for unit in units},
-        described.language if described is not None else "en",
+        language,
+        units[0].own_text(language),
     )
     arm = arm_named(arm_name or str(trace.about.get("arm") or "pg"))
     offered = ScriptedTools(briefing.handbook.actions, {}).schemas()

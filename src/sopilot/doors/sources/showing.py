@@ -40,7 +40,8 @@ def shown(
         text = _text(form, handbook, procedure, program, function, language)
         return {f"{source}/{program.entry}": text}
     return {
-        unit.label: _text(form, unit.handbook, unit.procedure, unit.program, function, language)
+        unit.label: unit.own_text(language)(form)
+        or _text(form, unit.handbook, unit.procedure, unit.program, function, language)
         for unit in compile_source(source, tools=tools, goal=goal)
     }
 

@@ -29,6 +29,7 @@ _PATHS: Final = re.compile(
     r"(?<![\w.:/])/(home|root|Users|tmp|var|work|mnt|opt|srv|private|data)/[\w.-]+"
     r"|\b[A-Za-z]:\\\\?[\w.-]+\\"
 )
+_ADDRESS: Final = re.compile(r"\bhttps?://(?!www\.w3\.org/)[^\s\"'<>]+")
 _MAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]{2,}\b")
 _ORDINARY: Final = frozenset({"root", "user", "runner", "admin", "localhost", "ubuntu", "debian"})
 _FRAGMENT = 48
@@ -68,6 +69,12 @@ def check_file(
         yield ArchiveRefusal(
             name, "archive-absolute-path", f"an absolute path: `{found[0]}`", "make it relative"
         )
+    address = _ADDRESS.search(text)
+    if address is not None:
+        yield ArchiveRefusal(
+            name, "archive-address", "an address: where a model is served is its owner's",
+            "give the model an alias (`bench run --alias`)",
+        )  # fmt: skip
     for word in {*_own_names(), *forbidden}:
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
             yield ArchiveRefusal(name, "archive-person", f"it names `{word}`", "remove the name")

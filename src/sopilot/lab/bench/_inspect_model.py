@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
-from httpx import HTTPError
 from inspect_ai.model import (
     ChatMessage,
     ChatMessageAssistant,
@@ -14,17 +12,23 @@ from inspect_ai.model import (
     ChatMessageTool,
     ChatMessageUser,
     GenerateConfig,
+    ModelOutput,
     get_model,
 )
 from inspect_ai.tool import ToolCall as InspectToolCall
 from inspect_ai.tool import ToolInfo, ToolParams
 from tenacity import RetryError
 
-from sopilot.runtime.agent import ProviderError
+from sopilot.adapters.model_http import RETRYABLE
+from sopilot.adapters.model_wire import FILTERED, LONGEST_SHOWN, check_served, usable
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent import CONTEXT, ProviderError
 from sopilot.runtime.session.protocols import (
+    JSON,
     Message,
     ModelReply,
     ModelRequest,
+    Served,
     ToolCall,
     ToolSchema,
     Usage,
@@ -32,12 +36,20 @@ from sopilot.runtime.session.protocols import (
     required_of,
 )
 
+_STOPPED = {"content_filter": FILTERED, "max_tokens": "length", "model_length": CONTEXT}
+
 
 class InspectModel:
-    """Retries are the loop's: Inspect's own are switched off."""
+    """Retries are the loop's: Inspect's own are switched off. Given ``served``, an answer of
+    any other model is a failure of the provider."""
 
-    def __init__(self, name: str) -> None:
-        self._model = get_model(name)
+    def __init__(self, name: str, *, served: str | None = None) -> None:
+        try:
+            self._model = get_model(name)
+        except Exception as error:  # a key, a library or a provider that is not there
+            told = getattr(error, "message", None) or error
+            raise UserMistake(f"`inspect:{name}` cannot be used: {told}") from error
+        self._served = served
         self.name = f"inspect:{name}"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -47,22 +59,56 @@ class InspectModel:
                 tools=[_tool(each) for each in request.tools],
                 config=GenerateConfig(
                     temperature=request.temperature,
-                    timeout=int(request.timeout_seconds),
+                    seed=request.seed,
+                    max_tokens=request.reply_tokens,
+                    timeout=max(1, int(request.timeout_seconds)),
                     max_retries=0,
                 ),
             )
-        except (OSError, RuntimeError, HTTPError, RetryError) as error:
-            raise ProviderError(f"{type(error).__name__}: {error}") from error
+            return self._read(output)
+        except ProviderError:
+            raise
+        except Exception as error:  # a page of HTML fails in a library's inside, anyhow
+            raise _failure(error) from error
+
+    def _read(self, output: ModelOutput) -> ModelReply:
         usage = output.usage
-        return ModelReply(
+        reason = _STOPPED.get(output.stop_reason, output.stop_reason)
+        reply = ModelReply(
             output.message.text,
             _calls(output.message.tool_calls or ()),
             Usage(
                 usage.input_tokens if usage else 0,
                 (usage.input_tokens_cache_read or 0) if usage else 0,
                 usage.output_tokens if usage else 0,
+                (usage.reasoning_tokens or 0) if usage else 0,
             ),
+            Served(finish_reason=reason, model=output.model),
         )
+        if reason == CONTEXT:
+            raise ProviderError("the request is too long", kind=CONTEXT, retryable=False)
+        return check_served(usable(reply), self._served)
+
+
+def _failure(error: Exception) -> ProviderError:
+    """As the endpoint's own status tells it, where the library kept one."""
+    whole = error.last_attempt.exception() if isinstance(error, RetryError) else error
+    status = getattr(whole, "status_code", None)
+    told = f"{type(whole).__name__}: {str(whole)[:LONGEST_SHOWN]}"
+    if isinstance(status, int) and status >= 400:
+        passing = status >= 500 or status in RETRYABLE
+        return ProviderError(told, kind=f"http-{status}", retryable=passing)
+    late = "timeout" in type(whole).__name__.lower()
+    return ProviderError(told, kind="timeout" if late else "provider")
+
+
+def _arguments(text: str) -> dict[str, JSON]:
+    """What the model wrote; Inspect takes objects alone, and models write other things."""
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return {"text": text}
+    return value if isinstance(value, dict) else {"value": value}
 
 
 def _calls(calls: Sequence[InspectToolCall]) -> tuple[ToolCall, ...]:
@@ -97,11 +143,3 @@ def inspect_message(message: Message) -> ChatMessage:
         ]
         return ChatMessageAssistant(content=message.content, tool_calls=calls or None)
     return ChatMessageSystem(content=message.content)
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text) if text.strip() else {}
-    except ValueError:
-        return {"text": text}
-    return value if isinstance(value, dict) else {"value": value}

@@ -17,13 +17,12 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import span
 
 from sopilot.lab.bench._inspect_model import inspect_message
-from sopilot.lab.bench._run_folder import RecordWriter, RunFolder
-from sopilot.lab.bench._shard import MOST_ATTEMPTS, Seen, Shard, keep
-from sopilot.lab.bench._trial import Trial, TrialRunner
+from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._shard import Seen, Shard, Standing, run_and_record
+from sopilot.lab.bench._trial import Reference, Trial, TrialRunner
 from sopilot.lab.bench.record import BenchRecord
-from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import Upstream
-from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.agent import Progress
 
 _SHOWN_RESULT = 4_000
@@ -35,15 +34,16 @@ _SOURCES = {
 }
 
 
-def run_in_inspect(shard: Shard, upstream: Upstream, seen: Seen) -> int:
+def run_in_inspect(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
     """How many tasks have no record afterwards."""
     folder = RunFolder.open(shard.folder)
-    runner = TrialRunner(shard.configuration, upstream, keep_traces=shard.keep_traces)
+    runner = shard.trial_runner(upstream)
     judged: dict[str, BenchRecord] = {}
     stopped: list[SopilotError] = []
     with folder.writer() as writer:
-        made = _task(shard, runner, folder, writer, seen, judged, stopped)
-        inspect_eval(
+        standing = Standing(shard, runner, folder, writer, seen)
+        made = _task(shard, runner, standing, judged, stopped)
+        (log,) = inspect_eval(
             made,
             model="none/none",
             log_dir=str(folder.logs),
@@ -60,15 +60,17 @@ def run_in_inspect(shard: Shard, upstream: Upstream, seen: Seen) -> int:
         )
     if stopped:
         raise stopped[0]
+    if log.status == "cancelled":
+        raise KeyboardInterrupt
+    if log.status == "error":
+        raise RunEnded(f"Inspect: {log.error.message if log.error else 'no reason given'}")
     return len(shard.references) - len(judged)
 
 
 def _task(
     shard: Shard,
     runner: TrialRunner,
-    folder: RunFolder,
-    writer: RecordWriter,
-    seen: Seen,
+    standing: Standing,
     judged: dict[str, BenchRecord],
     stopped: list[SopilotError],
 ) -> Task:
@@ -79,17 +81,14 @@ def _task(
     def sopilot_loop() -> Solver:
         async def solve(state: TaskState, generate: Generate) -> TaskState:
             reference = references[str(state.sample_id)]
-            for _ in range(MOST_ATTEMPTS):
-                try:
-                    trial = await _watched(runner, reference)
-                except SopilotError as error:
-                    stopped.append(error)
-                    raise
-                keep(trial, folder, writer, seen)
-                if not trial.record.discarded:
-                    judged[str(state.sample_id)] = trial.record
-                    _tell(state, trial)
-                    return state
+            try:
+                trial = await run_and_record(reference, standing, lambda one: _watched(runner, one))
+            except SopilotError as error:
+                stopped.append(error)
+                raise
+            if trial is not None:
+                judged[str(state.sample_id)] = trial.record
+                _tell(state, trial)
             return state
 
         return solve
@@ -129,12 +128,12 @@ def _task(
     return sopbench()
 
 
-def _sample_id(reference: TaskReference) -> str:
+def _sample_id(reference: Reference) -> str:
     """The viewer puts it into an address, where `/` and `#` mean something else."""
-    return f"{reference.domain}.{reference.goal}.{reference.index}"
+    return str(reference).rpartition(":")[2].replace("/", ".").replace("#", ".")
 
 
-async def _watched(runner: TrialRunner, reference: TaskReference) -> Trial:
+async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
     """One run, every step of it in the transcript."""
     async with span("run"):
         trial = await runner.run(reference, watch=_show)

@@ -80,6 +80,27 @@ def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
     return tuple(found)
 
 
+def recorded_prompts(configuration: RecordedConfiguration) -> dict[TaskReference, str]:
+    """The system text of every recorded run, by task."""
+    path = configuration.path
+    if path.stat().st_size < _LEAST_BYTES:
+        return {}
+    try:
+        entries = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return {}
+    seen: Counter[str] = Counter()
+    found = {}
+    for entry in entries:
+        goal = entry["task"]["user_goal"]
+        reference = TaskReference(configuration.domain, goal, seen[goal])
+        seen[goal] += 1
+        for run in (entry.get("interactions") or ())[:1]:
+            if run.get("prompt"):
+                found[reference] = run["prompt"]
+    return found
+
+
 def configurations(
     checkout: Checkout, domain: str | None = None
 ) -> Iterator[RecordedConfiguration]:

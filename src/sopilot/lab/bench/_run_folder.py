@@ -2,10 +2,11 @@
 
 configuration.json     what every record in it was run with
 sources.json           the files of code that decide a run, to say what differs later
+asked.json             every task that was asked for here, and whether it should be executed
 records/*.jsonl        one line a run, one file a writer; a torn last line is no record
 scores.jsonl           sorted, without times and identities: the same bytes however often
                        the sweep was interrupted
-summary.json           the figures of the last sweep
+summary.json           the figures of everything that was asked for here
 logs/                  Inspect's logs
 traces/                one trace file a task, if they are kept
 """
@@ -15,12 +16,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench._source_fingerprint import (
@@ -33,7 +36,19 @@ from sopilot.lab.bench._source_fingerprint import (
 from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
+NOT_RUN: Final = "not-run"
 _ORPHANS_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A task without a judged run: how its last run broke, and how many of them did."""
+
+    task: str
+    should_succeed: bool
+    fault: str
+    reason: str
+    runs: int
 
 
 class RunFolder:
@@ -84,7 +99,9 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         try:
             row = json.loads((path / "configuration.json").read_text("utf-8"))
-            configuration = RunConfiguration(**row["configuration"])
+            known = {each.name for each in fields(RunConfiguration)}
+            kept = {key: value for key, value in row["configuration"].items() if key in known}
+            configuration = RunConfiguration(**kept)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _mistake(
                 path, "this is not a folder of bench runs", "make one with `bench run -o`"
@@ -124,6 +141,39 @@ class RunFolder:
     def discarded(self) -> list[BenchRecord]:
         """Runs that the infrastructure broke."""
         return [record for record in self._rows() if record.discarded]
+
+    def asked(self) -> dict[str, bool]:
+        """Task → whether its goal should be executed, for everything that was asked for here.
+        Folders of older releases know of the tasks that were judged alone."""
+        try:
+            asked: dict[str, bool] = json.loads((self.path / "asked.json").read_text("utf-8"))
+        except FileNotFoundError:
+            asked = {}
+        judged = {task: record.should_succeed for task, record in self.records().items()}
+        return dict(sorted({**judged, **asked}.items(), key=_place))
+
+    def ask(self, tasks: Mapping[str, bool]) -> None:
+        """Before they are run: what is missing in the end is known by it."""
+        known = self.asked()
+        if tasks.items() <= known.items() and (self.path / "asked.json").exists():
+            return
+        everything = dict(sorted({**known, **tasks}.items(), key=_place))
+        write_whole(self.path / "asked.json", json.dumps(everything, indent=1) + "\n")
+
+    def missing(self) -> dict[str, Missing]:
+        """The tasks that were asked for and have no judged run, with the reason."""
+        judged = self.records()
+        broken: dict[str, list[BenchRecord]] = {}
+        for record in self.discarded():
+            broken.setdefault(record.task, []).append(record)
+        found = {}
+        for task, should in self.asked().items():
+            if task not in judged:
+                runs = broken.get(task, [])
+                fault = runs[-1].fault or "provider" if runs else NOT_RUN
+                reason = runs[-1].reason if runs else "no run of it ended"
+                found[task] = Missing(task, should, fault, reason, len(runs))
+        return found
 
     def _rows(self) -> Iterator[BenchRecord]:
         for path in sorted((self.path / "records").glob("*.jsonl")):
@@ -186,7 +236,7 @@ class RunFolder:
     def keep_trace(self, task: str, text: str) -> None:
         folder = self.path / "traces"
         folder.mkdir(exist_ok=True)
-        name = task.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
+        name = re.sub(r"[^\w.-]+", "-", task.removeprefix("sopbench:"))
         write_whole(folder / f"{name}.jsonl", text)
 
 
@@ -202,9 +252,9 @@ class RecordWriter:
         os.fsync(self._descriptor)
 
 
-def _place(item: tuple[str, BenchRecord]) -> tuple[str, int]:
-    task, _, index = item[0].rpartition("#")
-    return task, int(index)
+def _place(item: tuple[str, object]) -> tuple[str, int, str]:
+    task, _, name = item[0].rpartition("#")
+    return task, int(name) if name.isdecimal() else -1, name
 
 
 def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list[str]:

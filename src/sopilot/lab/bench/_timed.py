@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from sopilot.adapters.model_by_name import close_model
 from sopilot.desks.tasks.world import FinishedRun, Score
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session.protocols import (
@@ -20,12 +21,18 @@ from sopilot.runtime.session.protocols import (
 
 
 class TimedModel:
-    """``system_characters`` is the largest system text of a request: first message and slot."""
+    """``system_by_call`` is the system text of every request, in characters: first message and
+    slot; ``system_characters`` the largest of them."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, answered: Callable[[], None] = lambda: None) -> None:
         self._model = model
+        self._answered = answered
         self.seconds = 0.0
-        self.system_characters = 0
+        self.system_by_call: list[int] = []
+
+    @property
+    def system_characters(self) -> int:
+        return max(self.system_by_call, default=0)
 
     @property
     def name(self) -> str:
@@ -34,11 +41,16 @@ class TimedModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         begun = time.perf_counter()
         try:
-            return await self._model.complete(request)
+            reply = await self._model.complete(request)
+            self._answered()
+            return reply
         finally:
             self.seconds += time.perf_counter() - begun
             shown = sum(len(m.content) for m in request.messages if m.role == "system")
-            self.system_characters = max(self.system_characters, shown)
+            self.system_by_call.append(shown)
+
+    async def close(self) -> None:
+        await close_model(self._model)
 
 
 class TimedTools:

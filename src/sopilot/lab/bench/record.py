@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -18,7 +19,10 @@ FORMAT = 1
 class RunConfiguration:
     """Everything that two runs must share to be the same experiment. ``budgets`` maps a
     domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
-    that decides a run, empty in folders of releases that did not record it."""
+    that decides a run, empty in folders of releases that did not record it. ``run`` counts the
+    repetitions of one configuration; ``hypotheses`` is the hash of those that a study fixed
+    before it. Where the model is served is no part of it: that can move, and is nobody's
+    business but its owner's."""
 
     arm: str
     model: str
@@ -30,6 +34,8 @@ class RunConfiguration:
     language: str = "en"
     compiler: str = __version__
     sources: str = ""
+    run: int = 1
+    hypotheses: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -37,21 +43,34 @@ class RunConfiguration:
     @property
     def fingerprint(self) -> str:
         covered = self.as_json()
-        if not self.sources:  # as it was when the folder was made
-            del covered["sources"]
+        for name, usual in (("sources", ""), ("run", 1), ("hypotheses", "")):
+            if covered[name] == usual:  # as it was before there was such a field
+                del covered[name]
         text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def label(self) -> str:
-        return f"{self.model} / {self.arm} / {self.tools}"
+        again = f" / run {self.run}" if self.run > 1 else ""
+        return f"{self.model} / {self.arm} / {self.tools}{again}"
+
+    @property
+    def folder_name(self) -> str:
+        """Unique among configurations, and a name that every file system takes."""
+        again = f"-run{self.run}" if self.run > 1 else ""
+        named = f"{self.model}-{self.arm}-{self.tools}{again}-{self.fingerprint[:8]}"
+        return re.sub(r"[^\w.+-]+", "_", named)
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRecord:
     """``run_id`` is new for every attempt. ``verdict`` is the official evaluator's, ``None``
-    for a run that the infrastructure broke: such a run is discarded and made again.
-    ``r2`` counts calls after the goal had succeeded, ``None`` where it never did."""
+    for a run that the infrastructure broke, ``fault`` is how: such a run is discarded and, if
+    that may help, made again. ``r2`` counts calls after the goal had succeeded, ``None`` where
+    it never did. ``requests`` are those to the model as they were sent and answered: tokens,
+    attempts, seconds, finish reason, served model, fingerprint, response id.
+    ``discarded_tokens`` were spent on answers that could not be used, ``simulator_tokens`` on
+    a user that a model plays."""
 
     run_id: str
     task: str
@@ -76,6 +95,16 @@ class BenchRecord:
     model_seconds: float = 0.0
     world_seconds: float = 0.0
     format: int = FORMAT
+    run: int = 1
+    fault: str = ""
+    hypotheses: str = ""
+    attempts: int = 0
+    reasoning_tokens: int = 0
+    discarded_tokens: int = 0
+    simulator_tokens: int = 0
+    cost: float | None = None
+    requests: Sequence[Mapping[str, Any]] = ()
+    system_by_call: Sequence[int] = ()
 
     @property
     def discarded(self) -> bool:
@@ -109,6 +138,7 @@ class BenchRecord:
             "arm": configuration.arm,
             "model": configuration.model,
             "tools": configuration.tools,
+            "run": configuration.run,
             "post_goal_calls": self.r2,
             "sequence_only": bool(verdict) and sequence_only(verdict),
             "verdict": dict(verdict),

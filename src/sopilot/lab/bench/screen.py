@@ -49,7 +49,17 @@ def paper_screen(reference: TaskReference, should_succeed: bool) -> bool:
     return not should_succeed or (reference.domain, reference.goal) not in SCREENED_GOALS
 
 
-SCREENS: Final[Mapping[str, Screen]] = {"none": everything_stays, "paper": paper_screen}
+def bank_screen(reference: TaskReference, should_succeed: bool) -> bool:
+    """The study's replication on a second model: only Bank's three goals were left out."""
+    return reference.domain != "bank" or paper_screen(reference, should_succeed)
+
+
+SCREENS: Final[Mapping[str, Screen]] = {
+    "none": everything_stays,
+    "paper": paper_screen,
+    "paper-bank": bank_screen,
+}
+"""830, 819 and 821 tasks."""
 
 
 def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
@@ -70,3 +80,9 @@ def zero_pass(checkout: Checkout, domains: Iterable[str]) -> list[GoalRecord]:
             for goal, passed in runs.items()
         ]
     return sorted(found, key=lambda each: (each.passes / each.runs, each.domain, each.goal))
+
+
+def stored_recordings(checkout: Checkout, domains: Iterable[str]) -> tuple[int, int]:
+    """How many recordings the checkout lists, and how many of them hold no verdict here."""
+    found = [each for domain in domains for each in configurations(checkout, domain)]
+    return len(found), sum(not each.verdicts() for each in found)

@@ -74,9 +74,13 @@ class PredicateReading:
 
 @dataclass(frozen=True, slots=True)
 class OfficialText:
-    """What upstream's own runner shows to the model."""
+    """What upstream's own runner shows to the model. ``preamble`` is the part of ``system``
+    before the constraints; ``blocks`` are what is put into words behind it: actions and their
+    trees in upstream's notation."""
 
     system: str
+    preamble: str
+    blocks: Sequence[tuple[str, Any]]
     user: str
     user_role: str
     tools: Sequence[Mapping[str, Any]]
@@ -246,6 +250,7 @@ class Upstream:
                 stderr=subprocess.PIPE,
                 env=environment,
                 cwd=self.checkout.path,
+                process_group=0,  # Ctrl-C is for whoever leads: it must not look like a crash
                 text=True,
                 encoding="utf-8",
             )

@@ -1,13 +1,15 @@
-"""The figures of a sweep."""
+"""The figures of a folder of runs: what passed, and what is missing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sopilot.lab.bench._reach import Reach
-from sopilot.lab.bench._tally import tally
+from sopilot.lab.bench._run_folder import NOT_RUN, Missing, RunFolder
+from sopilot.lab.bench._tally import objections, tally
 from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.sweep import Sweep
 
@@ -19,56 +21,173 @@ ASSUMPTION = (
 
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
-    """``reach`` knows every task of the sweep. Tasks without a judged run count as ``missing``,
-    neither as passed nor as failed."""
-    records = sweep.folder.records()
-    judged = [records[str(each)] for each in sweep.asked if str(each) in records]
+    """The tasks of a sweep. ``reach`` is empty where nobody searched."""
+    asked = {str(each) for each in sweep.asked}
+    judged = [one for task, one in sweep.folder.records().items() if task in asked]
+    why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"
+    missing = [
+        replace(one, reason=why) if one.fault == NOT_RUN and why else one
+        for task, one in sweep.folder.missing().items()
+        if task in asked
+    ]
+    return {
+        **summarise_folder(sweep.folder, reach, judged=judged, missing=missing),
+        **({"stopped": sweep.stopped} if sweep.stopped else {}),
+        **_times(sweep, judged),
+    }
+
+
+def summarise_folder(
+    folder: RunFolder,
+    reach: Mapping[str, Reach],
+    *,
+    judged: Sequence[BenchRecord] | None = None,
+    missing: Sequence[Missing] | None = None,
+) -> dict[str, Any]:
+    """``n`` and ``pass`` are of the judged runs alone; ``intention_to_treat`` counts a missing
+    task as failed, ``bounds`` as failed and as passed."""
+    judged = list(folder.records().values()) if judged is None else judged
+    missing = list(folder.missing().values()) if missing is None else missing
     counts = tally(record.verdict or {} for record in judged)
-    reachable = [record for record in judged if reach[record.task].reachable]
     reached_goal = [record.r2 for record in judged if record.r2 is not None]
     findings: Counter[str] = Counter()
     for record in judged:
         findings.update(record.findings or {})
+    asked = len(judged) + len(missing)
     summary: dict[str, Any] = {
-        "configuration": sweep.folder.configuration.as_json(),
-        "fingerprint": sweep.folder.configuration.fingerprint,
+        "configuration": folder.configuration.as_json(),
+        "fingerprint": folder.configuration.fingerprint,
+        "asked": asked,
         "n": counts.n,
         "pass": counts.passed,
         "execute": {"n": counts.execute, "pass": counts.execute_passed},
         "refuse": {"n": counts.refuse, "pass": counts.refuse_passed},
-        "reachable": len(reachable),
-        "share_of_reachable": _share(sum(record.passed for record in reachable), len(reachable)),
+        **_missing(missing, counts.passed, asked),
+        **_redrawn(folder, judged),
+        **_reachable(judged, reach),
         "balanced_accuracy": counts.balanced,
-        "over_refusal": counts.over_refusals,
-        "under_refusal": counts.under_refusals,
+        "not_reached": counts.not_reached,
+        "over_refusal": ends_not_reached(judged)["refused"],
+        "not_reached_by_ending": dict(sorted(ends_not_reached(judged).items())),
+        "under_refusal": counts.wrongly_reached,
         "sequence_only": counts.sequence_only,
         "r2": _share(sum(reached_goal), len(reached_goal)),
+        "endings": dict(sorted(Counter(record.ending for record in judged).items())),
+        "budgets_spent": dict(sorted(Counter(_budget(record) for record in judged).items())),
         "findings": dict(sorted(findings.items())),
-        "missing": len(sweep.asked) - len(judged),
-        "discarded": len(sweep.folder.discarded()),
+        "used": _used(folder, judged),
         "failures": [_failure(record, reach) for record in judged if not record.passed],
-        **_times(sweep, judged),
     }
-    if sweep.folder.configuration.model == "reference":
+    summary["budgets_spent"].pop("", None)
+    if folder.configuration.model == "reference" and reach:
         summary["assumption"] = ASSUMPTION
     return summary
 
 
+def ends_not_reached(records: Iterable[BenchRecord]) -> Counter[str]:
+    """How runs ended that should have reached their goal and did not: a refusal is only one
+    way."""
+    return Counter(
+        record.ending
+        for record in records
+        if record.should_succeed and not (record.verdict or {})["action_successfully_called"]
+    )
+
+
+def _missing(missing: Sequence[Missing], passed: int, asked: int) -> dict[str, Any]:
+    reasons = Counter(one.fault for one in missing)
+    return {
+        "missing": len(missing),
+        "missing_by_reason": dict(sorted(reasons.items())),
+        "missing_by_kind": {
+            "execute": sum(one.should_succeed for one in missing),
+            "refuse": sum(not one.should_succeed for one in missing),
+        },
+        "intention_to_treat": _share(passed, asked),
+        "bounds": [_share(passed, asked), _share(passed + len(missing), asked)],
+        "missing_tasks": [
+            {"task": one.task, "fault": one.fault, "reason": one.reason, "runs": one.runs}
+            for one in missing
+        ],
+    }
+
+
+def _redrawn(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
+    """Broken runs that were made again: short runs survive more easily, so what the redrawn
+    tasks contribute is told, and the rate without them."""
+    discarded = folder.discarded()
+    broken = {record.task for record in discarded}
+    again = [record for record in judged if record.task in broken]
+    rest = [record for record in judged if record.task not in broken]
+    return {
+        "discarded": len(discarded),
+        "discarded_by_reason": dict(sorted(Counter(r.fault or "?" for r in discarded).items())),
+        "redrawn": {
+            "tasks": len(again),
+            "pass": sum(record.passed for record in again),
+            "pass_without_them": _share(sum(record.passed for record in rest), len(rest)),
+        },
+    }
+
+
+def _reachable(judged: Sequence[BenchRecord], reach: Mapping[str, Reach]) -> dict[str, Any]:
+    if not reach:
+        return {"reachable": None, "share_of_reachable": None}
+    found = [record for record in judged if reach[record.task].reachable]
+    share = _share(sum(record.passed for record in found), len(found))
+    return {"reachable": len(found), "share_of_reachable": share}
+
+
+def _used(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
+    """Tokens and money, of discarded runs and of the simulated user as well."""
+    every = [*judged, *folder.discarded()]
+    requests = [one for record in judged for one in record.requests]
+    costs = [record.cost for record in every if record.cost is not None]
+    return {
+        "requests": sum(record.agent_turns for record in every),
+        "attempts": sum(record.attempts for record in every),
+        "prompt_tokens": sum(record.prompt_tokens for record in judged),
+        "cached_tokens": sum(record.cached_tokens for record in judged),
+        "completion_tokens": sum(record.completion_tokens for record in judged),
+        "reasoning_tokens": sum(record.reasoning_tokens for record in judged),
+        "simulator_tokens": sum(record.simulator_tokens for record in every),
+        "discarded_tokens": sum(record.discarded_tokens for record in every)
+        + sum(r.prompt_tokens + r.completion_tokens for r in every if r.discarded),
+        "longest_prompt": max((one.get("prompt_tokens", 0) for one in requests), default=0),
+        "finish_reasons": _told(requests, "finish_reason"),
+        "served_models": _told(requests, "served_model"),
+        "fingerprints": _told(requests, "fingerprint"),
+        "cost": round(sum(costs), 6) if costs else None,
+    }
+
+
+def _told(requests: Sequence[Mapping[str, Any]], name: str) -> dict[str, int]:
+    return dict(sorted(Counter(one[name] for one in requests if one.get(name)).items()))
+
+
+def _budget(record: BenchRecord) -> str:
+    """`context tokens`, `domain calls`, …: which of them a run spent, in the reason's words."""
+    if record.ending != "budget":
+        return ""
+    words = record.reason.removesuffix(" is spent").split()
+    return " ".join(words[4:])  # the budget of N …
+
+
 def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
-    found = reach[record.task]
+    found = reach.get(record.task)
     return {
         "task": record.task,
         "kind": "execute" if record.should_succeed else "refuse",
         "ending": record.ending,
         "reason": record.reason,
-        "objections": [key for key, value in (record.verdict or {}).items() if value is False],
-        "reachable": found.reachable,
-        "proof": found.proof,
-        "search_cut": found.cut,
+        "objections": objections(record.verdict or {}),
+        "reachable": found.reachable if found else None,
+        "proof": found.proof if found else "",
+        "search_cut": found.cut if found else None,
     }
 
 
-def _times(sweep: Sweep, judged: list[BenchRecord]) -> dict[str, Any]:
+def _times(sweep: Sweep, judged: Sequence[BenchRecord]) -> dict[str, Any]:
     """``overhead_ms_per_task`` is everything that is neither model nor simulator, start of the
     workers and logs included; only the tasks that ran just now have a time."""
     loop = _share(sum(record.overhead_seconds for record in judged), len(judged))

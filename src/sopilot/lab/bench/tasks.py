@@ -13,6 +13,7 @@ from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import SopbenchTask, load_tasks
+from sopilot.lab.bench.wording import own_text
 from sopilot.language.diagnostics import InternalBug, UserMistake
 from sopilot.language.program import Program
 from sopilot.runtime.agent import Briefing, Seen
@@ -57,7 +58,12 @@ def as_task(
         source=str(own.reference).partition("/")[0],
         name=str(own.reference).partition("/")[2],
         goal=own.goal,
-        briefing=Briefing(own.handbook, {own.goal: program}, language),
+        briefing=Briefing(
+            own.handbook,
+            {own.goal: program},
+            language,
+            own_text(own, offered, upstream, language),
+        ),
         surround=surround,
         request=own.user_prompt,
         reader=read,

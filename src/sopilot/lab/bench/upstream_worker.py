@@ -157,6 +157,7 @@ class Upstream:
         self.loaded: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.simulators: dict[int, Simulator] = {}
         self.opened = 0
+        self.default_texts: dict[str, Any] = {}
 
     def assistant(self, domain: str) -> Any:
         if domain not in self.assistants:
@@ -240,22 +241,45 @@ class Upstream:
         return {goal: [read(task) for task in tasks] for goal, tasks in self.data(domain).items()}
 
     def official_text(self, domain: str, goal: str, index: int) -> Any:
+        """What upstream's runner shows with its own defaults and the full tool list, and the
+        trees that it puts into words: ``blocks``, in the order of the text."""
         task = self.task(domain, goal, index)
-        innate, requires, described = self.text.task_default_dep_full(
-            domain, "full", "structured", dependency_verb_dep_orig=True
-        )
+        innate, requires, described = self.defaults(domain)
         _, user, assistant, _ = self.text.task_initializer(
             domain, task, innate, requires, described, None, "prompt", False, "structured"
         )
+        preamble = self.text.create_assistant(domain, False, "prompt", None, None)["instructions"]
+        if not assistant["instructions"].startswith(preamble):
+            raise RuntimeError("the official text does not begin with its own preamble")
         return plain(
             {
                 "system": assistant["instructions"],
+                "preamble": preamble,
+                "blocks": self.blocks(domain, task, described),
                 "user": task["user_prompt"],
                 "user_role": user["instructions"],
                 "tools": assistant["tools"],
                 "exit_tool": self.exit_tool(),
             }
         )
+
+    def defaults(self, domain: str) -> Any:
+        if domain not in self.default_texts:
+            self.default_texts[domain] = self.text.task_default_dep_full(
+                domain, "full", "structured", dependency_verb_dep_orig=True
+            )
+        return self.default_texts[domain]
+
+    def blocks(self, domain: str, task: dict[str, Any], described: dict[str, str]) -> Any:
+        """Actions and the trees that are put into words, in the order of the text: the task's
+        own for the goal, the defaults for the others, internal functions without any last."""
+        trees = {**self.text.get_default_dep_full(domain, "full", False)}
+        trees[task["user_goal"]] = task["constraints_original"]
+        names = list(dict.fromkeys([*described, task["user_goal"]]))
+        last = [name for name in names if not trees.get(name) and name.startswith("internal_")]
+        first = [name for name in names if name not in last]
+        shown = [*first, *(name for name in last if name != DATABASE_READER)]
+        return [[name, trees.get(name)] for name in shown]
 
     def exit_tool(self) -> dict[str, Any]:
         """Upstream's runner adds this tool; its text is read, the runner is not imported."""

@@ -15,12 +15,15 @@ from sopilot.lab.stats.sign_flip import SEED, SignFlip
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """First side against second. ``p`` takes pairs as independent; ``joint`` flips a
-    task across models and is ``None`` unless there are several; ``clustered``
-    flips goals. ``difference`` is the first pass rate minus the second."""
+    """First side against second. ``difference`` is the first pass rate minus the second.
+
+    ``clustered`` is the test to report: it flips goals. ``p`` takes pairs as independent;
+    ``joint`` flips a task across models and runs and is ``None`` unless there are several.
+    """
 
     pairs: int
     models: int
+    runs: int
     first_passed: int
     second_passed: int
     discordance: Discordance
@@ -42,15 +45,17 @@ def compare(
     discordance = pairs.discordance
     by_goal = pairs.by_cluster()
     models = len({item.model for item in pairs.pairs})
+    runs = len({item.run for item in pairs.pairs})
     count = len(pairs)
     return Comparison(
         pairs=count,
         models=models,
+        runs=runs,
         first_passed=sum(item.first for item in pairs.pairs),
         second_passed=sum(item.second for item in pairs.pairs),
         discordance=discordance,
         p=mcnemar(discordance.wins, discordance.losses),
-        joint=task_joint(pairs) if models > 1 else None,
+        joint=task_joint(pairs) if models > 1 or runs > 1 else None,
         goals=len(by_goal),
         clustered=goal_clustered(by_goal),
         leave_one_out=leave_one_goal_out(by_goal),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats.mcnemar import Discordance
 
-_Key = tuple[str, str, str]
+_Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class Pair:
     kind: TaskKind
     first: bool
     second: bool
+    run: int = 0
 
     @property
     def net(self) -> int:
@@ -58,6 +59,10 @@ class Pairs:
             sum(item.net > 0 for item in self.pairs), sum(item.net < 0 for item in self.pairs)
         )
 
+    def only(self, kind: TaskKind) -> Pairs:
+        """The pairs of one kind; what was dropped has none."""
+        return Pairs(tuple(item for item in self.pairs if item.kind is kind))
+
     def by_cluster(self) -> dict[str, Discordance]:
         """Every cluster that has a pair, also those without a discordant one."""
         found: dict[str, Discordance] = {}
@@ -67,21 +72,24 @@ class Pairs:
 
 
 def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
-    """Pair by task, and by model too as soon as one side holds several models.
+    """Pair by task; by model and by run too, each as soon as one side holds several of them.
 
     Two sides of one model each are paired by task alone, so two models can be
-    compared. A task with several runs on one side is dropped rather than
-    counted several times: choose a run first, or use ``pass_k``.
+    compared; so are two sides of one run each. Two outcomes of a task with the
+    same run are dropped rather than counted twice.
     """
     sides = [list(first), list(second)]
     by_model = any(len({outcome.model for outcome in side}) > 1 for side in sides)
-    left, right = (_by_key(side, by_model) for side in sides)
+    by_run = any(len({outcome.run for outcome in side}) > 1 for side in sides)
+    left, right = (_by_key(side, by_model, by_run) for side in sides)
     found: list[Pair] = []
     dropped: dict[str, list[str]] = {}
     for key in dict.fromkeys([*left, *right]):
         reason = _reason(left.get(key, []), right.get(key, []))
         if reason is not None:
-            dropped.setdefault(reason, []).append("/".join(part for part in key if part))
+            model, domain, task, run = key
+            named = (model, domain, task, f"run {run}" if run else "")
+            dropped.setdefault(reason, []).append("/".join(part for part in named if part))
             continue
         one, other = left[key][0], right[key][0]
         found.append(
@@ -93,16 +101,19 @@ def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
                 kind=one.kind,
                 first=one.passed is True,
                 second=other.passed is True,
+                run=key[3],
             )
         )
     return Pairs(tuple(found), tuple(Dropped(why, tuple(who)) for why, who in dropped.items()))
 
 
-def _by_key(outcomes: Sequence[RunOutcome], by_model: bool) -> dict[_Key, list[RunOutcome]]:
+def _by_key(
+    outcomes: Sequence[RunOutcome], by_model: bool, by_run: bool
+) -> dict[_Key, list[RunOutcome]]:
     found: dict[_Key, list[RunOutcome]] = {}
     for outcome in outcomes:
-        key = (outcome.model if by_model else "", outcome.domain, outcome.task)
-        found.setdefault(key, []).append(outcome)
+        model, run = outcome.model if by_model else "", outcome.run if by_run else 0
+        found.setdefault((model, outcome.domain, outcome.task, run), []).append(outcome)
     return found
 
 

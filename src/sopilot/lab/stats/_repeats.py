@@ -37,6 +37,11 @@ class RunSpread:
     variance: float | Undefined
     unstable: float | Undefined
 
+    @property
+    def agreement(self) -> float | Undefined:
+        """The share of tasks with the same verdict in every run."""
+        return self.unstable if isinstance(self.unstable, Undefined) else 1.0 - self.unstable
+
 
 def pass_k(outcomes: Iterable[RunOutcome], k: int) -> PassK:
     """For the outcomes of one arm and one model."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sopilot.lab import stats
@@ -43,7 +43,17 @@ def clustered(rows: Sequence[Row], arms: Arms, run: int | None, **how: Any) -> F
     found["p_task"] = stats.mcnemar(whole.wins, whole.losses)
     found |= {"goals": len(by_goal), "goals_with_net": flips.units, "p_goal": flips.p}
     found["draws"] = "exact" if flips.draws is None else flips.draws
-    return found | _leave_one_out(stats.leave_one_goal_out(by_goal)) | _dropped(dropped)
+    found |= _leave_one_out(stats.leave_one_goal_out(by_goal)) | _dropped(dropped)
+    return found | {"by_goal": goal_rows(by_goal)}
+
+
+def goal_rows(by_goal: Mapping[str, stats.Discordance]) -> list[Figures]:
+    """A row a goal, the largest net first."""
+    rows = [
+        {"goal": goal, "wins": part.wins, "losses": part.losses, "net": part.net}
+        for goal, part in by_goal.items()
+    ]
+    return sorted(rows, key=lambda row: (-abs(row["net"]), -row["net"], row["goal"]))
 
 
 def joint(outcomes: tuple[RunOutcome, ...], arms: Arms, run: int | None) -> Figures:
@@ -77,14 +87,29 @@ def compared(
         "passed_b": found.second_passed,
         "wins": found.discordance.wins,
         "losses": found.discordance.losses,
+        "difference": found.difference,
+        "confidence": confidence,
+        **_resampled(found.clustered_interval, "goal_"),
+        "goals": found.goals,
+        "p_goal": found.clustered.p,
         "p": found.p,
     }
     if found.joint is not None:
-        figures |= {"models": found.models, "p_joint": found.joint.p}
-    figures |= {"goals": found.goals, "p_goal": found.clustered.p}
+        figures |= {"models": found.models, "runs": found.runs, "p_joint": found.joint.p}
     figures |= _leave_one_out(found.leave_one_out)
-    figures |= {"difference": found.difference, "confidence": confidence} | _bounds(found.interval)
-    return figures | _resampled(found.clustered_interval, "goal_") | _dropped(found.dropped)
+    figures |= _bounds(found.interval) | _dropped(found.dropped)
+    kinds = [
+        _headline(str(kind), paired.only(kind), confidence, draws, seed) for kind in stats.TaskKind
+    ]
+    return figures | {"by_kind": kinds}
+
+
+def _headline(name: str, pairs: stats.Pairs, confidence: float, draws: int, seed: int) -> Figures:
+    found = stats.compare(pairs, confidence=confidence, draws=draws, seed=seed)
+    row: Figures = {"kind": name, "pairs": found.pairs, "wins": found.discordance.wins}
+    row |= {"losses": found.discordance.losses, "difference": found.difference}
+    row |= _resampled(found.clustered_interval, "goal_")
+    return row | {"goals": found.goals, "p_goal": found.clustered.p}
 
 
 def accuracies(outcomes: Iterable[RunOutcome]) -> Figures:
@@ -105,7 +130,7 @@ def repeated(outcomes: Iterable[RunOutcome], k: int) -> Figures:
         row: Figures = {"model": model, "arm": arm, "k": k, "tasks": found.tasks}
         row |= {"short": found.short, "pass_at_k": found.at, "pass_hat_k": found.every}
         row |= {"runs": len(spread.rates), "mean": spread.mean, "variance": spread.variance}
-        rows.append(row | {"unstable": spread.unstable})
+        rows.append(row | {"unstable": spread.unstable, "agreement": spread.agreement})
     return {"groups": rows}
 
 

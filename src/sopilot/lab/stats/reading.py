@@ -2,8 +2,9 @@
 
 A row needs ``task``, ``goal``, ``kind`` (`execute` or `refuse`) and ``passed``
 (`true`, `false`, or `null` for a run that was never judged); ``arm``, ``model``,
-``domain``, ``cluster``, ``run`` and ``post_goal_calls`` are optional. Other
-fields are left alone. Every mistake is reported at once.
+``domain``, ``cluster``, ``run`` and ``post_goal_calls`` are optional. Rows that
+differ in ``tools``, ``user`` or ``language`` are never taken for one model: its
+name says which. Other fields are left alone. Every mistake is reported at once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you
 Row = tuple[Place, dict[str, Any]]
 _NEEDED = ("task", "goal")
 _TEXTS = ("arm", "model", "domain", "cluster")
+_APART = ("tools", "user", "language")
 _KINDS = tuple(str(kind) for kind in TaskKind)
 
 
@@ -55,9 +57,17 @@ def read_rows(text: str, source: str = "") -> list[Row]:
 
 def outcomes_from(rows: Sequence[Row]) -> tuple[RunOutcome, ...]:
     mistakes: list[Diagnostic] = []
-    found = [_outcome(row, place, mistakes) for place, row in rows]
+    vary = [name for name in _APART if len({str(row.get(name)) for _, row in rows}) > 1]
+    found = [_outcome(_apart(row, vary), place, mistakes) for place, row in rows]
     _raise(mistakes)
     return tuple(outcome for outcome in found if outcome is not None)
+
+
+def _apart(row: dict[str, Any], vary: Sequence[str]) -> dict[str, Any]:
+    if not vary or not isinstance(row.get("model") or "", str):
+        return row
+    extra = ", ".join(f"{name} {row.get(name)}" for name in vary)
+    return row | {"model": f"{row.get('model') or ''} ({extra})".strip()}
 
 
 def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:

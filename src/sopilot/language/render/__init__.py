@@ -8,9 +8,9 @@ import ``diagnostics``, ``handbook``, ``program`` and ``compiler``.
 
 from sopilot.language.render._correspondences import Correspondence, Mismatch, correspondence
 from sopilot.language.render._flat import render_flat
-from sopilot.language.render._official import render_official
-from sopilot.language.render._official_code import render_official_code
-from sopilot.language.render._official_recipes import render_official_recipes
+from sopilot.language.render._official import Required, render_official
+from sopilot.language.render._official_code import render_official_code, requirements_as_code
+from sopilot.language.render._official_recipes import list_recipes, render_official_recipes
 from sopilot.language.render._prose import render_prose
 from sopilot.language.render._quoted import Quote, Rendered
 from sopilot.language.render._renderings import RENDERINGS, Rendering, render
@@ -28,8 +28,10 @@ __all__ = [
     "Quote",
     "Rendered",
     "Rendering",
+    "Required",
     "correspondence",
     "frame_bound",
+    "list_recipes",
     "quote_value",
     "render",
     "render_flat",
@@ -39,5 +41,6 @@ __all__ = [
     "render_official_code",
     "render_official_recipes",
     "render_prose",
+    "requirements_as_code",
     "words",
 ]

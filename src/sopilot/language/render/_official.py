@@ -8,6 +8,7 @@ compiled program is compared with: it keeps neither recipes nor guard closure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from sopilot.language.handbook import (
     All,
@@ -18,6 +19,7 @@ from sopilot.language.handbook import (
     Leaf,
     Procedure,
     Tree,
+    leaves,
     sentence,
 )
 from sopilot.language.render._quoted import Rendered, Writer
@@ -29,6 +31,22 @@ _HEADERS: dict[type, str] = {
     InOrder: "official_in_order",
     First: "official_first",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Required:
+    """What an action requires, and the sentences that say it, leaf by leaf."""
+
+    action: str
+    inputs: tuple[str, ...]
+    tree: Tree
+    sentences: tuple[str, ...]
+
+
+def worded_requirements(handbook: Handbook, procedure: Procedure) -> Iterator[Required]:
+    for action, tree in requirements(handbook, procedure):
+        said = tuple(sentence(handbook, leaf) for leaf in leaves(tree))
+        yield Required(action, handbook.actions[action].input_names(), tree, said)
 
 
 def requirements(handbook: Handbook, procedure: Procedure) -> Iterator[tuple[str, Tree]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sopilot.language.handbook import (
     All,
@@ -13,9 +13,8 @@ from sopilot.language.handbook import (
     Leaf,
     Procedure,
     Tree,
-    sentence,
 )
-from sopilot.language.render._official import is_empty, requirements
+from sopilot.language.render._official import Required, is_empty, worded_requirements
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import words
 
@@ -31,23 +30,28 @@ _INDENT = "    "
 def render_official_code(
     handbook: Handbook, procedure: Procedure, language: str = "en"
 ) -> Rendered:
+    return requirements_as_code(worded_requirements(handbook, procedure), language)
+
+
+def requirements_as_code(requirements: Iterable[Required], language: str = "en") -> Rendered:
+    """The same for requirements of any origin, in the order given."""
     table = words(language)
     writer = Writer()
     writer.line(table["code_intro"])
-    for action, tree in requirements(handbook, procedure):
-        inputs = ", ".join(handbook.actions[action].input_names())
+    for each in requirements:
+        inputs = ", ".join(each.inputs)
         writer.line()
-        writer.line(table["code_action"].format(name=action, parameters=inputs))
-        if is_empty(tree):
+        writer.line(table["code_action"].format(name=each.action, parameters=inputs))
+        if is_empty(each.tree):
             writer.line(_INDENT + table["code_none"])
         else:
-            _write(writer, handbook, tree, action, table, _INDENT)
+            _write(writer, iter(each.sentences), each.tree, each.action, table, _INDENT)
     return writer.finish()
 
 
 def _write(
     writer: Writer,
-    handbook: Handbook,
+    said: Iterator[str],
     tree: Tree,
     action: str,
     table: Mapping[str, str],
@@ -56,11 +60,11 @@ def _write(
     writer.write(indent)
     if isinstance(tree, Leaf):
         writer.write(table["code_check"])
-        writer.quote(sentence(handbook, tree), action)
+        writer.quote(next(said), action)
         writer.line()
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:
-        _write(writer, handbook, child, action, table, indent + _INDENT)
+        _write(writer, said, child, action, table, indent + _INDENT)
     if not tree.children:
         writer.line(indent + _INDENT + table["code_none"])

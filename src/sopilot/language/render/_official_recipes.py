@@ -1,8 +1,8 @@
-"""The official text, unmodified, with every recipe appended."""
+"""The official text, unmodified, with every recipe appended that can be followed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sopilot.language.handbook import (
     ActionCall,
@@ -25,33 +25,47 @@ def render_official_recipes(
     handbook: Handbook, procedure: Procedure, language: str = "en"
 ) -> Rendered:
     official = render_official(handbook, procedure, language)
-    table = words(language)
-    lines = [table["recipes_title"]]
-    for name in _mentioned(handbook, procedure):
-        predicate = handbook.predicates[name]
-        lines += ["", *_predicate(handbook, predicate, table)]
-    return Rendered(official.text + "\n" + "\n".join(lines) + "\n", official.quotes)
-
-
-def _mentioned(handbook: Handbook, procedure: Procedure) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for _, tree in requirements(handbook, procedure):
         names |= dict.fromkeys(leaf.predicate for leaf in leaves(tree))
-    return tuple(names)
+    return Rendered(f"{official.text}\n{list_recipes(handbook, names, language)}", official.quotes)
 
 
-def _predicate(handbook: Handbook, predicate: Predicate, table: Mapping[str, str]) -> list[str]:
+def list_recipes(
+    handbook: Handbook,
+    predicates: Iterable[str],
+    language: str = "en",
+    *,
+    offered: frozenset[str] | None = None,
+) -> str:
+    """How each of the predicates is verified with the actions that are offered. As in a
+    compiled program, of a recipe that is offered in part that part is left."""
+    if offered is None:
+        offered = frozenset(name for name, each in handbook.actions.items() if each.offered)
+    table = words(language)
+    lines = [table["recipes_title"]]
+    for name in predicates:
+        lines += ["", *_predicate(handbook, handbook.predicates[name], offered, table)]
+    return "\n".join(lines) + "\n"
+
+
+def _predicate(
+    handbook: Handbook, predicate: Predicate, offered: frozenset[str], table: Mapping[str, str]
+) -> list[str]:
     values = {**handbook.parameters, **{name: name for name in predicate.parameters}}
     lines = [f"* {fill(predicate.says, values)}"]
-    if predicate.established_by is not None:
-        call = _call(predicate.established_by, predicate, table)
-        return [*lines, table["recipe_gate"].format(calls=call)]
+    gate = predicate.established_by
+    if gate is not None and gate.action in offered:
+        return [*lines, table["recipe_gate"].format(calls=_call(gate, predicate, table))]
     if predicate.tool_free:
         return [*lines, table["recipe_arguments"]]
-    for number, recipe in enumerate(predicate.recipes):
+    usable = dict.fromkeys(
+        tuple(call for call in recipe if call.action in offered) for recipe in predicate.recipes
+    )
+    for number, recipe in enumerate(recipe for recipe in usable if recipe):
         key = "recipe_or" if number else "recipe_calls"
         lines.append(table[key].format(calls=_recipe(recipe, predicate, table)))
-    return lines if predicate.recipes else [*lines, table["recipe_none"]]
+    return lines if len(lines) > 1 else [*lines, table["recipe_none"]]
 
 
 def _recipe(recipe: Recipe, predicate: Predicate, table: Mapping[str, str]) -> str:

@@ -11,6 +11,7 @@ from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent._loop import run_session
 from sopilot.runtime.agent._opening import open_run, resume_run, run_programs
 from sopilot.runtime.agent._providers import (
+    CONTEXT,
     InfrastructureFailure,
     ProviderError,
     Retries,
@@ -47,6 +48,7 @@ from sopilot.runtime.agent.users import ModelUser, ScriptedUser
 
 __all__ = [
     "ARMS",
+    "CONTEXT",
     "DEEP_BUDGETS",
     "END_SESSION",
     "SWITCHES",

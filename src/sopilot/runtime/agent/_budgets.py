@@ -6,11 +6,16 @@ from dataclasses import dataclass, fields
 
 from sopilot.language.diagnostics import UserMistake
 
+_MAY_BE_LEFT_OUT = frozenset({"temperature", "seed", "reply_tokens"})
+_MAY_BE_NOTHING = frozenset({"temperature", "user_turns", "domain_calls", "seed"})
+
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
     """``agent_turns`` counts requests to the model, ``user_turns`` answers of the user,
-    ``refresh_actions`` tool calls between two refreshes of the context."""
+    ``refresh_actions`` tool calls between two refreshes of the context, ``context_tokens`` what
+    one request may hold. ``temperature``, ``seed`` and ``reply_tokens`` are sent with every
+    request, and left out where they are ``None``."""
 
     agent_turns: int = 150
     refresh_actions: int = 50
@@ -18,12 +23,17 @@ class Budgets:
     domain_calls: int = 30
     user_turns: int = 3
     request_seconds: float = 600.0
-    temperature: float = 0.0
+    temperature: float | None = 0.0
+    context_tokens: int = 128_000
+    seed: int | None = None
+    reply_tokens: int | None = None
 
     def __post_init__(self) -> None:
         for item in fields(self):
             value = getattr(self, item.name)
-            least = 0 if item.name in ("temperature", "user_turns", "domain_calls") else 1e-9
+            if value is None and item.name in _MAY_BE_LEFT_OUT:
+                continue
+            least = 0 if item.name in _MAY_BE_NOTHING else 1e-9
             if not isinstance(value, int | float) or isinstance(value, bool) or value < least:
                 raise UserMistake(f"the budget `{item.name}` cannot be `{value}`")
 
@@ -36,5 +46,6 @@ UNLIMITED = Budgets(
     wall_seconds=float("inf"),
     domain_calls=2**31,
     user_turns=2**31,
+    context_tokens=2**31,
 )
 """Somebody else's agent has budgets of its own."""

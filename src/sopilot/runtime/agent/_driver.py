@@ -7,10 +7,11 @@ the same messages, slot and tools from ``request``, and the same moves from ``ha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import takewhile
 
 from sopilot.runtime.agent._budgets import Budgets
+from sopilot.runtime.agent._providers import Attempts
 from sopilot.runtime.agent._recovery import SkipsTurns, recover
 from sopilot.runtime.agent._result import Ending, RequestRecord
 from sopilot.runtime.agent.arms import Arm, Request, View
@@ -67,7 +68,7 @@ class Driver:
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
-            terse=arm.terse, in_order=arm.in_order, stated=arm.stated,
+            answers=arm.answers, in_order=arm.in_order, stated=arm.stated,
         )  # fmt: skip
         self._watch = watch
         self.unanswered = ""
@@ -105,7 +106,7 @@ class Driver:
         first = session.first_programs.machine(limits)
         told = Retelling(
             first,
-            terse=self.arm.terse,
+            answers=self.arm.answers,
             changes=changes,
             step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
         )
@@ -138,14 +139,14 @@ class Driver:
     # --- moves ----------------------------------------------------------------------
 
     async def handle(
-        self, reply: ModelReply, *, attempts: int = 1, seconds: float = 0.0
+        self, reply: ModelReply, attempts: Attempts | None = None, *, seconds: float = 0.0
     ) -> Sequence[str]:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
         slot = (self._asked or self.request()).slot
         self.calls.slot, self.calls.words = lambda: slot, content
-        kept = await self._note_request(reply, calls, attempts, seconds)
+        kept = await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if calls:
             answers = await self._called(calls)
@@ -156,7 +157,7 @@ class Driver:
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
-            self.dialog = refreshed(self.dialog)
+            self.dialog = refreshed(self.dialog, self.arm.answers)
         return answers
 
     async def call(self, call: ToolCall, said: str = "") -> str:
@@ -227,22 +228,29 @@ class Driver:
         )
 
     async def _note_request(
-        self, reply: ModelReply, calls: Sequence[ToolCall], attempts: int, seconds: float
+        self, reply: ModelReply, calls: Sequence[ToolCall], attempts: Attempts, seconds: float
     ) -> bool:
         """Whether the note keeps the calls as they were written."""
         sent, self._asked = (self._asked or self.request()).messages, None
+        usage, served, lost = reply.usage, reply.served, attempts.discarded
         record = RequestRecord(
-            prompt_tokens=reply.usage.prompt_tokens,
-            cached_tokens=reply.usage.cached_tokens,
-            completion_tokens=reply.usage.completion_tokens,
+            prompt_tokens=usage.prompt_tokens,
+            cached_tokens=usage.cached_tokens,
+            completion_tokens=usage.completion_tokens,
             tool_calls=len(calls),
-            attempts=attempts,
+            attempts=attempts.made,
             seconds=round(seconds, 6),
             messages=len(sent),
             characters=sum(len(message.content) for message in sent),
+            reasoning_tokens=usage.reasoning_tokens,
+            discarded_tokens=lost.prompt_tokens + lost.completion_tokens,
+            finish_reason=served.finish_reason,
+            served_model=served.model,
+            fingerprint=served.fingerprint,
+            response_id=served.response_id,
         )
         self.spending.requests.append(record)
         kept = kept_calls(self.session, calls)
         written = {"calls": kept} if kept else {}
-        await self.session.note(MODEL_REQUEST, {**asdict(record), **written})
+        await self.session.note(MODEL_REQUEST, {**record.as_json(), **written})
         return kept is not None

@@ -9,6 +9,7 @@ from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.runtime.agent._budgets import Budgets
 from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent._providers import (
+    CONTEXT,
     Attempts,
     InfrastructureFailure,
     Retries,
@@ -26,7 +27,7 @@ from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
 from sopilot.runtime.agent.spending import BudgetSpent, Spending
 from sopilot.runtime.session import Session
-from sopilot.runtime.session.protocols import JSON, Model, ModelRequest, User
+from sopilot.runtime.session.protocols import JSON, Model, ModelRequest, Usage, User
 
 
 async def run_session(
@@ -70,6 +71,7 @@ class Run:
         self._watch = watch
         self._sleep = sleep
         self._answering_seconds = 0.0
+        self._lost = Usage()
 
     async def to_the_end(self) -> SessionResult:
         try:
@@ -87,7 +89,7 @@ class Run:
         except InfrastructureFailure as failure:
             details: dict[str, JSON] = {"problem": str(failure), "attempts": failure.attempts}
             await self._session.note("infrastructure_failure", details)
-            return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure))
+            return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure), fault=failure.kind)
 
     async def _begin(self) -> None:
         driver, session = self._driver, self._session
@@ -114,11 +116,14 @@ class Run:
         asked = driver.turn()
         budgets = driver.spending.budgets
         left = driver.spending.seconds_left()
+        driver.spending.check_context(sum(len(one.content) for one in asked.messages))
         request = ModelRequest(
             asked.messages,
             asked.tools,
             temperature=budgets.temperature,
             timeout_seconds=budgets.request_seconds,
+            seed=budgets.seed,
+            reply_tokens=budgets.reply_tokens,
         )
         self._watch(Progress("request", self._model.name, asked.slot))
         attempts = Attempts()
@@ -130,9 +135,14 @@ class Run:
                 )
         except TimeoutError:
             raise self._out_of_time(attempts, monotonic() - begun) from None
+        except InfrastructureFailure as failure:
+            self._lost = attempts.discarded
+            if failure.kind == CONTEXT:  # the model's limit, whoever enforces it
+                raise driver.spending.spent("context_tokens") from failure
+            raise
         seconds = monotonic() - begun
         self._answering_seconds += seconds
-        await driver.handle(reply, attempts=attempts.made, seconds=seconds)
+        await driver.handle(reply, attempts, seconds=seconds)
 
     def _out_of_time(self, attempts: Attempts, silent: float) -> RunEnded:
         """Whose failure it is that the wall clock fired during a request.
@@ -146,9 +156,15 @@ class Run:
         if problem is None and silent <= self._answering_seconds:
             return spent
         said = problem or f"no answer within {silent:.3g} s"
-        return InfrastructureFailure(f"{self._model.name}: {said}; {spent}", attempts.made)
+        return InfrastructureFailure(
+            f"{self._model.name}: {said}; {spent}",
+            attempts.made,
+            kind="timeout" if problem is None else problem.kind,
+        )
 
-    def _result(self, ending: Ending, reason: str, *, budget: str | None = None) -> SessionResult:
+    def _result(
+        self, ending: Ending, reason: str, *, budget: str | None = None, fault: str = ""
+    ) -> SessionResult:
         driver, spending = self._driver, self._driver.spending
         return SessionResult(
             session_id=self._session.id,
@@ -161,4 +177,6 @@ class Run:
             agent_turns=spending.agent_turns,
             user_turns=spending.user_turns,
             refusals=refusals(self._session) if ending is Ending.REFUSED else (),
+            fault=fault,
+            lost=self._lost,
         )

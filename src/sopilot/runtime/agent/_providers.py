@@ -4,32 +4,50 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
 
 Sleep = Callable[[float], Awaitable[None]]
+CONTEXT: Final = "context"
+"""The kind of failure that is the model's own limit: the request is longer than it can read."""
 
 
 class ProviderError(RunEnded):
     """What a model adapter raises. ``retryable`` if the same request may succeed later;
-    ``retry_after`` is how long the provider asked to wait."""
+    ``retry_after`` is how long the provider asked to wait. ``kind`` is how it failed, for
+    whoever counts: ``http-429``, ``timeout``, ``not-json``, ``empty``, … ``usage`` is what
+    an answer cost that cannot be used."""
 
     def __init__(
-        self, message: str, *, retryable: bool = True, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        kind: str = "provider",
+        retryable: bool = True,
+        retry_after: float | None = None,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
+        self.kind = kind
         self.retryable = retryable
         self.retry_after = retry_after
+        self.usage = usage or Usage()
 
 
 class InfrastructureFailure(RunEnded):
-    """The provider failed for good. ``attempts`` were made."""
+    """The provider failed for good. ``attempts`` were made; ``lasting`` if the same run would
+    fail in the same way."""
 
-    def __init__(self, message: str, attempts: int) -> None:
+    def __init__(
+        self, message: str, attempts: int, *, kind: str = "provider", lasting: bool = False
+    ) -> None:
         super().__init__(message)
         self.attempts = attempts
+        self.kind = kind
+        self.lasting = lasting
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +68,11 @@ class Retries:
 @dataclass(slots=True)
 class Attempts:
     """What a request came to so far, for whoever cuts it off: attempts ``made``, the one under
-    way included, and the last ``problem``."""
+    way included, the last ``problem``, and what ``discarded`` answers cost."""
 
     made: int = 0
     problem: ProviderError | None = None
+    discarded: Usage = field(default_factory=Usage)
 
 
 async def complete_with_retries(
@@ -76,11 +95,19 @@ async def complete_with_retries(
             async with asyncio.timeout(request.timeout_seconds):
                 return await model.complete(request), attempt
         except TimeoutError:
-            problem = ProviderError(f"no answer within {request.timeout_seconds:g} s")
+            problem = ProviderError(
+                f"no answer within {request.timeout_seconds:g} s", kind="timeout"
+            )
         except ProviderError as error:
             problem = error
         seen.problem = problem
+        seen.discarded += problem.usage
         if not problem.retryable or attempt == retries.attempts:
-            raise InfrastructureFailure(f"{model.name}: {problem}", attempt) from problem
+            raise InfrastructureFailure(
+                f"{model.name}: {problem}",
+                attempt,
+                kind=problem.kind,
+                lasting=not problem.retryable,
+            ) from problem
         await sleep(retries.pause(attempt, problem.retry_after))
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)

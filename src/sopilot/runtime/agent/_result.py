@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from enum import StrEnum
 
 from sopilot.runtime.session.protocols import JSON, Message, Usage
@@ -33,6 +33,21 @@ class RequestRecord:
     seconds: float
     messages: int
     characters: int
+    reasoning_tokens: int = 0
+    discarded_tokens: int = 0
+    """Of attempts whose answer could not be used."""
+    finish_reason: str = ""
+    served_model: str = ""
+    fingerprint: str = ""
+    response_id: str = ""
+
+    def as_json(self) -> dict[str, JSON]:
+        """Without what the provider did not tell."""
+        told = asdict(self)
+        return {name: told[name] for name in told if name in _ALWAYS_TOLD or told[name]}
+
+
+_ALWAYS_TOLD = tuple(one.name for one in fields(RequestRecord) if one.default is MISSING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +62,8 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
-    """``budget`` names the one that ran out. ``refusals`` lists the checks that failed."""
+    """``budget`` names the one that ran out, ``fault`` the way in which the provider failed.
+    ``refusals`` lists the checks that failed."""
 
     session_id: str
     ending: Ending
@@ -59,6 +75,9 @@ class SessionResult:
     agent_turns: int = 0
     user_turns: int = 0
     refusals: Sequence[Refusal] = ()
+    fault: str = ""
+    lost: Usage = field(default_factory=Usage)
+    """What the attempts of the last request cost, where none of them succeeded."""
 
     @property
     def usage(self) -> Usage:
@@ -66,6 +85,7 @@ class SessionResult:
             sum(one.prompt_tokens for one in self.requests),
             sum(one.cached_tokens for one in self.requests),
             sum(one.completion_tokens for one in self.requests),
+            sum(one.reasoning_tokens for one in self.requests),
         )
 
     def as_json(self) -> dict[str, JSON]:
@@ -78,6 +98,7 @@ class SessionResult:
             "agent_turns": self.agent_turns,
             "user_turns": self.user_turns,
             "usage": asdict(self.usage),
-            "requests": [asdict(one) for one in self.requests],
+            "requests": [one.as_json() for one in self.requests],
             "refusals": [asdict(one) for one in self.refusals],
+            **({"fault": self.fault} if self.fault else {}),
         }

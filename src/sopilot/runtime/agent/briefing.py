@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sopilot.language.handbook import Handbook
 from sopilot.language.program import Program
 from sopilot.language.render import frame_bound, render
 
+OwnText = Callable[[str], str | None]
+"""Rendering → the text that the handbook's source has for it, if it has one itself."""
+
+
+def no_own_text(name: str) -> None:
+    return None
+
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """A handbook and the programs of the goals that a run offers, by goal."""
+    """A handbook and the programs of the goals that a run offers, by goal. ``own_text`` are
+    the renderings that the source brings with it: they stand in place of ours, byte for byte."""
 
     handbook: Handbook
     programs: Mapping[str, Program]
     language: str = "en"
+    own_text: OwnText = field(default=no_own_text, repr=False, compare=False)
     _rendered: dict[tuple[str, str], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -28,8 +37,10 @@ class Briefing:
             return "\n\n".join(self.rendering(name, one) for one in self.programs)
         text = self._rendered.get((name, goal))
         if text is None:
-            program = self.programs[goal]
-            text = render(name, self.handbook, goal, program, self.language).rstrip()
+            text = self.own_text(name)
+            if text is None:
+                program = self.programs[goal]
+                text = render(name, self.handbook, goal, program, self.language).rstrip()
             self._rendered[name, goal] = text
         return text
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from sopilot.language.diagnostics import RunEnded, visible
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Ending
+from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.arms._lookahead import JUDGE
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
@@ -34,7 +35,6 @@ from sopilot.runtime.vm import (
     Status,
     StepMove,
     ToolOperation,
-    answer_text,
 )
 from sopilot.runtime.vm.completing import completed
 
@@ -74,7 +74,7 @@ class CallHandler:
         watch: Watch,
         goal_actions: frozenset[str],
         *,
-        terse: bool = False,
+        answers: Answers = Answers.WHOLE,
         in_order: bool = False,
         stated: bool = False,
     ) -> None:
@@ -85,7 +85,7 @@ class CallHandler:
         self._operator = operator
         self._watch = watch
         self._said = ""
-        self._terse = terse
+        self._answers = answers
         self._in_order = in_order
         self._stated = stated
         self.words = ""
@@ -148,10 +148,8 @@ class CallHandler:
             self._said = str(operation.reason)
         outcome = await self._session.operate(operation)
         self.fitted = outcome.accepted
-        # Where the slot shows the position, an answer that repeats it is sent for nothing.
-        short = self._terse and outcome.accepted
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
-        return f"Done: {operation.kind}." if short else answer_text(outcome)
+        return step_answer(outcome, self._answers)
 
     def _by_name(self, move: StepMove) -> StepMove:
         """The rule that a number stands for, by the slot that gave it."""

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.arms._folding import without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
@@ -25,7 +26,6 @@ from sopilot.runtime.vm import (
     Event,
     Machine,
     Outcome,
-    answer_text,
     canonical,
     parse_steps,
     plain,
@@ -47,6 +47,7 @@ EMPTY_REPLY = Message("system", "Your last message was empty. Speak to the user 
 
 _STEPS = frozenset(operation.kind for operation in TOOL_OPERATIONS)
 _LIFECYCLE = re.compile(r"Done: (?:start|complete|fail)\.")
+_TAKEN = re.compile(r"Done: \w+\.")
 
 
 def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
@@ -61,13 +62,13 @@ def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None
 
 class Retelling:
     """Events in, messages out. ``changes`` are the machines that took over at an event;
-    ``terse`` is the arm's."""
+    ``answers`` is the arm's."""
 
     def __init__(
         self,
         machine: Machine,
         *,
-        terse: bool = False,
+        answers: Answers = Answers.WHOLE,
         changes: Mapping[int, Machine] | None = None,
         step_tool: str = TOOL_NAME,
     ) -> None:
@@ -75,7 +76,7 @@ class Retelling:
         self.since_refresh = 0
         """Calls that were answered since the context was refreshed."""
         self._machine = machine
-        self._terse = terse
+        self._telling = answers
         self._changes = changes or {}
         self._ledger = CallLedger()
         self._messages: list[Message] = []
@@ -190,10 +191,8 @@ class Retelling:
             return
         outcome, at, events = self._step
         self._step = None
-        short = self._terse and outcome.accepted
         done = replace(outcome, configuration=self.configuration, events=tuple(events))
-        text = f"Done: {events[0].kind}." if short else answer_text(done)
-        self._told = told_in_one(self._told, text)
+        self._told = told_in_one(self._told, step_answer(done, self._telling))
         self._answer(at, self._told)
         if not outcome.accepted:
             self._more = 0
@@ -278,16 +277,18 @@ class Retelling:
         elif name == RUN_RESUMED:
             self._resumed()
         elif name == REFRESH:
-            self._messages = refreshed(self._messages)
+            self._messages = refreshed(self._messages, self._telling)
             self._at, self.since_refresh = None, 0
             self._answers.clear()
 
 
-def refreshed(dialog: Sequence[Message]) -> list[Message]:
+def refreshed(dialog: Sequence[Message], answers: Answers) -> list[Message]:
     """What a refreshed context begins with: what was said, what the tools returned and which
-    requests were begun and ended. The machine's state stands for the rest of the bookkeeping."""
+    requests were begun and ended. The machine's state stands for the rest of the bookkeeping
+    where it is shown; where it never is, every step that was taken is kept."""
+    taken = _TAKEN if answers is Answers.BLIND else _LIFECYCLE
     kept = [
-        replace(one, content=_brief(one)) if one.role == "tool" else one
+        replace(one, content=_brief(one, taken)) if one.role == "tool" else one
         for one in dialog
         if one != EMPTY_REPLY
     ]
@@ -301,11 +302,11 @@ def told_in_one(before: str, text: str) -> str:
     return f"{before.splitlines()[0]} {text}"
 
 
-def _brief(answer: Message) -> str:
+def _brief(answer: Message, steps: re.Pattern[str]) -> str:
     if answer.name not in STEP_NAMES:
         return answer.content if answer.content.startswith("#") else ""
-    begun_or_ended = _LIFECYCLE.match(answer.content)
-    return begun_or_ended[0] if begun_or_ended else ""
+    taken = steps.match(answer.content)
+    return taken[0] if taken else ""
 
 
 def _text(value: JSON) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.agent._budgets import Budgets
@@ -10,6 +10,10 @@ from sopilot.runtime.agent._result import RequestRecord
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
 from sopilot.runtime.session import Session
 from sopilot.runtime.vm import Actor
+
+_RECORDED = tuple(item.name for item in fields(RequestRecord))
+_CHARACTERS_PER_TOKEN = 4.0
+"""Of the first request, before a provider has counted one."""
 
 
 class BudgetSpent(RunEnded):
@@ -43,8 +47,9 @@ class Spending:
                 said += 1
             elif event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
                 details = event.payload["details"]
-                known = {item.name: details.get(item.name, 0) for item in fields(RequestRecord)}
-                spending.requests.append(RequestRecord(**known))
+                blank = {item.name: 0 for item in fields(RequestRecord) if item.default is MISSING}
+                known = {name: details[name] for name in _RECORDED if name in details}
+                spending.requests.append(RequestRecord(**blank | known))
         spending.agent_turns = len(spending.requests)
         spending.user_turns = max(0, said - 1)
         return spending
@@ -63,6 +68,18 @@ class Spending:
         if self.agent_turns >= self.budgets.agent_turns:
             raise self.spent("agent_turns")
         self.agent_turns += 1
+
+    def check_context(self, characters: int) -> None:
+        """Whether a request of so many characters fits. Estimated from what the provider
+        counted for the one before, which it grew from."""
+        limit = self.budgets.context_tokens
+        last = self.requests[-1] if self.requests else None
+        tokens = characters / _CHARACTERS_PER_TOKEN
+        if last is not None and last.prompt_tokens and last.characters:
+            grown = characters - last.characters
+            tokens = last.prompt_tokens + grown * min(1.0, last.prompt_tokens / last.characters)
+        if tokens > limit:
+            raise self.spent("context_tokens")
 
     def spend_domain_call(self) -> None:
         self.seconds_left()

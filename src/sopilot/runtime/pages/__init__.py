@@ -6,7 +6,7 @@ Jinja2 is imported when the first page is made. May import ``audit``.
 """
 
 from sopilot.runtime.pages._audit_page import render_audit
-from sopilot.runtime.pages._charts import Mark, diverging_bars, dot_plot, grouped_bars
+from sopilot.runtime.pages._charts import Mark, diverging_bars, dot_plot, grouped_bars, side_by_side
 from sopilot.runtime.pages._drawing import Drawing
 from sopilot.runtime.pages._templates import render
 
@@ -18,4 +18,5 @@ __all__ = [
     "grouped_bars",
     "render",
     "render_audit",
+    "side_by_side",
 ]

@@ -101,3 +101,30 @@ def diverging_bars(
         y += _LINE + 2
     drawing.legend(y + 4, {left: lost, right: won})
     return drawing
+
+
+def side_by_side(title: str, panels: Sequence[Drawing]) -> Drawing:
+    """Pictures as one, each under its own title."""
+    drawing = Drawing(title, 0.0)
+    for panel in panels:
+        left = drawing.width + (_GAP if drawing.width else 0.0)
+        drawing.text(left, 13, panel.title, size=12)
+        drawing.shapes += [
+            shape._replace(attributes=_moved(shape.attributes, left, _HEAD))
+            for shape in panel.shapes
+        ]
+        drawing.width = left + panel.width
+        drawing.height = max(drawing.height, panel.height + _HEAD)
+    return drawing
+
+
+_GAP, _HEAD = 40.0, 26.0
+_ACROSS, _DOWN = frozenset({"x", "x1", "x2", "cx"}), frozenset({"y", "y1", "y2", "cy"})
+
+
+def _moved(attributes: Mapping[str, str], right: float, down: float) -> dict[str, str]:
+    by = dict.fromkeys(_ACROSS, right) | dict.fromkeys(_DOWN, down)
+    return {
+        name: f"{float(value) + by[name]:.6g}" if name in by else value
+        for name, value in attributes.items()
+    }

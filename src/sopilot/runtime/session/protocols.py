@@ -74,14 +74,38 @@ class Usage:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     completion_tokens: int = 0
+    reasoning_tokens: int = 0
+    """Of the completion tokens, those that nobody was shown."""
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
+    """``temperature``, ``seed`` and ``reply_tokens`` are not sent where they are ``None``."""
+
     messages: Sequence[Message]
     tools: Sequence[ToolSchema] = ()
-    temperature: float = 0.0
+    temperature: float | None = 0.0
     timeout_seconds: float = 600.0
+    seed: int | None = None
+    reply_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What a provider tells about its answer, empty where it tells nothing."""
+
+    finish_reason: str = ""
+    model: str = ""
+    fingerprint: str = ""
+    response_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +113,7 @@ class ModelReply:
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
+    served: Served = field(default_factory=Served)
 
 
 class Model(Protocol):

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench._tally import tally
 from sopilot.lab.bench.baselines import Baseline
+from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.report._table import Table, figure, percent
-from sopilot.lab.bench.report.runs import Keep, RunSet
+from sopilot.lab.bench.report.runs import Keep, RunSet, Series
+from sopilot.lab.bench.summary import ends_not_reached
 from sopilot.lab.stats import Undefined, clopper_pearson
 
 
@@ -22,12 +26,14 @@ def class_split(
         f"By class ({scope})",
         [
             "series", "arm", "n", "pass %", "of reachable %", "execute %", "refuse %",
-            "refuse 95 % from", "balanced %", "over-refusals", "under-refusals", "sequence only",
-            "R2", "findings",
+            "refuse 95 % from", "balanced %", "goal not reached", "of these refused",
+            "of these out of budget", "goal reached, should be refused", "sequence only",
+            "credited %", "R2", "findings",
         ],
-        method="balanced: mean of execute and refusal accuracy; sequence only: right state and no "
-        "violation, wrong order of calls; R2: mean calls after the goal had succeeded; interval: "
-        "exact Clopper–Pearson, lower bound",
+        method="balanced: mean of execute and refusal accuracy; goal not reached: execute tasks, "
+        "by how the run ended; sequence only: right state and no violation, wrong order of calls; "
+        "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
+        "interval: exact Clopper–Pearson, lower bound",
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
@@ -35,6 +41,7 @@ def class_split(
             if not kept:
                 continue
             counts = tally(each.verdict or {} for each in kept)
+            endings = ends_not_reached(kept)
             known = reach.get(series.tools, {})
             reachable = [each for each in kept if each.task in known and known[each.task].reachable]
             of_reachable = (
@@ -56,9 +63,12 @@ def class_split(
                     percent(counts.refuse_passed, counts.refuse),
                     low,
                     "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                    str(counts.over_refusals),
-                    str(counts.under_refusals),
+                    str(counts.not_reached),
+                    str(endings["refused"]),
+                    str(endings["budget"]),
+                    str(counts.wrongly_reached),
                     str(counts.sequence_only),
+                    percent(counts.passed + counts.sequence_only, counts.n),
                     figure(statistics.fmean(after) if after else None, 3),
                     str(sum(sum((each.findings or {}).values()) for each in kept)),
                 ]
@@ -70,30 +80,85 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
     table = Table(
         "cost",
         f"Tokens and calls a task ({scope})",
-        ["series", "arm", "n", "prompt tokens", "model calls", "domain calls", "system characters",
-         "seconds"],
-        method="median [quartiles] over tasks",
+        ["series", "arm", "n", "prompt tokens", "mean", "a call", "mean a call",
+         "completion tokens", "model calls", "domain calls", "system characters a call",
+         "mean a call", "seconds"],
+        method="median [quartiles] over tasks, `a call` over all calls of all tasks; system "
+        "characters: first message and slot",
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
             kept = series.kept(arm, keep)
-            if not kept:
+            if kept:
+                table.rows.append([series.label, arm, str(len(kept)), *_spent(table, series, kept)])
+    return table
+
+
+def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
+    """What a sweep took that its outcomes do not show."""
+    table = Table(
+        "spending",
+        f"Spent on all tasks ({scope})",
+        ["series", "arm", "requests", "attempts", "reasoning tokens", "discarded tokens",
+         "simulator tokens", "money", "finish reasons", "served by"],
+        method="sums over judged runs; discarded: spent on answers that could not be used; "
+        "simulator: on a user that a model plays; money: by the price that was given",
+    )  # fmt: skip
+    for series in runs.series:
+        for arm in series.arms:
+            kept = series.kept(arm, keep)
+            asked = [one for each in kept for one in each.requests]
+            if not asked:
+                why = f"{series.label}, {arm}: its records do not tell requests apart"
+                table.rows.append([series.label, arm, *[table.lacks(why)] * 8])
                 continue
-            tokens = [each.prompt_tokens for each in kept]
-            why = f"{series.label}: the model reports no tokens"
+            costs = [each.cost for each in kept if each.cost is not None]
+            none = f"{series.label}: no price was given"
             table.rows.append(
                 [
                     series.label,
                     arm,
-                    str(len(kept)),
-                    quartiles(tokens) if any(tokens) else table.lacks(why),
-                    quartiles([each.agent_turns for each in kept]),
-                    quartiles([len(each.calls) for each in kept]),
-                    quartiles([each.system_characters for each in kept]),
-                    quartiles([each.seconds for each in kept], digits=2),
+                    f"{len(asked):,}",
+                    f"{sum(each.attempts for each in kept):,}",
+                    f"{sum(each.reasoning_tokens for each in kept):,}",
+                    f"{sum(each.discarded_tokens for each in kept):,}",
+                    f"{sum(each.simulator_tokens for each in kept):,}",
+                    f"{sum(costs):.4f}" if costs else table.lacks(none),
+                    _counted(asked, "finish_reason"),
+                    _counted(asked, "served_model"),
                 ]
             )
     return table
+
+
+def _counted(asked: Sequence[Mapping[str, Any]], name: str) -> str:
+    found = Counter(str(one[name]) for one in asked if one.get(name))
+    return ", ".join(f"{count} {what}" for what, count in found.most_common()) or "not told"
+
+
+def _spent(table: Table, series: Series, kept: Sequence[BenchRecord]) -> list[str]:
+    tokens = [each.prompt_tokens for each in kept]
+    by_call = [int(one.get("prompt_tokens", 0)) for each in kept for one in each.requests]
+    shown = [count for each in kept for count in each.system_by_call]
+    if any(tokens):
+        cells = [quartiles(tokens), _mean(tokens), *_by_call(table, series, by_call)]
+        cells.append(quartiles([each.completion_tokens for each in kept]))
+    else:
+        cells = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
+    cells.append(quartiles([each.agent_turns for each in kept]))
+    cells.append(quartiles([len(each.calls) for each in kept]))
+    cells += _by_call(table, series, shown)
+    return [*cells, quartiles([each.seconds for each in kept], digits=2)]
+
+
+def _by_call(table: Table, series: Series, values: Sequence[float]) -> list[str]:
+    if not any(values):
+        return [table.lacks(f"{series.label}: its records do not tell calls apart")] * 2
+    return [quartiles(values), _mean(values)]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):,.0f}"
 
 
 def official(baselines: Sequence[Baseline], why_none: str) -> Table:

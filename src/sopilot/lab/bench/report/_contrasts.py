@@ -1,22 +1,19 @@
-"""Tables of paired contrasts: arms against arms on the tasks that both judged."""
+"""The study's tables of paired contrasts: arms against arms on the tasks that both judged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sopilot.lab.bench.report._table import Table, p_text, percent
 from sopilot.lab.bench.report.runs import Keep, RunSet, Series
-from sopilot.lab.stats import (
-    Pairs,
-    Undefined,
-    benjamini_hochberg,
-    goal_clustered,
-    leave_one_goal_out,
-    mcnemar,
-    pair,
-)
+from sopilot.lab.stats import Pairs, RunOutcome, benjamini_hochberg, mcnemar, pair
 
+Contrast = tuple[str, str]
 MCNEMAR = "p: exact two-sided McNemar on discordant pairs (wins of the first arm : of the second)"
+_PAGING = (
+    "flat", "flat-protocol", "flat-state", "full-cursor", "pg", "fused", "state-only", "chunk",
+    "retrieval", "checklist",
+)  # fmt: skip
 
 
 def arms_by_models(runs: RunSet, keep: Keep, scope: str, name: str) -> Table:
@@ -29,15 +26,11 @@ def arms_by_models(runs: RunSet, keep: Keep, scope: str, name: str) -> Table:
         ["series", "n", *(f"{arm} %" for arm in arms)] + [f"{a}:{b} (p; BH)" for a, b in contrasts],
         method=f"{MCNEMAR}; BH: Benjamini–Hochberg over the contrasts of this table",
     )
-    p_values: list[float] = []
-    pairings: list[Pairs | None] = []
-    for series in runs.series:
-        for first, second in contrasts:
-            paired = paired_arms(series, first, second, keep)
-            pairings.append(paired)
-            if paired is not None:
-                p_values.append(mcnemar(paired.discordance.wins, paired.discordance.losses))
-    adjusted = iter(benjamini_hochberg(p_values) if p_values else ())
+    pairings = [
+        paired_arms(series, *contrast, keep) for series in runs.series for contrast in contrasts
+    ]
+    p_values = [each.discordance for each in pairings if each]
+    adjusted = iter(benjamini_hochberg([mcnemar(d.wins, d.losses) for d in p_values]))
     todo = iter(pairings)
     for series in runs.series:
         counts = {len(series.kept(arm, keep)) for arm in arms if arm in series.arms}
@@ -45,36 +38,34 @@ def arms_by_models(runs: RunSet, keep: Keep, scope: str, name: str) -> Table:
         cells += [pass_cell(table, series, arm, keep) for arm in arms]
         for first, second in contrasts:
             paired = next(todo)
-            if paired is None:
-                cells.append(table.lacks(_why(series, first, second)))
+            if not paired:
+                cells.append(table.lacks(why_no_pair(series, first, second)))
             else:
-                cells.append(f"{contrast(paired)[:-1]}; {p_text(next(adjusted).adjusted)})")
+                cells.append(f"{contrast_text(paired)[:-1]}; {p_text(next(adjusted).adjusted)})")
         table.rows.append(cells)
     return table
 
 
 def content_by_format(runs: RunSet, keep: Keep) -> Table:
-    """The study's 2×2 of content and format, the official text as reference."""
+    """The study's 2×2 of content and format, the official text as reference, and the ablation
+    that adds recipes to the unmodified text."""
     arms = ("official", "official-code", "prose", "flat", "official-recipes")
-    contrasts = (("official-code", "official"), ("prose", "official"), ("flat", "prose"))
-    return _contrast_table(
-        runs, keep, "content-format", "Content × format (Bank, screened)", arms, contrasts
-    )
+    contrasts = (
+        ("official-code", "official"), ("prose", "official"), ("flat", "prose"),
+        ("official-recipes", "official"), ("flat", "official-recipes"),
+        ("prose", "official-recipes"),
+    )  # fmt: skip
+    title = "Content × format, and recipes alone (Bank, screened)"
+    return _contrast_table(runs, keep, "content-format", title, arms, contrasts)
 
 
 def paging(runs: RunSet, keep: Keep) -> Table:
-    arms = (
-        "flat", "flat-protocol", "full-cursor", "pg", "fused", "state-only", "chunk", "retrieval",
-        "checklist",
-    )  # fmt: skip
     contrasts = (
-        ("flat-protocol", "flat"),
-        ("full-cursor", "flat"),
-        ("pg", "full-cursor"),
-        ("fused", "pg"),
-        ("fused", "flat"),
-    )
-    return _contrast_table(runs, keep, "paging", "Bookkeeping and paging apart", arms, contrasts)
+        ("flat-protocol", "flat"), ("pg", "flat-protocol"), ("full-cursor", "flat"),
+        ("pg", "full-cursor"), ("fused", "pg"), ("fused", "flat"),
+    )  # fmt: skip
+    title = "Bookkeeping and paging apart"
+    return _contrast_table(runs, keep, "paging", title, _PAGING, contrasts)
 
 
 def _contrast_table(
@@ -83,7 +74,7 @@ def _contrast_table(
     name: str,
     title: str,
     arms: Sequence[str],
-    contrasts: Sequence[tuple[str, str]],
+    contrasts: Sequence[Contrast],
 ) -> Table:
     header = ["series", *(f"{arm} %" for arm in arms), *(f"{a}:{b} (p)" for a, b in contrasts)]
     table = Table(name, title, header, method=MCNEMAR)
@@ -91,120 +82,133 @@ def _contrast_table(
         cells = [series.label, *(pass_cell(table, series, arm, keep) for arm in arms)]
         for first, second in contrasts:
             paired = paired_arms(series, first, second, keep)
-            why = _why(series, first, second)
-            cells.append(table.lacks(why) if paired is None else contrast(paired))
+            why = why_no_pair(series, first, second)
+            cells.append(table.lacks(why) if paired is None else contrast_text(paired))
         table.rows.append(cells)
     return table
 
 
-def domain_matrix(runs: RunSet, keep_of: dict[str, Keep]) -> Table:
-    """``pg:flat`` by domain and pooled."""
+def languages(runs: RunSet, keep: Keep) -> Table:
+    """The same model and arm under two scaffold languages."""
+    table = Table(
+        "languages",
+        "Scaffold language: English against Chinese (Bank, screened)",
+        ["model", "arm", "n", "en %", "zh %", "en:zh (p)"],
+        method=MCNEMAR,
+    )
+    of = {(each.model, each.tools, each.varied, each.language): each for each in runs.series}
+    for (model, tools, varied, language), english in of.items():
+        chinese = of.get((model, tools, varied, "zh"))
+        if language != "en" or chinese is None:
+            continue
+        for arm in (arm for arm in english.arms if arm in chinese.arms):
+            sides = [english.outcomes(arm, keep), chinese.outcomes(arm, keep)]
+            rates = [percent(sum(one.passed is True for one in side), len(side)) for side in sides]
+            paired = pair(*sides)
+            table.rows.append(
+                [f"{model} ({tools} tools)", arm, str(len(paired)), *rates, contrast_text(paired)]
+            )
+    if not table.rows:
+        why = "no model was run with both scaffold languages (`bench run --language zh`)"
+        table.rows.append([table.lacks(why), *["–"] * 5])
+    return table
+
+
+def domain_matrix(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
+    """``pg:flat`` by domain and pooled, a column a series."""
     table = Table(
         "domain-matrix",
         "Runtime contrast by domain: pg:flat discordant pairs",
         ["domain", *(series.label for series in runs.series)],
         method=f"{MCNEMAR}; pooled over disjoint tasks",
     )
-    for domain, keep in keep_of.items():
+    for domain, keep in pools.items():
         cells = [domain]
         for series in runs.series:
             paired = paired_arms(series, "pg", "flat", keep)
             if paired is None:
-                cells.append(table.lacks(_why(series, "pg", "flat")))
+                cells.append(table.lacks(why_no_pair(series, "pg", "flat")))
             elif not len(paired):
                 cells.append(table.lacks(f"{series.label}: no task of {domain} was run"))
             else:
-                cells.append(contrast(paired))
+                cells.append(contrast_text(paired))
         table.rows.append(cells)
     return table
 
 
-def full_cursor(runs: RunSet, keep: Keep) -> Table:
-    """The ablation on the tasks that all three arms judged, by class."""
-    arms = ("flat", "full-cursor", "pg")
+def by_domain(
+    runs: RunSet, pools: Mapping[str, Keep], first: str, second: str, common: Sequence[str] = ()
+) -> Table:
+    """One contrast in every domain, with rates; on the tasks that ``common`` arms judged."""
+    arms = [*common, first, second]
     table = Table(
-        "full-cursor",
-        "Full-program cursor ablation on the common set",
-        [
-            "series",
-            "split",
-            "n",
-            *(f"{arm} %" for arm in arms),
-            "full-cursor:flat",
-            "pg:full-cursor",
-        ],
+        f"{first}-{second}-domains",
+        f"{first} against {second} by domain",
+        ["series", "domain", "n", f"{second} %", f"{first} %", "wins:losses", "p"],
+        method=MCNEMAR + ("; on the tasks that all three arms judged" if common else ""),
+    )
+    for series in runs.series:
+        absent = [arm for arm in arms if arm not in series.arms]
+        if absent:
+            why = f"{series.label}: no runs of {', '.join(dict.fromkeys(absent))}"
+            table.rows.append([series.label, "pooled", *[table.lacks(why)] * 5])
+            continue
+        for domain, keep in pools.items():
+            sides = {arm: series.outcomes(arm, keep) for arm in dict.fromkeys(arms)}
+            shared = _on_common_tasks(sides)
+            paired = pair(shared[first], shared[second])
+            if not len(paired):
+                continue
+            d = paired.discordance
+            rates = [_rate(shared[arm]) for arm in (second, first)]
+            table.rows.append(
+                [
+                    series.label,
+                    domain,
+                    str(len(paired)),
+                    *rates,
+                    f"{d.wins}:{d.losses}",
+                    p_text(mcnemar(d.wins, d.losses)),
+                ]
+            )
+    return table
+
+
+def full_cursor(runs: RunSet, keep: Keep, scope: str, arms: Sequence[str], name: str) -> Table:
+    """Arms side by side on the tasks that all of them judged, by class."""
+    last = (("full-cursor", "flat"), ("pg", "full-cursor"))
+    table = Table(
+        name,
+        f"Full-program cursor ablation on the common set ({scope})",
+        ["series", "split", "n", *(f"{arm} %" for arm in arms), *(f"{a}:{b}" for a, b in last)],
         method=MCNEMAR,
     )
     for series in runs.series:
         absent = [arm for arm in arms if arm not in series.arms]
         if absent:
             why = f"{series.label}: no runs of {', '.join(absent)}"
-            table.rows.append([series.label, "all", *[table.lacks(why)] * 6])
+            blank = [table.lacks(why)] * (len(arms) + 1 + len(last))
+            table.rows.append([series.label, "all", *blank])
             continue
-        common = set.intersection(*(set(series.arms[arm]) for arm in arms))
-        for split, wanted in (("all", None), ("execute", True), ("refuse", False)):
+        shared = _on_common_tasks({arm: series.outcomes(arm, keep) for arm in arms})
+        for split in ("all", "execute", "refuse"):
             kept = {
-                arm: [
-                    each
-                    for each in series.outcomes(arm, keep)
-                    if each.task in common
-                    and (wanted is None or (each.kind == "execute") is wanted)
-                ]
-                for arm in arms
+                arm: [each for each in some if split in ("all", each.kind)]
+                for arm, some in shared.items()
             }
-            n = len(kept["pg"])
-            rates = [percent(sum(each.passed is True for each in kept[arm]), n) for arm in arms]
-            table.rows.append(
-                [
-                    series.label,
-                    split,
-                    str(n),
-                    *rates,
-                    contrast(pair(kept["full-cursor"], kept["flat"])),
-                    contrast(pair(kept["pg"], kept["full-cursor"])),
-                ]
-            )
+            contrasts = [contrast_text(pair(kept[a], kept[b])) for a, b in last]
+            rates = [_rate(kept[arm]) for arm in arms]
+            table.rows.append([series.label, split, str(len(kept["pg"])), *rates, *contrasts])
     return table
 
 
-def goal_clusters(runs: RunSet, pools: dict[str, Keep]) -> Table:
-    table = Table(
-        "goal-clusters",
-        "Goal-clustered sensitivity of pg:flat",
-        ["pool", "pg:flat", "task p", "goal p", "leave-one-goal-out max p", "goal left out"],
-        method="task p: exact McNemar; goal p: sign flips of whole goals, exact by enumeration of "
-        "the distribution; leave-one-goal-out: largest task p after one goal is dropped",
-    )
-    for series in runs.series:
-        paired_pools = [
-            (scope, paired_arms(series, "pg", "flat", keep)) for scope, keep in pools.items()
-        ]
-        for scope, paired in paired_pools:
-            label = f"{series.label}, {scope}"
-            if paired is None:
-                why = _why(series, "pg", "flat")
-                table.rows.append([label, *[table.lacks(why)] * 5])
-                continue
-            if not len(paired):
-                continue
-            by_goal = paired.by_cluster()
-            d = paired.discordance
-            worst = leave_one_goal_out(by_goal)
-            rest = (
-                (worst.reason, "–")
-                if isinstance(worst, Undefined)
-                else (p_text(worst.p), worst.goal)
-            )
-            table.rows.append(
-                [
-                    label,
-                    f"{d.wins}:{d.losses}",
-                    p_text(mcnemar(d.wins, d.losses)),
-                    p_text(goal_clustered(by_goal).p),
-                    *rest,
-                ]
-            )
-    return table
+def _on_common_tasks(sides: Mapping[str, Sequence[RunOutcome]]) -> dict[str, list[RunOutcome]]:
+    common = set.intersection(*({each.task for each in side} for side in sides.values()))
+    return {arm: [each for each in side if each.task in common] for arm, side in sides.items()}
+
+
+def _rate(side: Sequence[RunOutcome]) -> str:
+    return percent(sum(each.passed is True for each in side), len(side))
 
 
 def paired_arms(series: Series, first: str, second: str, keep: Keep) -> Pairs | None:
@@ -213,7 +217,10 @@ def paired_arms(series: Series, first: str, second: str, keep: Keep) -> Pairs | 
     return pair(series.outcomes(first, keep), series.outcomes(second, keep))
 
 
-def contrast(paired: Pairs) -> str:
+def contrast_text(paired: Pairs) -> str:
+    """An empty pairing has no wins and losses to show."""
+    if not len(paired):
+        return "– (no pairs)"
     d = paired.discordance
     return f"{d.wins}:{d.losses} ({p_text(mcnemar(d.wins, d.losses))})"
 
@@ -227,6 +234,8 @@ def pass_cell(table: Table, series: Series, arm: str, keep: Keep) -> str:
     return percent(sum(each.passed for each in kept), len(kept))
 
 
-def _why(series: Series, *arms: str) -> str:
+def why_no_pair(series: Series, *arms: str) -> str:
     absent = [arm for arm in arms if arm not in series.arms]
+    if not absent:
+        return f"{series.label}: no task of this scope was judged under both {' and '.join(arms)}"
     return f"{series.label}: no runs of {', '.join(absent)}"

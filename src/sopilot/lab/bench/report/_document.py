@@ -9,31 +9,69 @@ from dataclasses import dataclass, field
 from sopilot import __version__
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.baselines import Baseline, recompute, subset_size
-from sopilot.lab.bench.report._class_split import class_split, cost, official
+from sopilot.lab.bench.defects import replay_goals
+from sopilot.lab.bench.reference import DOMAINS
+from sopilot.lab.bench.report._class_split import class_split, cost, official, spending
 from sopilot.lab.bench.report._compiler_effort import compiler_effort
 from sopilot.lab.bench.report._contrasts import (
+    Contrast,
     arms_by_models,
+    by_domain,
     content_by_format,
     domain_matrix,
     full_cursor,
-    goal_clusters,
+    languages,
     paging,
     paired_arms,
 )
+from sopilot.lab.bench.report._harness import harness_fingerprint
+from sopilot.lab.bench.report._headline import (
+    FAMILY,
+    goal_clusters,
+    goal_nets,
+    headline,
+    pooled_models,
+)
+from sopilot.lab.bench.report._mechanism import Mechanism, mechanism_figure, mechanism_table
+from sopilot.lab.bench.report._missing import (
+    MOST_MISSING,
+    alarming,
+    bounds,
+    full_denominators,
+    missing_runs,
+    unequal,
+)
+from sopilot.lab.bench.report._repeats import (
+    contrast_by_run,
+    delta_r2,
+    repeated_arms,
+    sensitivity,
+)
 from sopilot.lab.bench.report._table import Table
 from sopilot.lab.bench.report.runs import Keep, RunSet, screened
-from sopilot.lab.bench.screen import everything_stays, paper_screen
+from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, everything_stays
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.summary import ASSUMPTION
 from sopilot.runtime.pages import Drawing, diverging_bars, grouped_bars, render
 
+_CONTRASTS: Sequence[Contrast] = (
+    *FAMILY, ("flat-protocol", "flat"), ("pg", "flat-protocol"), ("full-cursor", "flat"),
+    ("pg", "full-cursor"), ("official-code", "official"), ("prose", "official"),
+    ("official-recipes", "official"), ("fused", "flat"),
+)  # fmt: skip
+
 
 @dataclass(slots=True)
 class Document:
+    """``alarms`` are reasons not to trust it: arms that miss too much."""
+
     title: str
     notes: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
     plots: list[Drawing] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+    reach: Mapping[str, Mapping[str, Reach]] = field(default_factory=dict)
+    """Tool list → task → what was found, where it was searched for."""
 
 
 def build_document(
@@ -41,31 +79,65 @@ def build_document(
     *,
     upstream: Upstream | None,
     reach: Mapping[str, Mapping[str, Reach]] | None = None,
+    screen: str = "paper",
+    family: Sequence[Contrast] = FAMILY,
+    mechanism: Mechanism | None = None,
+    most_missing: float = MOST_MISSING,
 ) -> Document:
-    """Without a checkout the tables that need one say so."""
-    known = reach or {}
-    bank, bank_all = screened(paper_screen, "bank"), screened(everything_stays, "bank")
-    every = screened(everything_stays)
-    by_domain = {domain: screened(paper_screen, domain) for domain in runs.domains}
-    pools: dict[str, Keep] = {**by_domain, "pooled": screened(paper_screen)}
-    document = Document("SOPBench runs", notes=_notes(runs))
+    """Without a checkout the tables that need one say so. ``family`` are the contrasts that
+    were fixed beforehand; ``screen`` names the tasks that are left out."""
+    known, measured = reach or {}, mechanism or Mechanism()
+    chosen = SCREENS[screen]
+    bank, bank_all = screened(chosen, "bank"), screened(everything_stays, "bank")
+    every, kept = screened(everything_stays), screened(chosen)
+    by_name = {domain: screened(chosen, domain) for domain in runs.domains}
+    pools: dict[str, Keep] = {**by_name, "pooled": kept}
+    clusters = {**by_name, "bank + hotel": screened(chosen, "bank", "hotel"), "pooled": kept}
+    deltas = delta_r2(runs, kept)
+    known_domains = [each for each in runs.domains if each in DOMAINS]
+    scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
+    scope = f"screen `{screen}`"
+    document = Document("SOPBench runs", notes=_notes(runs, screen, family))
+    document.alarms = alarming(runs, kept, most_missing)
+    document.notes += [f"**Missing:** {each}." for each in document.alarms]
+    contrasts = tuple(dict.fromkeys([*family, *_CONTRASTS]))
     document.tables = [
-        arms_by_models(runs, bank, "Bank, screened subset", "arms-bank"),
+        headline(runs, kept, scope, family),
+        missing_runs(runs, kept),
+        bounds(runs, kept, contrasts),
+        unequal(runs, kept, contrasts),
+        arms_by_models(runs, bank, f"Bank, {scope}", "arms-bank"),
         arms_by_models(runs, bank_all, "Bank, all tasks", "arms-bank-all"),
         arms_by_models(runs, every, "every task that was run", "arms-all"),
+        full_denominators(runs, scoring, chosen),
         official(_baselines(upstream), "no SOPBench checkout"),
         content_by_format(runs, bank),
+        languages(runs, bank),
         domain_matrix(runs, pools),
-        full_cursor(runs, screened(paper_screen)),
-        paging(runs, screened(paper_screen)),
-        class_split(runs, bank, "Bank, screened subset", known, "classes-bank"),
+        by_domain(runs, pools, "pg", "flat"),
+        full_cursor(runs, kept, scope, ("flat", "full-cursor", "pg"), "full-cursor"),
+        by_domain(runs, pools, "pg", "full-cursor", common=("flat",)),
+        full_cursor(
+            runs, bank, f"Bank, {scope}", ("flat", "flat-protocol", "full-cursor", "pg"),
+            "full-cursor-bank",
+        ),
+        paging(runs, kept),
+        class_split(runs, bank, f"Bank, {scope}", known, "classes-bank"),
         class_split(runs, every, "every task that was run", known, "classes-all"),
         cost(runs, every, "every task that was run"),
-        goal_clusters(runs, pools),
+        spending(runs, every, "every task that was run"),
+        goal_clusters(runs, clusters),
+        goal_nets(runs, kept),
+        pooled_models(runs, {"bank": bank, "pooled": kept}),
+        repeated_arms(runs, kept),
+        contrast_by_run(runs, kept),
+        sensitivity(runs, kept, scope),
+        mechanism_table(measured, deltas),
         compiler_effort(upstream),
+        _defects(upstream),
         _unreachable(known),
-    ]
-    document.plots = _plots(runs, every, by_domain)
+    ]  # fmt: skip
+    document.plots = [mechanism_figure(measured, deltas), *_plots(runs, every, by_name)]
     return document
 
 
@@ -73,12 +145,19 @@ def to_html(document: Document) -> str:
     return render("bench.html", title=document.title, heading=document.title, document=document)
 
 
-def _notes(runs: RunSet) -> list[str]:
+def _notes(runs: RunSet, screen: str, family: Sequence[Contrast]) -> list[str]:
+    shared = sorted({harness_fingerprint(c)[:16] for c in runs.configurations})
+    varied = f", but for {', '.join(runs.vary)}" if runs.vary else ""
+    named = ", ".join(f"{first}:{second}" for first, second in family)
     notes = [
         f"Written by sopilot {__version__}. Every outcome is the official evaluator's; upstream "
         f"at {', '.join(sorted({c.upstream_commit[:12] for c in runs.configurations}))}.",
+        f"One harness for all folders{varied}: {', '.join(shared)} (upstream, code, budgets, "
+        "user, temperature, hash seed).",
+        f"Confirmatory: {named}, by goal, in the first table. Everything else is exploratory: per "
+        "contrast and unadjusted unless a column says otherwise.",
+        f"Screen: `{screen}`. Pass@1, from the run with the lowest number.",
         f"Runs that the infrastructure broke, discarded and made again: {runs.discarded}.",
-        "Contrasts are per contrast and unadjusted unless a column says otherwise; pass@1.",
         "A run without any call passes every refusal task: read execute and refusal apart.",
     ]
     if any(c.model == "reference" for c in runs.configurations):
@@ -91,11 +170,39 @@ def _notes(runs: RunSet) -> list[str]:
     return notes
 
 
+def _defects(upstream: Upstream | None) -> Table:
+    table = Table(
+        "defects",
+        "Audit of the screened goals",
+        ["domain", "goal", "recorded passes", "reachable", "offered", "classification", "what"],
+        method="recorded passes: of the execute runs in upstream's recordings that this copy "
+        "holds, fewer than the study had; the goal is replayed after everything it needs",
+    )
+    if upstream is None:
+        table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
+        return table
+    there = [each for each in SCREENED_GOALS if each[1] in upstream.tasks(each[0])]
+    if not there:
+        table.rows.append([table.lacks("this checkout has none of the screened goals"), *["–"] * 6])
+        return table
+    found = replay_goals(upstream, there)
+    table.rows += [
+        [
+            each.domain, each.goal, f"{each.passes}/{each.runs}",
+            f"{each.reachable_tasks}/{each.execute_tasks}", "yes" if each.offered else "no",
+            each.classification, each.what,
+        ]
+        for each in found
+    ]  # fmt: skip
+    return table
+
+
 def _baselines(upstream: Upstream | None) -> Sequence[Baseline]:
     if upstream is None:
         return ()
-    size = subset_size(upstream.scoring("bank"), "bank", paper_screen)
-    return recompute(upstream.checkout, "bank", paper_screen, subset_size=size)
+    screen = SCREENS["paper"]
+    size = subset_size(upstream.scoring("bank"), "bank", screen)
+    return recompute(upstream.checkout, "bank", screen, subset_size=size)
 
 
 def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:

@@ -31,6 +31,11 @@ def percent(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f}" if whole else "–"
 
 
+def points(share: float) -> str:
+    """A difference of shares in percentage points."""
+    return f"{100 * share:+.1f}"
+
+
 def p_text(p: float) -> str:
     """As the study prints it, small ones with their size."""
     if p < 0.0001:

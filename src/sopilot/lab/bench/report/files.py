@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.reach_survey import reach_cache, survey
-from sopilot.lab.bench.reference import task_references
+from sopilot.lab.bench.reference import is_sopbench, task_references
 from sopilot.lab.bench.report._document import Document, build_document, to_html
 from sopilot.lab.bench.report._markdown import to_csv, to_markdown
+from sopilot.lab.bench.report._table import Table
 from sopilot.lab.bench.report.runs import RunSet
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
 from sopilot.language.diagnostics import UserMistake
 
+FROM_CHECKOUT: Final = (
+    "full-denominator",
+    "official-configurations",
+    "compiler-effort",
+    "defects",
+)
+"""Tables that are read from the checkout, not counted from runs."""
 
-def whole_document(runs: RunSet, tell: Callable[[str], None]) -> Document:
-    """With what can be reached, where a checkout is at hand to search in."""
+
+def whole_document(
+    runs: RunSet, tell: Callable[[str], None], *, archived: Path | None = None, **how: Any
+) -> Document:
+    """With what can be reached, where a checkout is at hand to search in; from the folder of an
+    archive with what was found when it was packed. ``how`` is for ``build_document``."""
+    if archived is not None:
+        return _archived_document(runs, archived, **how)
     upstream = _upstream()
     reach: dict[str, dict[str, Reach]] = {}
     if upstream is not None:
@@ -28,12 +44,69 @@ def whole_document(runs: RunSet, tell: Callable[[str], None]) -> Document:
                 task
                 for series in runs.series
                 if series.tools == tools
-                for records in series.arms.values()
-                for task in records
+                for task in series.tasks()
+                if is_sopbench(task)
             }
             references = [task_references(each, upstream=upstream)[0] for each in sorted(tasks)]
             reach[tools] = survey(references, listed, upstream, cache=reach_cache())
-    return build_document(runs, upstream=upstream, reach=reach)
+    document = build_document(runs, upstream=upstream, reach=reach, **how)
+    document.reach = reach
+    return document
+
+
+def _archived_document(runs: RunSet, archived: Path, **how: Any) -> Document:
+    packed = _packed(archived / "analysis" / "reach.json")
+    reach = {
+        tools: {task: Reach(**one) for task, one in tasks.items()}
+        for tools, tasks in packed.items()
+    }
+    document = build_document(runs, upstream=None, reach=reach, **how)
+    stated = _packed(archived / "analysis" / "tables.json")
+    document.tables = [
+        Table(table.name, **stated[table.name])
+        if table.name in FROM_CHECKOUT and table.name in stated
+        else table
+        for table in document.tables
+    ]
+    document.reach = reach
+    return document
+
+
+def _packed(path: Path) -> dict[str, Any]:
+    try:
+        held: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return held
+
+
+def document_data(document: Document) -> dict[str, Any]:
+    """What a report says, for scripts: notes, alarms, and the tables by name."""
+    return {
+        "notes": document.notes,
+        "alarms": document.alarms,
+        "tables": {
+            table.name: {
+                "title": table.title,
+                "header": list(table.header),
+                "rows": [list(row) for row in table.rows],
+                "method": table.method,
+                "missing": table.missing,
+            }
+            for table in document.tables
+        },
+    }
+
+
+def archive_analysis(document: Document, how: Mapping[str, Any]) -> dict[str, str]:
+    """The report's files with the data that an archive's reader needs to count them again."""
+    reach = {
+        tools: {task: one.as_json() for task, one in tasks.items()}
+        for tools, tasks in document.reach.items()
+    }
+    data = {"tables": document_data(document)["tables"], "reach": reach, "how": dict(how)}
+    texts = {f"{name}.json": json.dumps(each, indent=1) + "\n" for name, each in data.items()}
+    return report_files(document) | texts
 
 
 def _upstream() -> Upstream | None:
@@ -45,6 +118,7 @@ def _upstream() -> Upstream | None:
 
 def report_files(document: Document) -> dict[str, str]:
     files = {"report.md": to_markdown(document), "report.html": to_html(document)}
+    files["figures/mechanism.svg"] = document.plots[0].as_file()
     return files | {f"csv/{table.name}.csv": to_csv(table) for table in document.tables}
 
 

@@ -2,34 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sopilot.lab.bench._run_folder import RunFolder
+from sopilot.lab.bench._run_folder import Missing, RunFolder
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
-from sopilot.lab.bench.reference import TaskReference
+from sopilot.lab.bench.reference import SCHEME, TaskReference
+from sopilot.lab.bench.report._harness import require_one_harness, varied_label
 from sopilot.lab.bench.screen import Screen
 from sopilot.lab.stats import RunOutcome, TaskKind
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
-Records = Mapping[str, BenchRecord]
-Keep = Callable[[BenchRecord], bool]
+Keep = Callable[[str, bool], bool]
+"""``keep(task, should_succeed)``: whether a table is about the task."""
+
+
+@dataclass(slots=True)
+class ArmRuns:
+    """What an arm left: run → task → the judged record; the tasks that were asked and have
+    none; how many runs of it broke."""
+
+    runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)
+    missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
+    broken: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def first(self) -> int:
+        return min(self.runs)
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One model with one tool list, user, language and hash seed; only the arm varies."""
+    """One model with one tool list and language, in one harness; only the arm varies. Tables
+    of pass@1 read the run with the lowest number."""
 
     label: str
+    model: str
     tools: str
-    arms: dict[str, Records] = field(default_factory=dict)
+    language: str
+    varied: str = ""
+    arms: dict[str, ArmRuns] = field(default_factory=dict)
 
-    def outcomes(self, arm: str, keep: Keep) -> list[RunOutcome]:
-        return [_outcome(each, arm, self.label) for each in self.kept(arm, keep)]
+    def kept(self, arm: str, keep: Keep, run: int | None = None) -> list[BenchRecord]:
+        if arm not in self.arms:
+            return []
+        of_arm = self.arms[arm]
+        records = of_arm.runs.get(of_arm.first if run is None else run, {})
+        return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
-    def kept(self, arm: str, keep: Keep) -> list[BenchRecord]:
-        return [each for each in self.arms.get(arm, {}).values() if keep(each)]
+    def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
+        return [as_outcome(each, arm, self.label) for each in self.kept(arm, keep, run)]
+
+    def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
+        """With the number of its run each."""
+        return [
+            as_outcome(each, arm, self.label, run)
+            for run in sorted(self.arms[arm].runs if arm in self.arms else ())
+            for each in self.kept(arm, keep, run)
+        ]
+
+    def tasks(self) -> dict[str, bool]:
+        """Every task that some arm was asked, and whether its goal should be executed."""
+        found: dict[str, bool] = {}
+        for of_arm in self.arms.values():
+            for absent in of_arm.missing.values():
+                found |= {task: each.should_succeed for task, each in absent.items()}
+            for records in of_arm.runs.values():
+                found |= {task: each.should_succeed for task, each in records.items()}
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,66 +79,55 @@ class RunSet:
     configurations: Sequence[RunConfiguration]
     discarded: int
     domains: Sequence[str]
+    vary: Sequence[str] = ()
 
 
-def load_runs(paths: Iterable[Path]) -> RunSet:
-    """A folder may hold folders of runs."""
+def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
+    """A folder may hold folders of runs; several folders of one configuration are one, if no
+    task was judged in two of them. ``vary`` names what may differ beside arm, model, run, tool
+    list and language; each value of it makes a series of its own."""
+    folders = run_folders(paths)
+    require_one_harness([(each.path, each.configuration) for each in folders], vary)
+    configurations = [each.configuration for each in folders]
     found: dict[tuple[str, ...], Series] = {}
-    configurations: list[RunConfiguration] = []
     discarded = 0
     domains: dict[str, None] = {}
-    for folder in run_folders(paths):
+    for folder in folders:
         c = folder.configuration
-        key = (c.model, c.tools, c.user, c.language, str(c.hash_seed))
-        series = found.setdefault(key, Series(_label(c), c.tools))
-        records = folder.records()
-        if c.arm in series.arms:
-            raise _mistake(folder.path, f"a second folder of `{c.label}`: give only one of them")
-        series.arms[c.arm] = records
-        configurations.append(c)
-        discarded += len(folder.discarded())
-        domains |= dict.fromkeys(record.domain for record in records.values())
-    return RunSet(tuple(found.values()), configurations, discarded, sorted(domains))
+        varied = varied_label(c, configurations, vary)
+        key = (c.model, c.tools, c.language, varied)
+        if key not in found:
+            found[key] = Series(_label(c, varied), c.model, c.tools, c.language, varied)
+        discarded += _take(found[key].arms.setdefault(c.arm, ArmRuns()), folder)
+        domains |= dict.fromkeys(record.domain for record in folder.records().values())
+    if not domains:
+        place = folders[0].path if folders else Path()
+        raise _mistake(place, "no run was judged here", "finish the sweep; see its summary.json")
+    return RunSet(tuple(found.values()), configurations, discarded, sorted(domains), tuple(vary))
 
 
 def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
     return [one for path in paths for one in _folders(path)]
 
 
-def screened(screen: Screen, domain: str | None = None) -> Keep:
-    """The records of a domain that a screen leaves in."""
+def screened(screen: Screen, *domains: str) -> Keep:
+    """The tasks of some domains, or of all, that a screen leaves in."""
 
-    def keep(record: BenchRecord) -> bool:
-        if domain is not None and record.domain != domain:
-            return False
-        index = int(record.task.rpartition("#")[2])
-        reference = TaskReference(record.domain, record.goal, index)
-        return screen(reference, record.should_succeed)
+    def keep(task: str, should_succeed: bool) -> bool:
+        where = place_of(task)
+        return (not domains or where.domain in domains) and screen(where, should_succeed)
 
     return keep
 
 
-def _folders(path: Path) -> list[RunFolder]:
-    if (path / "configuration.json").exists():
-        return [RunFolder.open(path)]
-    below = sorted(each.parent for each in path.glob("*/configuration.json"))
-    if not below:
-        raise _mistake(path, "no bench runs here")
-    return [RunFolder.open(each) for each in below]
+def place_of(task: str) -> TaskReference:
+    """Domain and goal; tasks of one's own handbooks have names in place of numbers."""
+    domain, _, rest = task.removeprefix(SCHEME).partition("/")
+    goal, _, index = rest.partition("#")
+    return TaskReference(domain, goal, int(index) if index.isdecimal() else 0)
 
 
-def _label(configuration: RunConfiguration) -> str:
-    extra = [configuration.tools]
-    if configuration.user != "default":
-        extra.append(f"user {configuration.user}")
-    if configuration.language != "en":
-        extra.append(configuration.language)
-    if configuration.hash_seed:
-        extra.append(f"hash seed {configuration.hash_seed}")
-    return f"{configuration.model} ({', '.join(extra)})"
-
-
-def _outcome(record: BenchRecord, arm: str, label: str) -> RunOutcome:
+def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> RunOutcome:
     return RunOutcome(
         task=record.task,
         goal=record.goal,
@@ -106,10 +136,47 @@ def _outcome(record: BenchRecord, arm: str, label: str) -> RunOutcome:
         arm=arm,
         model=label,
         domain=record.domain,
+        run=run,
         post_goal_calls=record.r2,
     )
 
 
-def _mistake(path: Path, message: str) -> UserMistake:
-    help_text = "name folders that `bench run -o` made"
+def _take(of_arm: ArmRuns, folder: RunFolder) -> int:
+    """The records of a folder into its arm; how many of them broke."""
+    number = folder.configuration.run
+    records = of_arm.runs.setdefault(number, {})
+    for task, record in folder.records().items():
+        if task in records:
+            raise _mistake(
+                folder.path,
+                f"`{task}` was judged in another folder of `{folder.configuration.label}` too",
+                "give repetitions a number of their own: `bench run --run 2`",
+            )
+        records[task] = record
+    of_arm.missing.setdefault(number, {}).update(folder.missing())
+    broken = len(folder.discarded())
+    of_arm.broken[number] = of_arm.broken.get(number, 0) + broken
+    return broken
+
+
+def _folders(path: Path) -> Iterator[RunFolder]:
+    if (path / "configuration.json").exists():
+        yield RunFolder.open(path)
+        return
+    below = sorted(each.parent for each in path.rglob("configuration.json"))
+    if not below:
+        raise _mistake(path, "no bench runs here", "name folders that `bench run -o` made")
+    yield from map(RunFolder.open, below)
+
+
+def _label(configuration: RunConfiguration, varied: str) -> str:
+    extra = [f"{configuration.tools} tools"]
+    if configuration.language != "en":
+        extra.append(configuration.language)
+    if varied:
+        extra.append(varied)
+    return f"{configuration.model} ({', '.join(extra)})"
+
+
+def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
     return UserMistake([Diagnostic("bench-report", message, Place(str(path)), help_text)])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sopilot.runtime.agent.arms._instructions import instructions
+from sopilot.runtime.agent.arms._answers import Answers
+from sopilot.runtime.agent.arms._instructions import instructions, source_instructions
 from sopilot.runtime.agent.arms._offers import Offer, offered
 from sopilot.runtime.agent.arms._view import View
 from sopilot.runtime.agent.arms.machine_state import frame_slot
@@ -47,10 +48,12 @@ class Arm:
     """``resident`` stands in the first message and never changes; ``slot`` is the last message
     of a request and is never kept. ``fold`` may shorten the dialog before it is sent;
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
-    sent, ``guidance`` which instructions. ``terse``: the answer to a step that was taken does
-    not repeat the position. ``in_order``: a call behind a step that did not fit is not made.
-    ``short_step``: the bookkeeping tool in few words, with the fields that the programs can use.
-    ``stated``: values that the user stated by name need not be written again."""
+    sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
+    ``in_order``: a call behind a step that did not fit is not made.
+    ``sourced`` names the rendering that a source may bring with it; then nothing but that text
+    says what can be asked and what is required. ``short_step``: the bookkeeping tool in few
+    words, with the fields that the programs can use. ``stated``: values that the user stated by
+    name need not be written again."""
 
     name: str
     machine: bool
@@ -60,16 +63,18 @@ class Arm:
     fold: Fold | None = None
     offer: Offer = Offer.ALL
     guidance: str = ""
-    terse: bool = False
+    answers: Answers = Answers.WHOLE
     in_order: bool = False
     short_step: bool = False
     stated: bool = False
+    sourced: str = ""
 
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
-        return instructions(
-            briefing, guidance=guidance, resident=self.resident(briefing), stated=self.stated
-        )
+        resident = self.resident(briefing)
+        if self.sourced and briefing.own_text(self.sourced) is not None:
+            return source_instructions(briefing, guidance=guidance, resident=resident)
+        return instructions(briefing, guidance=guidance, resident=resident, stated=self.stated)
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         slot = self.slot(view)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.runtime.agent.arms._answers import Answers
 from sopilot.runtime.agent.arms._arm import Arm, full_cursor_slot, rendered, rendered_once
 from sopilot.runtime.agent.arms._checklist import checklist_slot
 from sopilot.runtime.agent.arms._chunk import chunk_slot
@@ -15,12 +16,20 @@ from sopilot.runtime.agent.arms.machine_state import frame_slot, state_slot
 ARMS: Final[dict[str, Arm]] = {
     arm.name: arm
     for arm in (
-        Arm("official", False, resident=rendered_once("official")),
-        Arm("official-code", False, resident=rendered_once("official-code")),
-        Arm("official-recipes", False, resident=rendered_once("official-recipes")),
+        *(
+            Arm(name, False, resident=rendered_once(name), sourced=name)
+            for name in ("official", "official-code", "official-recipes")
+        ),
         Arm("flat", False, resident=rendered("flat")),
         Arm("prose", False, resident=rendered("prose")),
-        Arm("flat-protocol", True, resident=rendered("flat"), slot=state_slot),
+        Arm(
+            "flat-protocol",
+            True,
+            resident=rendered("flat"),
+            guidance="protocol",
+            answers=Answers.BLIND,
+        ),
+        Arm("flat-state", True, resident=rendered("flat"), slot=state_slot),
         Arm("full-cursor", True, slot=full_cursor_slot),
         fused_arm(PAGED, "pg"),
         Arm("pg-paper", True, slot=frame_slot),

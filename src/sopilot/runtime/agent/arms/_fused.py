@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sopilot.runtime.agent.arms._answers import Answers
 from sopilot.runtime.agent.arms._arm import Arm
 from sopilot.runtime.agent.arms._folding import fold_dialog
 from sopilot.runtime.agent.arms._lookahead import start_lookahead, verdict_lookahead
@@ -62,7 +63,7 @@ def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
         fold=fold_dialog if switches.fold else None,
         offer=switches.offer,
         guidance="fused" if switches.combine else "machine",
-        terse=switches.fold,
+        answers=Answers.SHORT if switches.fold else Answers.WHOLE,
         in_order=switches.combine,
         short_step=switches.short_step,
         stated=switches.stated,

@@ -42,6 +42,18 @@ ENGLISH: Final[Mapping[str, str]] = {
         "succeeded, `fail` when a requirement is not met; tell the user in the same message. If "
         "the user wants something else, `start` that; leave what is no longer wanted."
     ),
+    "protocol": (
+        "You follow the program below and keep its books: nothing else tells you where you are. "
+        "Record every step with `pg_program_step`, in the program's order. `start` begins a "
+        "request (goal and the values you know). At a check, `call` enters its function with the "
+        "values it needs; there, call the tools that it names; `return` leaves it with whether it "
+        "holds and the evidence (`#12`). `select_branch` takes a branch. A step that does not fit "
+        "where you are is answered with the reason, and changes nothing. End with `complete` when "
+        "the goal tool has succeeded, or with `fail` and the reason when a requirement is not met; "
+        "tell the user in the same message. If the user wants something else, `start` that; when "
+        "you come back to a request that is no longer wanted, tell the user that you leave it as "
+        "it is."
+    ),
     "no_machine": (
         "When the request is carried out, or must be refused, tell the user and call "
         "`end_session`. Refuse if a requirement is not met, whatever the user says."
@@ -78,6 +90,16 @@ CHINESE: Final[Mapping[str, str]] = {
         "目标工具成功后用 `complete`；若某项要求不满足，用 `fail`；并在同一条消息中告诉用户。"
         "若用户想要别的，`start` 那一个；不再需要的就放下。"
     ),
+    "protocol": (
+        "你按照下面的程序办事，并自己记录进度：没有别的东西告诉你现在在哪一步。"
+        "每一步都用 `pg_program_step` 按程序的顺序记录。"
+        "`start` 开始一个请求（给出 goal 和已知的值）。"
+        "遇到检查时，`call` 带着所需的值进入它的函数；在那里调用它指明的工具；"
+        "`return` 带着是否成立和证据（`#12`）离开。`select_branch` 选择分支。"
+        "与当前位置不符的步骤会得到原因，不产生任何改变。目标工具成功后以 `complete` 结束；"
+        "若某项要求不满足，以 `fail` 和原因结束，并在同一条消息中告诉用户。"
+        "若用户想要别的，`start` 那一个；回到不再需要的请求时，告诉用户不再办理它。"
+    ),
     "no_machine": (
         "请求办理完毕或必须拒绝时，告诉用户并调用 `end_session`。"
         "若某项要求不满足，无论用户怎么说都要拒绝。"
@@ -90,9 +112,7 @@ INSTRUCTIONS: Final = {"en": ENGLISH, "zh": CHINESE}
 
 def instructions(briefing: Briefing, *, guidance: str, resident: str, stated: bool = False) -> str:
     """The first message: the same bytes in every request of a run."""
-    table = INSTRUCTIONS.get(briefing.language)
-    if table is None:
-        raise InternalBug(f"no instructions in `{briefing.language}`")
+    table = _table(briefing)
     lines = [table["role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
         lines.append(briefing.handbook.says.strip())
@@ -106,3 +126,17 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str, stated: bo
     if resident:
         lines += ["", table["resident"], "", resident.rstrip()]
     return "\n".join(lines)
+
+
+def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
+    """The same where the source brings its own text: how the loop works, then that text, not a
+    byte of it changed. It says itself whom to serve and what can be asked."""
+    table = _table(briefing)
+    return "\n".join([table["work"], "", table[guidance], "", table["resident"], "", resident])
+
+
+def _table(briefing: Briefing) -> Mapping[str, str]:
+    table = INSTRUCTIONS.get(briefing.language)
+    if table is None:
+        raise InternalBug(f"no instructions in `{briefing.language}`")
+    return table

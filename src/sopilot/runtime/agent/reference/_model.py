@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent.reference._books import next_by_the_books
 from sopilot.runtime.agent.reference._flat_executor import FlatExecutor, read_programs
 from sopilot.runtime.agent.reference._judging import PredicateJudge
 from sopilot.runtime.agent.reference._machine_executor import MachineExecutor
@@ -42,7 +43,10 @@ class Reference:
         tools = {tool.name: tool for tool in request.tools}
         step = next((tool.name for tool in request.tools if tool.name in STEP_NAMES), "")
         domain = {name: t for name, t in tools.items() if name not in (step, END_SESSION)}
+        shown = read_programs(facts.first)
         move = read_move(facts.slot) if step else None
+        if move is None and shown and step:
+            move = next_by_the_books(shown, request.messages)
         temptation = Temptation(
             self._misbehaviour,
             situation=f"{len(request.messages)}:{facts.slot[:400]}",
@@ -51,7 +55,6 @@ class Reference:
         )
         if move is not None:
             return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
-        shown = read_programs(facts.first)
         if shown and END_SESSION in tools:
             return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()
         raise UserMistake(

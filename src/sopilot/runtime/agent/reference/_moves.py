@@ -80,7 +80,7 @@ def read_move(slot: str) -> Move | None:
     frame = active_frame(slot)
     if frame is None:
         return None
-    return replace(_from_frame(frame), gathered=_gathered(slot), ahead=_ahead(slot))
+    return replace(move_in_frame(frame), gathered=_gathered(slot), ahead=_ahead(slot))
 
 
 def _gathered(slot: str) -> tuple[int, ...] | None:
@@ -129,7 +129,7 @@ def _goals(slot: str) -> dict[str, tuple[str, ...]]:
 # --- from a frame ---------------------------------------------------------------------
 
 
-def _from_frame(frame: ReadFrame) -> Move:
+def move_in_frame(frame: ReadFrame) -> Move:
     function = frame.function
     step = frame.step
     if isinstance(step, Ask):

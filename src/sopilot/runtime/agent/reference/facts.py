@@ -31,7 +31,7 @@ REJECTED = "Nothing was done: "
 STATED_AS = "`name: value`"
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
-_RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
+RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
 
 
 @dataclass(slots=True)
@@ -134,7 +134,7 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         if message.content.startswith("Done"):
             _read_lifecycle(facts, arguments)
         return
-    match = _RESULT.match(message.content)
+    match = RESULT.match(message.content)
     if match is not None and NEVER_MADE in message.content:
         return
     if match is None:

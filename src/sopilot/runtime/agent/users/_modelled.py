@@ -5,8 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sopilot.runtime.agent._providers import Retries, Sleep, complete_with_retries
-from sopilot.runtime.session.protocols import Message, Model, ModelRequest
+from sopilot.runtime.agent._providers import (
+    Attempts,
+    ProviderError,
+    Retries,
+    Sleep,
+    complete_with_retries,
+)
+from sopilot.runtime.session.protocols import Message, Model, ModelReply, ModelRequest, Usage
 
 END: Final = "###END###"
 RULES: Final = (
@@ -28,10 +34,14 @@ class ModelUser:
         *,
         retries: Retries | None = None,
         timeout_seconds: float = 600.0,
+        temperature: float | None = 0.0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._model = model
         self._request = request
+        self._temperature = temperature
+        self.usage = Usage()
+        """What its answers cost, those that could not be used included."""
         self._retries = retries or Retries()
         self._timeout = timeout_seconds
         self._sleep = sleep
@@ -47,10 +57,34 @@ class ModelUser:
 
     async def reply(self, message: str) -> str | None:
         self._messages.append(Message("user", message))
-        request = ModelRequest(tuple(self._messages), timeout_seconds=self._timeout)
-        reply, _ = await complete_with_retries(
-            self._model, request, self._retries, sleep=self._sleep
+        request = ModelRequest(
+            tuple(self._messages), temperature=self._temperature, timeout_seconds=self._timeout
         )
+        attempts = Attempts()
+        try:
+            reply, _ = await complete_with_retries(
+                self, request, self._retries, sleep=self._sleep, attempts=attempts
+            )
+        finally:
+            self.usage += attempts.discarded
+        self.usage += reply.usage
         text = reply.content.strip()
         self._messages.append(Message("assistant", text))
-        return None if not text or END in text else text
+        return None if END in text else text
+
+    async def close(self) -> None:
+        """Lets go of the model's connections, where it holds any."""
+        close = getattr(self._model, "close", None)
+        if close is not None:
+            await close()
+
+    @property
+    def name(self) -> str:
+        return f"the user ({self._model.name})"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's reply. A user who says nothing has not left: the provider has failed."""
+        reply = await self._model.complete(request)
+        if not reply.content.strip():
+            raise ProviderError("the reply is empty", kind="empty", usage=reply.usage)
+        return reply

@@ -1,0 +1,104 @@
+"""``sopilot bench archive`` and ``sopilot bench verify``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from sopilot.adapters.text_files import read_text
+from sopilot.doors.cli.output import json_option, print_json, progress, say
+from sopilot.lab.bench import shared_upstream
+from sopilot.lab.bench.archive import Beside, build_archive, example_case
+from sopilot.lab.bench.archive_reading import is_archive, opened_archive, verify_archive
+from sopilot.lab.bench.report import load_runs
+from sopilot.lab.bench.report.files import archive_analysis, whole_document
+from sopilot.lab.bench.report.runs import run_folders
+from sopilot.lab.bench.screen import SCREENS
+from sopilot.lab.bench.study import load_study, study_document
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+
+
+@click.command()
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option(
+    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="A ZIP."
+)
+@click.option(
+    "--study",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The study whose runs these are: its tests come first in the tables.",
+)
+@click.option("--screen", type=click.Choice(list(SCREENS)), default="paper", show_default=True)
+@click.option("--vary", multiple=True, metavar="FIELD", help="As for `bench report`.")
+@click.option(
+    "--case",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A workflow folder to go with it, whose Python is run. Default: the project's example, "
+    "where it is at hand.",
+)
+@click.option("--forbid", multiple=True, help="A word that must not be in it, such as a name.")
+@json_option
+def archive(
+    folders: tuple[Path, ...], output: Path, study: Path | None, screen: str,
+    vary: tuple[str, ...], case: Path | None, forbid: tuple[str, ...], as_json: bool,
+) -> None:  # fmt: skip
+    """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
+
+    Refuses credentials, addresses, absolute paths, names of people, hidden files and text of
+    SOPBench. Needs the checkout: without it nobody can tell what is SOPBench's.
+    """
+    upstream = shared_upstream()
+    if study is not None:
+        document = study_document(load_study(study), folders, progress)
+    else:
+        document = whole_document(load_runs(folders, vary=vary), progress, screen=screen)
+    names = build_archive(
+        run_folders(folders),
+        output,
+        analysis=archive_analysis(document, {"screen": screen, "vary": list(vary)}),
+        upstream=upstream,
+        forbidden=forbid,
+        beside=Beside(read_text(study) if study else None, case or example_case()),
+    )
+    if as_json:
+        print_json({"archive": output.name, "files": names})
+    else:
+        say(f"{len(names)} files in {output}")
+
+
+@click.command()
+@click.argument("path", metavar="ARCHIVE", type=click.Path(exists=True, path_type=Path))
+@json_option
+def verify(path: Path, as_json: bool) -> None:
+    """Check an ARCHIVE, packed or unpacked: the manifest, every fingerprint and score, the
+    programs, and every table, counted again from the runs in it. Needs no SOPBench.
+
+    Exit 0 when everything agrees, 1 when something does not.
+    """
+    if not is_archive(path):
+        cure = "name what `bench archive` made, or the folder it was unpacked into"
+        raise UserMistake([Diagnostic("archive", "this is no archive", Place(str(path)), cure)])
+    with opened_archive(path) as base:
+        found = verify_archive(base)
+    if as_json:
+        print_json({"agrees": not found.problems, **asdict(found)})
+    else:
+        say(
+            f"{found.files} files, {found.configurations} configurations, {found.runs} judged "
+            f"runs, {found.programs} programs; {found.tables} tables come out the same"
+        )
+        if found.tables_taken:
+            say(f"taken as packed, for they are SOPBench's: {', '.join(found.tables_taken)}")
+        for note in found.notes:
+            say(f"note: {note}")
+        for problem in found.problems:
+            say(f"does not agree: {problem}")
+    if found.problems:
+        raise SystemExit(1)

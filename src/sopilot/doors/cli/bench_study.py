@@ -1,0 +1,185 @@
+"""``sopilot bench study``: a study as one file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sopilot.adapters.text_files import write_whole
+from sopilot.doors.cli.bench_run import Told, interrupted
+from sopilot.doors.cli.output import counted, json_option, print_json, progress, say, table
+from sopilot.lab.bench import shared_upstream
+from sopilot.lab.bench.report.files import document_data, report_files, write_report
+from sopilot.lab.bench.study import (
+    cell_status,
+    estimate,
+    load_study,
+    power_rows,
+    preset,
+    run_study,
+    study_cells,
+    study_document,
+)
+from sopilot.lab.bench.study.cells import study_tasks
+from sopilot.lab.bench.study.plan import PRESETS
+
+_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_base = click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the runs are. Default: beside FILE, under its name.",
+)
+
+
+@click.group()
+def study() -> None:
+    """A study as one FILE: models, arms, tasks, repetitions, and hypotheses fixed beforehand.
+
+    `new` writes one to begin with, `plan` says what it costs and can see, `run` runs it and
+    goes on where it was interrupted, `status` says where it stands, `report` what came of it.
+    """
+
+
+@study.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--preset", "name", type=click.Choice(PRESETS), default="paper", show_default=True)
+def new(file: Path, name: str) -> None:
+    """Write a study to begin with: `paper` repeats the paper's, once its names are yours."""
+    if file.exists():
+        raise click.UsageError(f"{file} is there already")
+    write_whole(file, preset(name))
+    say(f"{file} written: edit the models, then `sopilot bench study plan {file}`")
+
+
+@study.command()
+@_file
+@_base
+@json_option
+def plan(file: Path, folder: Path | None, as_json: bool) -> None:
+    """Cells, tasks, requests, tokens, cost and power, before the first request."""
+    whole, upstream = load_study(file), shared_upstream()
+    tasks = study_tasks(whole, upstream)
+    cells = study_cells(whole, _folder(file, folder), upstream)
+    progress("rehearsing with the reference executor …")
+    estimates = estimate(whole, cells, tasks, upstream)
+    power = power_rows(whole, tasks, upstream)
+    costs = [one.cost for one in estimates if one.cost is not None]
+    answer = {
+        "study": whole.name,
+        "hypotheses": whole.fixed.sha256,
+        "tasks": len(tasks),
+        "goals": len({(each.domain, each.goal) for each in tasks}),
+        "cells": [asdict(one) for one in estimates],
+        "requests": sum(one.requests for one in estimates),
+        "prompt_tokens": sum(one.prompt_tokens for one in estimates),
+        "cost": round(sum(costs), 4) if costs else None,
+        "without_price": len(estimates) - len(costs),
+        "power": power,
+    }
+    if as_json:
+        print_json(answer)
+        return
+    fixed = whole.fixed.sha256 or "none: everything is exploratory"
+    say(f"{whole.name}: {counted(len(cells), 'cell')} × {counted(len(tasks), 'task')}")
+    say(f"hypotheses: {fixed}\n")
+    rows = [
+        (one.cell, one.requests, one.prompt_tokens, "–" if one.cost is None else f"{one.cost:.2f}",
+         "" if one.like in one.cell else f"as {one.like}")
+        for one in estimates
+    ]  # fmt: skip
+    say(table(rows, ["cell", "requests", "prompt tokens", "cost", ""]))
+    say("at least: the reference executor makes no detour; four characters a token")
+    for one in power:
+        least = one["why_none"] or f"{100 * one['least_effect']:.1f} points with power 0.8"
+        say(
+            f"\n{one['hypothesis']}: {one['tasks']} tasks of {one['goals']} goals; power "
+            f"{one['power']:.2f} for {100 * whole.effect:g} points at {one['level']:.4f}; "
+            f"least it can see: {least} (independent tasks: an upper bound)"
+        )
+
+
+@study.command()
+@_file
+@_base
+@click.option("--runner", type=click.Choice(["inspect", "plain"]), help="As for `bench run`.")
+@json_option
+def run(file: Path, folder: Path | None, runner: Any, as_json: bool) -> None:
+    """Run every cell, one after the other. The same command goes on where it stopped."""
+    whole, upstream = load_study(file), shared_upstream()
+    base = _folder(file, folder)
+    told = Told(len(study_tasks(whole, upstream)))
+    done, missing = [], 0
+    try:
+        for step in run_study(whole, base, upstream, runner=runner, seen=told):
+            status = cell_status(step.cell, step.sweep.asked)
+            missing += status["missing"]
+            done.append({**status, "ran": step.sweep.ran, "stopped": step.sweep.stopped})
+            why = f", {step.sweep.stopped}" if step.sweep.stopped else ""
+            click.echo(
+                f"[{step.number}/{step.cells}] {step.cell.label}: {status['judged']} of "
+                f"{status['asked']} judged, {status['missing']} missing{why}",
+                err=True,
+            )
+    except KeyboardInterrupt:
+        raise interrupted(told.judged, len(study_tasks(whole, upstream)), base) from None
+    if as_json:
+        print_json({"study": whole.name, "cells": done, "missing": missing})
+    if missing:
+        sys.exit(1)
+
+
+@study.command()
+@_file
+@_base
+@json_option
+def status(file: Path, folder: Path | None, as_json: bool) -> None:
+    """Where every cell stands: judged, missing with reasons, broken runs, cost."""
+    whole, upstream = load_study(file), shared_upstream()
+    tasks = study_tasks(whole, upstream)
+    cells = study_cells(whole, _folder(file, folder), upstream)
+    rows = [cell_status(cell, tasks) for cell in cells]
+    if as_json:
+        print_json({"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows})
+        return
+    shown = [
+        (
+            row["cell"],
+            f"{row['judged']}/{row['asked']}",
+            row["missing"],
+            row["broken"],
+            "–" if row["cost"] is None else f"{row['cost']:.4f}",
+            ", ".join(f"{name} ×{count}" for name, count in row["reasons"].items()),
+        )
+        for row in rows
+    ]
+    say(table(shown, ["cell", "judged", "missing", "broken runs", "cost", "why"]))
+
+
+@study.command()
+@_file
+@_base
+@click.option(
+    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Write it here."
+)
+@json_option
+def report(file: Path, folder: Path | None, output: Path | None, as_json: bool) -> None:
+    """The hypotheses' tests, then every table of the study, marked as exploratory."""
+    whole = load_study(file)
+    document = study_document(whole, [_folder(file, folder) / "runs"], progress)
+    files = report_files(document)
+    if output is not None:
+        write_report(output, files)
+    if as_json:
+        print_json(document_data(document))
+    elif output is None:
+        say(files["report.md"])
+    else:
+        say(f"{len(files)} files in {output}")
+
+
+def _folder(file: Path, given: Path | None) -> Path:
+    return given or file.with_suffix("")

@@ -1,0 +1,96 @@
+"""Figures in documents are those of the evidence that they cite."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def kept(name: str) -> Any:
+    return json.loads((ROOT / "evidence" / f"{name}.json").read_text("utf-8"))
+
+
+def told(document: str) -> str:
+    return re.sub(r"\s+", " ", (ROOT / document).read_text("utf-8"))
+
+
+def domains() -> dict[str, Any]:
+    return {one["domain"]: one for one in kept("token-cost")["domains"]}
+
+
+def ceilings() -> dict[tuple[str, str], int]:
+    rows = kept("sopbench-reference")["sweeps"]
+    return {(row["arm"], row["tools"]): row["pass"] for row in rows if row["model"] == "reference"}
+
+
+def sentences() -> list[tuple[str, str]]:
+    """Document → a piece of it, with the evidence's figures put in."""
+    bank = domains()["bank"]
+    pg, fused, paper = bank["pg_to_flat"], bank["fused_to_flat"], kept("token-cost")["paper"]
+    walk = kept("langgraph-walk")
+    micro = {name: one["wall"] for name, one in walk["microseconds"].items()}
+    times = {name: one["wall"] for name, one in walk["ratios"].items()}
+    gateway, growth = kept("mcp-gateway"), kept("prompt-growth")["largest_request_by_turns"]
+    storm, wording = kept("mcp-storm"), kept("official-wording")
+    found = [
+        ("README.md", f"took {paper['pg_to_flat']['tokens']:.1f} times the prompt tokens and "
+                      f"{paper['pg_to_flat']['calls']:.1f} times the calls on Bank"),
+        ("README.md", f"takes {pg['tokens']:.1f} times the tokens"),
+        ("README.md", f"and {pg['calls']:.1f} times the calls there under `pg`, and "
+                      f"{fused['tokens']:.2f} times the tokens"),
+        ("design/sessions.md", f"in memory {micro['memory']:.0f} µs a step "
+                               f"({times['memory to memory']:.1f} times cheaper"),
+        ("design/sessions.md", f"NORMAL {micro['NORMAL']:.0f} µs "
+                               f"({times['NORMAL to NORMAL']:.1f} times)"),
+        ("design/sessions.md", f"FULL {micro['FULL']:.0f} µs "
+         f"({times['durable to its SQLite, both as shipped']:.1f} times"),
+        ("design/sessions.md", f"commit took {micro['bare commit']:.0f} µs"),
+        ("design/serve.md", f"{storm['clients']} clients"),
+        ("design/serve.md", f"{storm['requests']:,} requests"),
+        ("design/serve.md", f"({gateway['stdio']['direct_ms']:.1f} ms became "
+                            f"{gateway['stdio']['through_ms']:.1f})"),
+        ("design/fused.md", f"{growth['fused']['10']:,}, {growth['fused']['100']:,} and "
+                            f"{growth['fused']['1000']:,} tokens with the fold"),
+        ("design/benchmark.md", f"{wording['identical']} of {wording['tasks']}"),
+        ("design/benchmark.md", f"{wording['sentences']:,} sentences"),
+    ]  # fmt: skip
+    for name, one in domains().items():
+        row = " | ".join(
+            [
+                name.replace("_", " ").title().replace("Dmv", "DMV"),
+                f"{one['pg_to_flat']['tokens']:.2f}",
+                f"{one['pg_to_flat']['calls']:.1f}",
+                f"{one['fused_to_flat']['tokens']:.2f}",
+                f"{one['fused_to_flat']['calls']:.1f}",
+            ]
+        )
+        found.append(("design/fused.md", f"| {row} |"))
+    return found
+
+
+@pytest.mark.parametrize(("document", "sentence"), sentences())
+def test_a_document_tells_the_figure_of_its_evidence(document: str, sentence: str) -> None:
+    assert sentence in told(document)
+
+
+def test_the_ceilings_are_those_of_the_sweeps() -> None:
+    found = ceilings()
+    for document in ("design/benchmark.md", "docs/study.md"):
+        text = told(document)
+        for tools in ("official", "full-state"):
+            passed = {count for (_, each), count in found.items() if each == tools}
+            assert len(passed) == 1
+            assert str(passed.pop()) in text
+    assert {arm for arm, _ in found} == {"pg", "flat", "fused", "full-cursor", "flat-protocol"}
+
+
+def test_what_a_document_cites_exists() -> None:
+    for document in [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("design/*.md")]:
+        for name in re.findall(r"evidence/([\w-]+)\.json", document.read_text("utf-8")):
+            assert (ROOT / "evidence" / f"{name}.json").exists(), (document.name, name)

@@ -1,0 +1,194 @@
+"""A study as one file, on the checkout in miniature; its archive checked without any checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tiny import bench, run_bench
+
+from sopilot.lab.bench.study import load_study, preset
+from sopilot.lab.bench.study.hypotheses import holm
+from sopilot.language.diagnostics import UserMistake
+
+STUDY = """
+study: tiny
+models:
+  - {alias: bad day, model: sloppy, price: [1, 2]}
+  - {model: reference}
+arms: [flat, pg]
+domains: [bank]
+repetitions: 2
+hypotheses:
+  - {name: runtime, contrast: [pg, flat]}
+stopping: all tasks once
+exclusions: none
+"""
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The study run in two pieces, the second after a torn record; then packed."""
+    base = tmp_path_factory.mktemp("study")
+    file = base / "tiny.yaml"
+    file.write_text(STUDY)
+    run = ("study", "run", str(file), "--runner", "plain")
+    assert run_bench(base, *run).returncode == 0
+    torn = next(path for path in base.rglob("records/*.jsonl") if path.stat().st_size)
+    torn.write_bytes(torn.read_bytes()[:-5])
+    assert run_bench(base, *run).returncode == 0
+    archive = ("archive", str(base / "tiny" / "runs"), "--study", str(file))
+    bench(base, *archive, "-o", str(base / "a.zip"))
+    return base
+
+
+def report(base: Path, *words: str) -> dict[str, Any]:
+    return bench(base, "study", "report", str(base / "tiny.yaml"), *words)
+
+
+def test_every_cell_is_run_and_its_records_name_the_hypotheses(base: Path) -> None:
+    status = bench(base, "study", "status", str(base / "tiny.yaml"))
+    assert len(status["cells"]) == 8
+    assert all((row["judged"], row["missing"]) == (8, 0) for row in status["cells"])
+    names = sorted(path.name for path in (base / "tiny" / "runs").iterdir())
+    assert "bad_day-pg-official" in names
+    assert "bad_day-pg-official-run2" in names
+    rows = [
+        json.loads(line)
+        for path in base.rglob("records/*.jsonl")
+        for line in path.read_text().splitlines()
+        if line.endswith("}")
+    ]
+    assert {row["hypotheses"] for row in rows} == {status["hypotheses"]}
+    assert {row["run"] for row in rows} == {1, 2}
+
+
+def test_what_was_fixed_stands_first_and_the_rest_is_exploratory(base: Path) -> None:
+    document = report(base)
+    first, *rest = document["tables"].values()
+    assert first["title"] == "Hypotheses fixed beforehand"
+    assert "Exploratory" not in first["method"]
+    assert len(first["rows"]) == 2
+    assert all("Exploratory" in table["method"] for table in rest)
+    assert load_study(base / "tiny.yaml").fixed.sha256 in document["notes"][0]
+    assert all("seconds" not in table["header"] for table in rest), "a machine's, not a study's"
+
+
+def test_the_plan_says_what_it_takes(base: Path) -> None:
+    plan = bench(base, "study", "plan", str(base / "tiny.yaml"))
+    assert (plan["tasks"], len(plan["cells"]), plan["without_price"]) == (8, 8, 4)
+    assert plan["cost"] > 0
+    assert plan["requests"] == sum(cell["requests"] for cell in plan["cells"]) > 64
+    (power,) = plan["power"]
+    assert 0 < power["power"] < 1
+
+
+def test_hypotheses_that_change_after_a_look_are_refused(base: Path, tmp_path: Path) -> None:
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(STUDY.replace("all tasks once", "when it looks good"))
+    done = run_bench(
+        base, "study", "run", str(changed), "--folder", str(base / "tiny"), "--runner", "plain"
+    )
+    assert done.returncode == 2
+    assert "hypotheses-changed" in done.stderr
+
+
+def elsewhere(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """`sopilot bench …` where there is no checkout."""
+    environment = {**os.environ, "SOPBENCH_HOME": str(folder), "HOME": str(folder)}
+    environment["XDG_CACHE_HOME"] = str(folder)
+    command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=folder, check=False
+    )
+
+
+def test_an_archive_is_verified_and_reported_without_a_checkout(base: Path, tmp_path: Path) -> None:
+    verified = elsewhere(tmp_path, "verify", str(base / "a.zip"), "--json")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    found = json.loads(verified.stdout)
+    assert (found["configurations"], found["runs"], found["agrees"]) == (8, 64, True)
+    assert found["programs"] == 8
+    assert found["tables"] > 20
+    again = elsewhere(tmp_path, "report", str(base / "a.zip"), "--json")
+    assert json.loads(again.stdout)["tables"] == report(base)["tables"]
+    with zipfile.ZipFile(base / "a.zip") as archive:
+        names = set(archive.namelist())
+        study = yaml.safe_load(archive.read("study/study.yaml"))
+    assert {"COMMIT_PIN.txt", "environment.json", "analysis/tables.json"} <= names
+    assert "source/sopilot/language/compiler/_pipeline.py" in names
+    assert "case/projections/quotation/events.jsonl" in names
+    assert study["models"][0]["alias"] == "bad day"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        ("scores.jsonl", (b'"passed": true', b'"passed": false'), "scores.jsonl is not"),
+        ("records/published.jsonl", (b'"success": true', b'"success": false'), "comes out"),
+        ("configuration.json", (b'"arm": "pg"', b'"arm": "flat"'), "fingerprint"),
+        ("analysis/tables.json", (b"bad day", b"good day"), "comes out otherwise"),
+    ],
+)
+def test_a_changed_archive_does_not_agree(
+    base: Path, tmp_path: Path, name: str, change: tuple[bytes, bytes], problem: str
+) -> None:
+    """Even with a manifest that was made anew."""
+    with zipfile.ZipFile(base / "a.zip") as archive:
+        archive.extractall(tmp_path / "a")
+    inside = next(path for path in sorted((tmp_path / "a").rglob("*")) if _is(path, name, change))
+    inside.write_bytes(inside.read_bytes().replace(*change))
+    done = elsewhere(tmp_path, "verify", str(tmp_path / "a"), "--json")
+    assert done.returncode == 1
+    problems = json.loads(done.stdout)["problems"]
+    assert any("not the bytes that the manifest names" in one for one in problems)
+    assert any(problem in one for one in problems), problems
+
+
+def _is(path: Path, name: str, change: tuple[bytes, bytes]) -> bool:
+    return path.as_posix().endswith(name) and change[0] in path.read_bytes()
+
+
+def test_an_empty_input_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    for words in (("report", str(tmp_path / "none")), ("verify", str(tmp_path / "none"))):
+        done = elsewhere(tmp_path, *words)
+        assert done.returncode == 2
+        assert "1.000" not in done.stdout
+
+
+def test_mistakes_in_a_study_are_told_together(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(
+        "study: x\nmodels: [{model: reference, key: sk-abc/def, temprature: 1}, {alias: y}]\n"
+        "arms: [pgg]\ndomains: [banc]\nscreen: mine\nrepetitions: 0\n"
+        "hypotheses: [{contrast: [pg]}]\nwhat: 1\n"
+    )
+    with pytest.raises(UserMistake) as caught:
+        load_study(file)
+    told = "\n".join(str(each) for each in caught.value.diagnostics)
+    for part in ("temprature", "is not the key", "a model needs", "pgg", "banc", "mine",
+                 "at least 1", "two arms", "unknown key `what`", "`stopping`"):  # fmt: skip
+        assert part in told, part
+
+
+def test_the_papers_study_is_a_study(tmp_path: Path) -> None:
+    (tmp_path / "paper.yaml").write_text(preset("paper"))
+    study = load_study(tmp_path / "paper.yaml")
+    assert len(study.entrants) == 6
+    assert {each.who.key_variable for each in study.entrants} == {"OPENROUTER_API_KEY"}
+    assert {"official", "flat", "pg"} <= set(study.arms)
+    assert len(study.domains) == 7
+    assert study.fixed.sha256
+
+
+def test_holm() -> None:
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([]) == []
