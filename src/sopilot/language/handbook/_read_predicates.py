@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import fields
@@ -12,6 +13,7 @@ from sopilot.language.handbook._expressions import ExpressionError, parse_signat
 from sopilot.language.handbook._model import ActionCall, Predicate, Recipe
 from sopilot.language.handbook._read_calls import Scope, Signatures, call_offset
 from sopilot.language.handbook._read_recipes import read_action_call, read_recipes
+from sopilot.language.handbook._tables import PREDICATE, keys, read_plain
 from sopilot.language.handbook._tree import Name, Path, Scalar
 from sopilot.language.handbook.cel import free_names, parse_verdict, read_answers
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -19,7 +21,6 @@ from sopilot.language.handbook.fields import Field, Fields
 from sopilot.language.handbook.grammar import (
     ARGUMENTS,
     JUDGES,
-    PREDICATE_KEYS,
     VERDICT_NAMES,
     is_identifier,
 )
@@ -82,67 +83,57 @@ def read_predicate(
 ) -> Predicate:
     key, value = declaration.entry
     what = f"the predicate `{declaration.name}`"
-    found = fields.fields(report, value, PREDICATE_KEYS, what)
+    found = fields.fields(report, value, keys(PREDICATE), what)
     scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
     known = scope.names | constants.keys()
     asks = _asks(report, found, declaration, constants)
     is_map = isinstance(value, MapNode)
     if is_map and "says" not in found:
         fields.missing(report, key, "says", what)
-    wording = {one: _wording(report, found, one, known) for one in ("says", "says_not", "remedy")}
     if "says" in found and _is_blank(says := found["says"].value):
         fields.missing(report, says, "says", what)
     if is_map:
         _one_way(report, key, found, what)
-    tool_free = False
-    recipes: tuple[tuple[ActionCall, ...], ...] = ()
-    if "verify" in found:
-        verify = found["verify"].value
-        tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
-        if not tool_free:
-            recipes = tuple(
-                _with_origins(report, found["verify"], recipe, declaration, asks, constants)
-                for recipe in read_recipes(report, verify, scope, signatures)
-            )
-    established_by = None
-    if "established_by" in found:
-        established_by = read_action_call(
-            report, found["established_by"].value, "`established_by`", scope, signatures
-        )
-    closed_by = None
-    if "closed_by" in found:
-        closed_by = read_action_call(
-            report, found["closed_by"].value, "`closed_by`", scope, signatures
-        )
-        if "established_by" not in found:
-            message = f"{what} is no gate, so nothing closes it"
-            report.error("closed-without-gate", message, found["closed_by"].key)
-    for one, gate in (("established_by", established_by), ("closed_by", closed_by)):
-        for _, term in gate.arguments if gate is not None else ():
-            if isinstance(term, Path):
-                message = f"`{term}` leads into an answer, and a gate's call has none before it"
-                report.error("path-outside-recipe", message, found[one].value)
+    verify = found["verify"].value if "verify" in found else None
+    tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
     seen = known if tool_free else known | VERDICT_NAMES | set(asks)
-    verdict = None
-    if "verdict" in found:
-        verdict = _verdict(report, found["verdict"].value, seen)
-        answers = {call.answer for recipe in recipes for call in recipe}
-        if verdict and answers:
-            _answers_there(report, found["verdict"].value, verdict, answers)
-    return Predicate(
-        declaration.name,
-        declaration.parameters,
-        wording["says"],
-        wording["says_not"],
-        recipes,
-        established_by,
-        tool_free,
-        verdict,
-        wording["remedy"],
-        asks,
-        _judged_by_model(report, found),
-        closed_by,
-    )
+    wording = ("says", "says_not", "remedy")
+    special: dict[str, Callable[[], object]] = {
+        "verify": lambda: (
+            ()
+            if tool_free
+            else tuple(
+                _with_origins(report, found["verify"], recipe, declaration, asks, constants)
+                for recipe in read_recipes(report, found["verify"].value, scope, signatures)
+            )
+        ),
+        "ask": lambda: asks,
+        "established_by": lambda: _gate_call(report, found["established_by"], scope, signatures),
+        "closed_by": lambda: _gate_call(report, found["closed_by"], scope, signatures),
+        "verdict": lambda: _verdict(report, found["verdict"].value, seen),
+        "judged_by": lambda: _judged_by_model(report, found),
+        **{one: partial(_wording, report, found, one, known) for one in wording},
+    }
+    read = read_plain(report, found, PREDICATE, special)
+    if "closed_by" in found and "established_by" not in found:
+        message = f"{what} is no gate, so nothing closes it"
+        report.error("closed-without-gate", message, found["closed_by"].key)
+    predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
+    answers = {call.answer for recipe in predicate.recipes for call in recipe}
+    if predicate.verdict and answers:
+        _answers_there(report, found["verdict"].value, predicate.verdict, answers)
+    return predicate
+
+
+def _gate_call(
+    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
+) -> ActionCall | None:
+    call = read_action_call(report, field.value, f"`{field.key.text}`", scope, signatures)
+    for _, term in call.arguments if call is not None else ():
+        if isinstance(term, Path):
+            message = f"`{term}` leads into an answer, and a gate's call has none before it"
+            report.error("path-outside-recipe", message, field.value)
+    return call
 
 
 def _answers_there(
@@ -219,8 +210,6 @@ def _asks(
 
 
 def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
-    if "judged_by" not in found:
-        return False
     node = found["judged_by"].value
     if fields.text(report, node, "`judged_by`") not in JUDGES:
         fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
@@ -250,8 +239,6 @@ def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: 
 
 
 def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozenset[str]) -> str:
-    if key not in found:
-        return ""
     node = found[key].value
     template = fields.text(report, node, f"`{key}`")
     for name in placeholders(template):

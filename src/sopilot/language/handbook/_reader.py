@@ -13,19 +13,15 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import fields
 from sopilot.language.handbook._checks import check_handbook
 from sopilot.language.handbook._model import Action, Handbook, Input, Predicate, Procedure
-from sopilot.language.handbook._read_actions import read_action, read_inputs
+from sopilot.language.handbook._read_actions import read_action, read_action_fields
 from sopilot.language.handbook._read_calls import Scope, Signatures, bind, read_call
 from sopilot.language.handbook._read_predicates import Declaration, declare, read_predicate
 from sopilot.language.handbook._read_trees import read_requirement
-from sopilot.language.handbook._tree import NOTHING, Binding, Name, Scalar, Term, substitute
+from sopilot.language.handbook._tables import PROCEDURE, keys, read_plain
+from sopilot.language.handbook._tree import Binding, Name, Scalar, Term, Tree, substitute
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Field, Fields
-from sopilot.language.handbook.grammar import (
-    HANDBOOK_KEYS,
-    HANDBOOK_NAME,
-    PROCEDURE_KEYS,
-    VERDICT_NAMES,
-)
+from sopilot.language.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
 from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode, Spot
 from sopilot.language.handbook.yaml_nodes import parse_nodes, spot_of
 
@@ -71,7 +67,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     for entry in _section(report, found, "actions"):
         action_name = fields.identifier(report, entry.key, "an action")
         if action_name is not None:
-            read, body = read_inputs(report, entry)
+            read, body = read_action_fields(report, entry)
             inputs[action_name] = (entry, read, body)
             signatures.actions[action_name] = tuple(one.name for one in read)
     declared: dict[str, Declaration] = {}
@@ -147,7 +143,7 @@ def _procedure(
     what = f"the procedure `{entry.key.text}`"
     found: Fields = {}
     if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
-        found = fields.fields(report, entry.value, PROCEDURE_KEYS, what)
+        found = fields.fields(report, entry.value, keys(PROCEDURE), what)
     goal: tuple[str, Binding] | None
     if "action" in found:
         goal = _goal(report, found["action"].value, signatures, constants, what)
@@ -167,17 +163,19 @@ def _procedure(
         # An input that is fixed, or called by another name, is that wherever it is named.
         given = {one: term for one, term in goal[1] if one not in new}
     scope = Scope(what, names, constants, open=goal is None)
-    trees = {
-        key: substitute(read_requirement(report, found[key].value, scope, signatures), given)
-        for key in ("requires", "worded")
-        if key in found
+
+    def tree(key: str) -> Tree:
+        return substitute(read_requirement(report, found[key].value, scope, signatures), given)
+
+    special = {
+        "action": lambda: goal[0] if goal else "",
+        "requires": lambda: tree("requires"),
+        "worded": lambda: tree("worded"),
     }
-    says = fields.optional_text(report, found, "says")
+    read = read_plain(report, found, PROCEDURE, special)
     if goal is None or name is None:
         return None
-    action, arguments = goal
-    requires = trees.get("requires", NOTHING)
-    return Procedure(name, action, requires, says, arguments, trees.get("worded"))
+    return Procedure(name, **{**read, "action": goal[0], "arguments": goal[1]})
 
 
 def _goal(

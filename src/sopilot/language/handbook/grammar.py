@@ -5,35 +5,7 @@ from __future__ import annotations
 import re
 
 HANDBOOK_KEYS = ("handbook", "says", "parameters", "actions", "predicates", "procedures")
-ACTION_KEYS = (
-    "says",
-    "input",
-    "requires",
-    "irreversible",
-    "approval",
-    "full_state",
-    "offered",
-    "read_only",
-    "changes",
-    "reads",
-    "recheck",
-)
-INPUT_KEYS = ("type", "says", "required", "schema")
-APPROVAL_KEYS = ("roles", "needed", "expires")
-PREDICATE_KEYS = (
-    "says",
-    "says_not",
-    "verify",
-    "ask",
-    "established_by",
-    "closed_by",
-    "verdict",
-    "judged_by",
-    "remedy",
-)
-CALL_KEYS = ("call", "name", "for_each")
 JUDGES = ("model",)
-PROCEDURE_KEYS = ("says", "action", "requires", "worded")
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 TREE_OPERATORS = ("all", "any", "in_order", "first", "not")
