@@ -27,10 +27,11 @@ from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler._wording import Wording
 from sopilot.language.compiler.facts import action_facts, scope_types
-from sopilot.language.compiler.gates import gate_function
+from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import (
+    BUILT_IN,
     Action,
     All,
     AnyOf,
@@ -129,20 +130,19 @@ class Compiler:
         offered: frozenset[str] | None = None,
         tools: str = "",
     ) -> None:
-        self._actions = actions
+        self._actions = {**actions, **{name: Action(name) for name in BUILT_IN}}
         self._predicates = predicates
         if offered is None:
             offered = frozenset(name for name, action in actions.items() if action.offered)
-        self._offered = offered
+        self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[tuple[str, str], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._wording = Wording(predicates)
-        self._closure = GuardClosure(actions, predicates, self._chosen)
-        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if one.is_guarded)
-        self._facts: tuple[object, Mapping[str, ActionFacts]] = (None, {})
+        self._closure = GuardClosure(self._actions, predicates, self._chosen)
+        self._facts: tuple[object, tuple[Guarded, ...], Mapping[str, ActionFacts]] = (None, (), {})
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
@@ -155,9 +155,11 @@ class Compiler:
             procedure.says,
             procedure.arguments,
             handbook.actions[procedure.action].requires,
+            _own(procedure, handbook.actions[procedure.action]),
         )
         kept = self._skeletons.get(key)
         skeleton = kept or self._skeleton(handbook, procedure)
+        guarded, facts = self._guarding(handbook)
         program = Program(
             entry=procedure.name,
             functions=self._wording.word(skeleton, handbook),
@@ -170,22 +172,30 @@ class Compiler:
             compiler=__version__,
             # By name: the order of keys in a handbook means nothing, so it leaves no mark.
             constants=dict(sorted(handbook.parameters.items())),
-            guarded=self._guarded,
+            guarded=guarded,
             types=skeleton.types,
-            actions=self._actions_of(handbook) if self._guarded else {},
+            actions=facts,
         )
         if kept is None:
             self._verify(program)
             self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
 
-    def _actions_of(self, handbook: Handbook) -> Mapping[str, ActionFacts]:
+    def _guarding(
+        self, handbook: Handbook
+    ) -> tuple[tuple[Guarded, ...], Mapping[str, ActionFacts]]:
         """The same for every procedure of a handbook."""
-        of, facts = self._facts
+        of, guarded, facts = self._facts
         if of is not handbook:
-            facts = action_facts(handbook)
-            self._facts = (handbook, facts)
-        return facts
+            asked = {one.action for one in handbook.procedures.values() if one.confirm is not None}
+            guarded = tuple(
+                _guarded(one)
+                for name, one in sorted(handbook.actions.items())
+                if one.is_guarded or name in asked
+            )
+            facts = action_facts(handbook) if guarded else {}
+            self._facts = (handbook, guarded, facts)
+        return guarded, facts
 
     def _verify(self, program: Program) -> None:
         """Sentences do not matter to the verifier, so a skeleton is looked at once."""
@@ -230,7 +240,9 @@ class Compiler:
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=schedule.process(plan, act, Complete("done"), Fail("refuse")),
+            steps=schedule.process(
+                plan, act, Complete("done"), Fail("refuse", _otherwise(handbook, procedure))
+            ),
             says=procedure.says or goal.says,
         )
         if schedule.unworded:
@@ -259,13 +271,15 @@ class Compiler:
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
         )
         inputs = {item.name: item for item in goal.inputs}
+        own = {item.name: item for item in procedure.inputs}
         types = scope_types(
             parameters,
             {
                 term.name: inputs[name]
                 for name, term in _goal_terms(goal, procedure)
                 if isinstance(term, Name)
-            },
+            }
+            | own,
             leaves(tree),
             self._actions,
             self._predicates,
@@ -289,7 +303,9 @@ class Compiler:
         function = self._functions.get(key)
         if function is None:
             predicate = self._predicates[predicate_name]
-            if predicate.is_gate:
+            if predicate.done is not None:
+                function = done_function(name, predicate, self._actions)
+            elif predicate.is_gate:
                 function = gate_function(
                     name, predicate, self._actions, self._predicates, self._offered
                 )
@@ -358,16 +374,28 @@ def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
     """The names the process is started with: the goal's inputs, then the tree's own."""
     terms = [term for _, term in _goal_terms(goal, procedure)]
     names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
-    for name in names_in(procedure.requires):
+    for name in (*(item.name for item in procedure.inputs), *names_in(procedure.requires)):
         names.setdefault(name)
-    return tuple(names)
+    computed = {one.name for one in procedure.computed}
+    return tuple(name for name in names if name not in computed)
 
 
 def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
-    return tuple(
-        (name, Local(term.name) if isinstance(term, Name) else Literal(term.value))
-        for name, term in _goal_terms(goal, procedure)
-    )
+    scope = frozenset(_scope(goal, procedure))
+    return tuple((name, _argument(term, scope)) for name, term in _goal_terms(goal, procedure))
+
+
+def _own(procedure: Procedure, goal: Action) -> str:
+    """What of a procedure beyond its tree and its goal makes a program."""
+    own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
+    return repr((own, goal.confirm)) if any(own) or goal.confirm is not None else ""
+
+
+def _otherwise(handbook: Handbook, procedure: Procedure) -> str:
+    """What follows a refusal: another procedure, or words."""
+    if procedure.otherwise in handbook.procedures:
+        return f"then start `{procedure.otherwise}`"
+    return f"tell the user: {procedure.otherwise}" if procedure.otherwise else ""
 
 
 def _goal_terms(goal: Action, procedure: Procedure) -> Binding:
@@ -388,5 +416,10 @@ def _guarded(action: Action) -> Guarded:
     if approval is None:
         return Guarded(action.name, recheck=action.recheck)
     return Guarded(
-        action.name, approval.roles, approval.needed, approval.expires_seconds, action.recheck
+        action.name,
+        approval.roles,
+        approval.needed,
+        approval.expires_seconds,
+        action.recheck,
+        approval.when,
     )

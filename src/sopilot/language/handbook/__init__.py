@@ -7,9 +7,13 @@ tree. Pure. May import ``diagnostics`` only.
 
 from sopilot.language.handbook._format import format_handbook
 from sopilot.language.handbook._model import (
+    ASK_USER,
+    BUILT_IN,
+    CONFIRM,
     Action,
     ActionCall,
     Approval,
+    Computed,
     Handbook,
     Input,
     Predicate,
@@ -45,6 +49,7 @@ from sopilot.language.handbook._writer import write_handbook
 from sopilot.language.handbook.cel import (
     VerdictError,
     VerdictProblem,
+    compute,
     free_names,
     judge,
     parse_verdict,
@@ -55,6 +60,9 @@ from sopilot.language.handbook.obligations import obligations
 from sopilot.language.handbook.wording import placeholders, sentence
 
 __all__ = [
+    "ASK_USER",
+    "BUILT_IN",
+    "CONFIRM",
     "NOTHING",
     "Action",
     "ActionCall",
@@ -63,6 +71,7 @@ __all__ = [
     "Approval",
     "Binding",
     "CallBinding",
+    "Computed",
     "Constant",
     "First",
     "Handbook",
@@ -80,6 +89,7 @@ __all__ = [
     "Tree",
     "VerdictError",
     "VerdictProblem",
+    "compute",
     "format_handbook",
     "free_names",
     "handbook_hash",

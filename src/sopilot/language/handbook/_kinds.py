@@ -134,6 +134,17 @@ def _read_seconds(report: DiagnosticCollector, node: Node, what: str) -> int | N
     return None
 
 
+def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[Json, ...]:
+    examples: list[Json] = []
+    for item in node.items if isinstance(node, ListNode) else (node,):
+        value = json_value(report, item, "an example's value")
+        if isinstance(value, dict):
+            examples.append(value)
+        else:
+            fields.wrong(report, item, f"an example of {what}", "a mapping of names to values")
+    return tuple(examples)
+
+
 def _write_seconds(seconds: int, handbook: Handbook) -> Value:
     unit = max((one for one in SECONDS if seconds % SECONDS[one] == 0), key=SECONDS.__getitem__)
     return f"{seconds // SECONDS[unit]}{unit}"
@@ -153,6 +164,12 @@ NAME = Kind(_NAME, _written)
 NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, list, _read_names)
 TYPE = Kind({"enum": list(TYPES)}, _written, read=_read_type)
 SCHEMA = Kind({"type": "object"}, lambda one, _: flow(dict(one)), dict, _read_schema)
+EXAMPLES = Kind(
+    {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
+    lambda examples, _: [flow(dict(one)) for one in examples],
+    lambda examples: [dict(one) for one in examples],
+    _read_examples,
+)
 COUNT = Kind({"type": "integer", "minimum": 1}, _written, read=_read_count)
 ROLES = Kind(
     {"anyOf": [_ROLE, {"type": "array", "items": _ROLE, "minItems": 1}]},

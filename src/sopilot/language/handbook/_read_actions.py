@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sopilot.language.handbook import fields
 from sopilot.language.handbook._kinds import ROLES, TYPE
 from sopilot.language.handbook._model import Action, Approval, Input
 from sopilot.language.handbook._read_calls import Scope, Signatures
+from sopilot.language.handbook._read_expressions import read_expression
 from sopilot.language.handbook._read_trees import read_requirement
 from sopilot.language.handbook._tables import ACTION, APPROVAL, INPUT, keys, read_plain
-from sopilot.language.handbook._tree import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Field, Fields
+from sopilot.language.handbook.grammar import NOW
 from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode
 
 
@@ -51,18 +54,18 @@ def read_action(
     inputs: tuple[Input, ...],
     found: Fields,
     signatures: Signatures,
-    constants: dict[str, Scalar],
+    constants: dict[str, Any],
 ) -> Action:
     scope = Scope(f"the action `{name}`", frozenset(one.name for one in inputs), constants)
     special = {
         "input": lambda: inputs,
         "requires": lambda: read_requirement(report, found["requires"].value, scope, signatures),
-        "approval": lambda: read_approval(report, found["approval"].value),
+        "approval": lambda: _approval(report, found["approval"].value, scope),
     }
     return Action(name, **read_plain(report, found, ACTION, special))
 
 
-def read_approval(report: DiagnosticCollector, node: Node) -> Approval | None:
+def _approval(report: DiagnosticCollector, node: Node, scope: Scope) -> Approval | None:
     if isinstance(node, ScalarNode):
         assert ROLES.read is not None
         return Approval(ROLES.read(report, node, "`roles`"))
@@ -78,4 +81,7 @@ def read_approval(report: DiagnosticCollector, node: Node) -> Approval | None:
         message = f"{approval.needed} approvals are needed, but only {can} can give one"
         help = "name one role for each approval; a role may be named twice"
         report.error("too-few-roles", message, found["needed"].value, help)
+    if approval.when is not None:
+        known = scope.names | scope.constants.keys() | {NOW}
+        read_expression(report, found["when"].value, known, "condition")
     return approval

@@ -53,8 +53,9 @@ def _or_nothing(schema: Schema) -> Schema:
     return schema | {"type": ["object", "null"]}
 
 
-_CONSTANT: Schema = {"type": ["string", "number", "boolean", "null"]}
-_ONE_WAY: Schema = {"oneOf": [{"required": ["verify"]}, {"required": ["established_by"]}]}
+_CONSTANT: Schema = {"type": ["string", "number", "boolean", "null", "object", "array"]}
+_ONE_WAY: Schema = {"oneOf": [{"required": [way]} for way in ("verify", "established_by", "done")]}
+_WHEN = closed_object({"when": ref("tree"), "then": ref("requirement")}, ["when", "then"])
 _ROLE = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
 
 
@@ -66,10 +67,11 @@ def handbook_schema() -> Schema:
         "parameters": _named(IDENTIFIER, _CONSTANT),
         "actions": _named(IDENTIFIER, ref("action")),
         "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),
+        "requirements": _named(rf"\s*{SIGNATURE}\s*", ref("requirement")),
         "procedures": _named(IDENTIFIER, ref("procedure")),
     }
     recipes = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
-    trees = _operators(TREE_OPERATORS, "tree", {"any": 1, "first": 1})
+    trees = _operators(TREE_OPERATORS[:-1], "tree", {"any": 1, "first": 1})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sopilot handbook",
@@ -81,7 +83,7 @@ def handbook_schema() -> Schema:
             "predicate": closed(PREDICATE, ["says"]) | _ONE_WAY,
             "procedure": _or_nothing(closed(PROCEDURE)),
             "requirement": {"anyOf": [ref("tree"), {"type": "array", "items": ref("tree")}]},
-            "tree": {"anyOf": [CALL.schema, trees]},
+            "tree": {"anyOf": [CALL.schema, trees, _WHEN]},
             "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
         },
     }

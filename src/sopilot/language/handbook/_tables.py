@@ -13,6 +13,7 @@ from sopilot.language.handbook._kinds import (
     BINDING,
     CALL,
     COUNT,
+    EXAMPLES,
     FLAG,
     GOAL,
     JUDGE,
@@ -42,7 +43,7 @@ from sopilot.language.handbook._model import (
 from sopilot.language.handbook._yaml_text import Value, scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Fields
-from sopilot.language.handbook.grammar import IDENTIFIER
+from sopilot.language.handbook.grammar import IDENTIFIER, USER
 
 NOT_CONSTANT = r"(?!(true|false|null)$)"
 
@@ -144,6 +145,11 @@ INPUT: Table = (
     Entry("required", FLAG),
     Entry("schema", SCHEMA),
 )
+COMPUTED: Table = (
+    Entry("", NAME, "name"),
+    Entry("value", TEXT),
+    Entry("verify", RECIPES, "recipes"),
+)
 
 
 def _write_input(item: Input, handbook: Handbook) -> Value:
@@ -164,10 +170,27 @@ INPUTS = Kind(
     _write_inputs,
     lambda inputs: [as_json(item, INPUT) for item in inputs],
 )
+COMPUTATIONS = Kind(
+    {
+        "type": "object",
+        "patternProperties": {
+            f"^{NOT_CONSTANT}{IDENTIFIER}$": {
+                "anyOf": [TEXT.schema, {"type": "number"}, closed(COMPUTED, ["value"])]
+            }
+        },
+        "additionalProperties": False,
+    },
+    lambda computed, handbook: {
+        one.name: written(one, COMPUTED, handbook) if one.recipes else scalar(one.value)
+        for one in computed
+    },
+    lambda computed: [as_json(one, COMPUTED) for one in computed],
+)
 APPROVAL: Table = (
     Entry("roles", ROLES),
     Entry("needed", COUNT, always=True),
     Entry("expires", SECONDS_LONG, "expires_seconds"),
+    Entry("when", TEXT),
 )
 APPROVALS = Kind(
     ref("approval"),
@@ -186,6 +209,7 @@ ACTION: Table = (
     Entry("changes", NAMES),
     Entry("reads", NAMES),
     Entry("recheck", FLAG),
+    Entry("confirm", TEXT),
 )
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 PREDICATE: Table = (
@@ -197,16 +221,25 @@ PREDICATE: Table = (
     Entry("ask", NAMES, "asks"),
     Entry("established_by", CALL),
     Entry("closed_by", CALL),
+    Entry("principal", FLAG),
+    Entry("done", CALL),
+    Entry("question", TEXT),
     Entry("verdict", TEXT),
     Entry("judged_by", JUDGE, "judged_by_model"),
     Entry("remedy", TEXT),
+    Entry("holds_for", EXAMPLES),
+    Entry("fails_for", EXAMPLES),
 )
 PROCEDURE: Table = (
     Entry("says", TEXT),
     Entry("action", GOAL),
     Entry("", BINDING, "arguments"),
+    Entry("inputs", INPUTS),
+    Entry("arguments", COMPUTATIONS, "computed"),
     Entry("requires", TREE),
     Entry("worded", TREE),
+    Entry("confirm", TEXT),
+    Entry("otherwise", TEXT),
 )
 
 
@@ -214,6 +247,8 @@ def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
     given: dict[str, Value | None] = {"says": scalar(predicate.says)}
     if predicate.tool_free:
         given["verify"] = TOOL_FREE.write(predicate, handbook)
+    elif predicate.question:
+        given["verify"] = USER
     return written(predicate, PREDICATE, handbook, given)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sopilot.language.handbook._model import Handbook
 from sopilot.language.handbook._tables import action_to_yaml, predicate_to_yaml, procedure_to_yaml
-from sopilot.language.handbook._yaml_text import Value, emit, scalar
+from sopilot.language.handbook._yaml_text import Value, emit, flow, scalar
 
 
 def write_handbook(handbook: Handbook) -> str:
@@ -17,13 +17,17 @@ def write_handbook(handbook: Handbook) -> str:
     sections: dict[str, Value] = {"handbook": scalar(handbook.name)}
     if handbook.says:
         sections["says"] = scalar(handbook.says)
-    sections["parameters"] = {name: scalar(one) for name, one in handbook.parameters.items()}
+    sections["parameters"] = {
+        name: flow(one) if isinstance(one, list | dict) else scalar(one)
+        for name, one in handbook.parameters.items()
+    }
     sections["actions"] = {
         name: action_to_yaml(one, handbook) for name, one in handbook.actions.items()
     }
     sections["predicates"] = {
         signature(one.name, one.parameters): predicate_to_yaml(one, handbook)
         for one in handbook.predicates.values()
+        if not one.made
     }
     sections["procedures"] = {
         name: procedure_to_yaml(one, handbook) for name, one in handbook.procedures.items()

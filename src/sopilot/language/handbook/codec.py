@@ -25,7 +25,11 @@ def handbook_to_json(handbook: Handbook) -> Json:
         "says": handbook.says,
         "parameters": dict(handbook.parameters),
         "actions": {name: as_json(one, ACTION) for name, one in handbook.actions.items()},
-        "predicates": {name: as_json(one, PREDICATE) for name, one in handbook.predicates.items()},
+        "predicates": {
+            name: as_json(one, PREDICATE)
+            for name, one in handbook.predicates.items()
+            if not one.made
+        },
         "procedures": {name: as_json(one, PROCEDURE) for name, one in handbook.procedures.items()},
     }
     return {key: item for key, item in data.items() if item}

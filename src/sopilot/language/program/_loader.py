@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
-from sopilot.language.handbook import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import (
     Field,
@@ -62,6 +62,11 @@ _FUNCTION_KEYS = (
     "notes",
     "judged_by",
     "closed_by",
+    "principal",
+    "computes",
+    "value",
+    "optional",
+    "question",
 )
 
 
@@ -133,11 +138,13 @@ class _Loader:
         values = [optional_text(self.report, inner, key) for key in keys]
         return Source(*values)
 
-    def _constants(self, found: Fields) -> dict[str, Scalar]:
+    def _constants(self, found: Fields) -> dict[str, Any]:
         if "constants" not in found:
             return {}
         return {
             key.text: constant(self.report, value, f"`{key.text}`")
+            if isinstance(value, ScalarNode)
+            else json_of(value)
             for key, value in entries(self.report, found["constants"].value, "`constants`")
         }
 
@@ -150,7 +157,7 @@ class _Loader:
             return ()
         guards = []
         for item in node.items:
-            keys = ("action", "roles", "needed", "expires_seconds", "recheck")
+            keys = ("action", "roles", "needed", "expires_seconds", "recheck", "when")
             inner = fields(self.report, item, keys, "a guard")
             if "action" not in inner:
                 missing(self.report, item, "action", "a guard")
@@ -162,6 +169,7 @@ class _Loader:
                     expires_seconds=_whole(self.report, inner, "expires_seconds"),
                     recheck="recheck" in inner
                     and flag(self.report, inner["recheck"].value, "`recheck`"),
+                    when=text_or_none(self.report, inner, "when"),
                 )
             )
         return tuple(guards)
@@ -189,6 +197,12 @@ class _Loader:
             notes=texts(report, found, "notes"),
             judged_by_model=_judged_by_model(report, found),
             closed_by=_closed_by(report, found),
+            principal="principal" in found
+            and flag(report, found["principal"].value, "`principal`"),
+            computes=optional_text(report, found, "computes"),
+            value=text_or_none(report, found, "value"),
+            optional=texts(report, found, "optional"),
+            question=optional_text(report, found, "question"),
         )
         if report.failed:
             self._broken.add(name)

@@ -31,6 +31,7 @@ from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema, User
+from sopilot.runtime.session.user_questions import UserAnswer, user_tools
 from sopilot.runtime.vm import Machine
 
 NOT_OFFERED = "not_offered"
@@ -61,6 +62,8 @@ class Driver:
         self.briefing = briefing
         self.arm = arm
         self.user = user
+        session.asker = self._ask_user if user is not None else None
+        tools = (*tools, *user_tools(briefing.programs.values()))
         self.toolbox = Toolbox(arm, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
@@ -173,6 +176,19 @@ class Driver:
         self._watch(Progress("user", answer))
         self.dialog.append(Message("user", answer))
         return answer
+
+    async def _ask_user(self, question: str) -> UserAnswer | None:
+        """The machine's own question, in the middle of a call."""
+        assert self.user is not None
+        await self.session.assistant_said(question)
+        self._watch(Progress("assistant", question))
+        answer = await self.user.reply(question)
+        if answer is None:
+            return None
+        self.spending.spend_user_turn()
+        outcome = await self.session.user_said(answer)
+        self._watch(Progress("user", answer))
+        return UserAnswer(answer, outcome.events[0].seq)
 
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))

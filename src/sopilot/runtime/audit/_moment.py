@@ -16,6 +16,7 @@ from sopilot.runtime.vm.values import JSON, shown
 class Grade(StrEnum):
     CLAIMED = "claimed"
     ATTESTED = "attested"
+    STATED = "stated"
     PROVEN = "proven"
 
 
@@ -33,6 +34,8 @@ class Moment:
     judge: Judge | None
     process: ProcessView
     known: Mapping[str, JSON]
+    clock: str = ""
+    """What the clock showed when it was noted last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class Grade(StrEnum):
     PROVEN = "proven"
     """P1–P7 by the machine, or a gate by its action's success."""
+    STATED = "stated"
+    """The same, of what the user said when asked: that it was said, not that it is so."""
     ATTESTED = "attested"
     """Judged by the executor, on evidence that meets P1–P5 and P7."""
     CLAIMED = "claimed"
@@ -33,9 +35,8 @@ def grade_of_return(
     if not here.layout.soft or operation.holds is None:
         return None
     prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
-    values = {
-        name: here.frame.locals[name] for name in function.parameters if name in here.frame.locals
-    }
+    have = {**operation.arguments, **here.frame.locals}  # a computed value comes with the verdict
+    values = {name: have[name] for name in function.parameters if name in have}
     if function.kind is Kind.RULE and function.verdict is None:
         cited = frozenset(bind_evidence(here, operation.evidence).evidence)
         return Grade.ATTESTED if prover.covers(here.layout, values, cited) else Grade.CLAIMED

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple, replace
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -28,13 +29,15 @@ from sopilot.runtime.session._writing import Writing
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
+from sopilot.runtime.session.protocols import Clock, KeepsTime, ToolResult, Tools
 from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
+from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
     Configuration,
+    DomainResult,
     Event,
     Judge,
     Machine,
@@ -42,10 +45,14 @@ from sopilot.runtime.vm import (
     Operation,
     Outcome,
     Return,
+    Start,
     UserSaid,
 )
+from sopilot.runtime.vm.operations import CLOCK
 
-RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED})
+RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED, CLOCK})
+_LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
+"""What a verdict may follow on."""
 
 
 class Session:
@@ -68,6 +75,8 @@ class Session:
         self.tools = tools
         self.clock = clock
         self.judge: Judge = judge or judge_verdict
+        self.asker: Asker | None = None
+        """How the machine asks the user; without one its questions fail."""
         self._lock = asyncio.Lock()
         self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
@@ -293,6 +302,8 @@ class Session:
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Inside ``writing``: one machine step and what it settles, durable when it returns."""
+        if self.programs.reads_clock and type(operation) in _LOOKS_AT_CLOCK:
+            await self.look_at_clock()
         at = self.clock.now()
         # Where nothing is guarded, the audit's own grades are enough, and a step stays cheap.
         graded = self.programs.guarded and type(operation) is Return
@@ -313,6 +324,22 @@ class Session:
             )
         await self.commit(outcome.configuration, outcome.events)
         return outcome
+
+    async def look_at_clock(self) -> None:
+        """Inside ``writing``: what it shows goes on record, if a program asks for it and it shows
+        something new."""
+        if not self.programs.reads_clock:
+            return
+        tools: object = self.tools
+        if isinstance(tools, KeepsTime):
+            now = tools.time()
+        else:
+            shown = datetime.fromtimestamp(int(self.clock.now()), UTC)
+            now = shown.isoformat()
+        if now != self.configuration.clock:
+            at = self.clock.now()
+            outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
+            await self.commit(outcome.configuration, outcome.events)
 
     async def settle(self) -> None:
         """Inside ``writing``: what the machine owed when the run was interrupted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import (
@@ -12,6 +13,7 @@ from sopilot.language.diagnostics import (
     UserMistake,
     did_you_mean,
 )
+from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.proof.freshness import changes
@@ -28,6 +30,7 @@ from sopilot.runtime.session.ledger import (
     OUTCOME_UNKNOWN,
 )
 from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.user_questions import ask
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
 from sopilot.runtime.vm.values import without_references
 from sopilot.runtime.vm.whole_values import whole_values
@@ -153,6 +156,8 @@ async def _admit(
     """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
     need not be the ones that were checked, but what they are is proven, or decided, anew."""
     action = guarded.action
+    await session.look_at_clock()
+    guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     if hold is not None:
         return await _hold(session, action, arguments, call_id, hold)
@@ -183,6 +188,21 @@ async def _admit(
         # Not handed on as waiting: the model can still prove it, and need not wait for people.
         return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
     return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
+    """Without its approvals where the handbook asks for none with these arguments. What cannot
+    be told is asked for."""
+    if guarded.when is None:
+        return guarded
+    clock, process = session.configuration.clock, session.configuration.process
+    constants = session.programs.programs[process.goal].constants if process is not None else {}
+    variables = {**({"now": clock} if clock else {}), **constants, **arguments}
+    try:
+        asked = session.judge(guarded.when, variables)
+    except SopilotError:
+        asked = None
+    return replace(guarded, needed=0) if asked is False else guarded
 
 
 def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
@@ -218,7 +238,7 @@ async def _recheck(session: Session, licence: Licence) -> None:
         return
     for call in licence.calls:
         action, arguments = call.act.action, dict(call.arguments)
-        if changes(session.machine.programs, action) != ():
+        if action in BUILT_IN or changes(session.machine.programs, action) != ():
             continue
         own_id = session.ledger.fresh_id("")
         await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
@@ -358,7 +378,10 @@ async def _perform(
     guarded = name in session.programs.guarded
     try:
         try:
-            result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
+            if name in BUILT_IN:
+                result = await ask(session, name, arguments)
+            else:
+                result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
         except (OSError, SopilotError) as problem:
             if guarded:
                 async with session.writing():
