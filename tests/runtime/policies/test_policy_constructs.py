@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Coroutine
 
 from policy_desk import AirTools, audited, fresh
+
 from sopilot.runtime.session import CallStatus, Session
 from sopilot.runtime.session.user_questions import UserAnswer
 from sopilot.runtime.vm import Start

@@ -187,7 +187,7 @@ class Compiler:
         """The same for every procedure of a handbook."""
         of, guarded, facts = self._facts
         if of is not handbook:
-            asked = {one.action for one in handbook.procedures.values() if one.confirm is not None}
+            asked = {one.action for one in handbook.procedures.values() if one.confirm}
             guarded = tuple(
                 _guarded(one)
                 for name, one in sorted(handbook.actions.items())
@@ -295,7 +295,9 @@ class Compiler:
         return ranked
 
     def _chosen(self, predicate: str) -> Recipe:
-        return () if self._predicates[predicate].tool_free else self._rank(predicate).chosen
+        found = self._predicates[predicate]
+        unverified = found.tool_free or found.done is not None
+        return () if unverified else self._rank(predicate).chosen
 
     def _function(self, name: str, predicate_name: str) -> Function:
         # One name can stand for two predicates: the goal's namesake is called something else.

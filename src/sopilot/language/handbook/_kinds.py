@@ -145,6 +145,16 @@ def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[
     return tuple(examples)
 
 
+def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | None:
+    """What the user is told; `false` says that nobody is asked, which is empty text."""
+    if isinstance(node, ScalarNode) and node.value is False:
+        return ""
+    if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():
+        return node.text
+    fields.wrong(report, node, what, "what the user is told, or `false`")
+    return None
+
+
 def _write_seconds(seconds: int, handbook: Handbook) -> Value:
     unit = max((one for one in SECONDS if seconds % SECONDS[one] == 0), key=SECONDS.__getitem__)
     return f"{seconds // SECONDS[unit]}{unit}"
@@ -159,6 +169,11 @@ _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
 
 TEXT = Kind({"type": "string"}, _written, read=fields.text)
+CONFIRM_TEXT = Kind(
+    {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
+    lambda told, _: scalar(told) if told else "false",
+    read=_read_confirm,
+)
 FLAG = Kind({"type": "boolean"}, _written, read=fields.flag)
 NAME = Kind(_NAME, _written)
 NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, list, _read_names)

@@ -50,7 +50,8 @@ class Action:
 
     ``changes`` and ``reads`` are topics, ``None`` where the author says nothing;
     ``recheck`` makes the machine read its licence again just before the call;
-    ``confirm`` is what the user is told before it is carried out, and must say yes to.
+    ``confirm`` is what the user is told before it is carried out, and must say yes to;
+    empty text says that nobody is asked.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Action:
 
     @property
     def is_guarded(self) -> bool:
-        return self.irreversible or self.approval is not None or self.confirm is not None
+        return self.irreversible or self.approval is not None or bool(self.confirm)
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.inputs)
@@ -217,7 +218,7 @@ def confirmed_name(procedure: Procedure) -> str:
 
 def confirmation(procedure: Procedure, action: Action) -> str | None:
     """What the user is told, ``None`` where nobody is asked."""
-    return action.confirm if procedure.confirm is None else procedure.confirm
+    return (action.confirm if procedure.confirm is None else procedure.confirm) or None
 
 
 def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:

@@ -17,6 +17,7 @@ from sopilot.language.handbook._read_expressions import read_expression
 from sopilot.language.handbook._read_recipes import read_action_call, read_recipes
 from sopilot.language.handbook._tables import PREDICATE, keys, read_plain
 from sopilot.language.handbook._tree import Name, Path
+from sopilot.language.handbook._yaml_text import flow
 from sopilot.language.handbook.cel import (
     VerdictError,
     judge,
@@ -35,6 +36,8 @@ from sopilot.language.handbook.grammar import (
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.handbook.wording import placeholders
+
+_POSITION = re.compile(r"\b(?:result|results)\b[\w.]*\[\s*[0-9]+\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,10 @@ def read_predicate(
         predicate = asking(predicate)
     _examples(report, found, predicate, constants)
     answers = {call.answer for recipe in predicate.recipes for call in recipe}
+    if "verdict" in found and predicate.recipes and _POSITION.search(predicate.verdict or ""):
+        message = "the verdict looks at one element of a list, whatever else is in it"
+        help = "`result.items.all(one, …)` or `exists` looks at every one"
+        report.warning("one-element", message, found["verdict"].value, help)
     if "verdict" in found and predicate.verdict and answers:
         _answers_there(report, found["verdict"].value, predicate.verdict, answers)
     return predicate
@@ -150,7 +157,7 @@ def _examples(
     for key, wanted in (("holds_for", True), ("fails_for", False)):
         for example in getattr(predicate, key):
             at = found[key].key
-            shown = ", ".join(f"{name}={value!r}" for name, value in example.items())
+            shown = ", ".join(f"{name}={flow(value)}" for name, value in example.items())
             if predicate.verdict is None:
                 message = f"`{key}` needs a `verdict` that a machine can evaluate"
                 report.error("example-without-verdict", message, at)
@@ -208,6 +215,13 @@ def with_origins(
         at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
         report.error(problem.code, problem.message, at, problem.help, offset=offset)
     for call in resolved if not problems else ():
+        for term in (*(term for _, term in call.arguments), call.each):
+            if isinstance(term, Path) and any(isinstance(one, int) for one in term.steps):
+                message = f"`{term}` looks at one element of a list, whatever else is in it"
+                at = _mention(verify.value, term.root)
+                listed = str(Path(term.root, _before_position(term)))
+                help = f"`for_each: {listed} as one` makes the call for every element"
+                report.warning("one-element", message, at[0] if at else verify.key, help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
             message = f"`{call.action}` is called for each `{call.element}`, but not with it"
@@ -215,6 +229,11 @@ def with_origins(
             help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
             report.warning("unused-element", message, place[0] if place else verify.key, help)
     return resolved
+
+
+def _before_position(path: Path) -> tuple[str | int, ...]:
+    first = next(at for at, one in enumerate(path.steps) if isinstance(one, int))
+    return path.steps[:first]
 
 
 def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sopilot.language.handbook._kinds import (
     BINDING,
     CALL,
+    CONFIRM_TEXT,
     COUNT,
     EXAMPLES,
     FLAG,
@@ -65,9 +65,14 @@ class Entry(NamedTuple):
 Table = tuple[Entry, ...]
 
 
-@lru_cache(maxsize=64)
-def _defaults(part: type) -> Mapping[str, object]:
-    return {one.name: one.default for one in fields(part) if one.default is not MISSING}
+_DEFAULTS: dict[type[Any], dict[str, object]] = {}
+
+
+def _defaults(part: type[Any]) -> Mapping[str, object]:
+    if part not in _DEFAULTS:
+        found = {one.name: one.default for one in fields(part) if one.default is not MISSING}
+        _DEFAULTS[part] = found
+    return _DEFAULTS[part]
 
 
 def keys(table: Table) -> tuple[str, ...]:
@@ -209,7 +214,7 @@ ACTION: Table = (
     Entry("changes", NAMES),
     Entry("reads", NAMES),
     Entry("recheck", FLAG),
-    Entry("confirm", TEXT),
+    Entry("confirm", CONFIRM_TEXT),
 )
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 PREDICATE: Table = (
@@ -238,7 +243,7 @@ PROCEDURE: Table = (
     Entry("arguments", COMPUTATIONS, "computed"),
     Entry("requires", TREE),
     Entry("worded", TREE),
-    Entry("confirm", TEXT),
+    Entry("confirm", CONFIRM_TEXT),
     Entry("otherwise", TEXT),
 )
 
