@@ -218,10 +218,10 @@ def with_origins(
         for term in (*(term for _, term in call.arguments), call.each):
             if isinstance(term, Path) and any(isinstance(one, int) for one in term.steps):
                 message = f"`{term}` looks at one element of a list, whatever else is in it"
-                at = _mention(verify.value, term.root)
+                found = _mention(verify.value, term.root)
                 listed = str(Path(term.root, _before_position(term)))
                 help = f"`for_each: {listed} as one` makes the call for every element"
-                report.warning("one-element", message, at[0] if at else verify.key, help)
+                report.warning("one-element", message, found[0] if found else verify.key, help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
             message = f"`{call.action}` is called for each `{call.element}`, but not with it"

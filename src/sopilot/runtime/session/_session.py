@@ -29,7 +29,7 @@ from sopilot.runtime.session._writing import Writing
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.session.protocols import Clock, KeepsTime, ToolResult, Tools
+from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
 from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
 from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
@@ -330,9 +330,9 @@ class Session:
         something new."""
         if not self.programs.reads_clock:
             return
-        tools: object = self.tools
-        if isinstance(tools, KeepsTime):
-            now = tools.time()
+        own: Callable[[], str] | None = getattr(self.tools, "time", None)
+        if own is not None:
+            now = own()
         else:
             shown = datetime.fromtimestamp(int(self.clock.now()), UTC)
             now = shown.isoformat()

@@ -39,9 +39,8 @@ class Tools(Protocol):
         ...
 
 
-@runtime_checkable
 class KeepsTime(Protocol):
-    """Tools whose world has a time of its own."""
+    """Tools whose world has a time of its own have this beside the others."""
 
     def time(self) -> str:
         """Now, as ISO 8601 text with an offset."""
