@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from mcp.client import Client
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "runtime" / "policies"))
 
-from policy_desk import HANDBOOK, PROGRAMS, AirTools
+from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import World
@@ -46,7 +47,9 @@ async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[
     async def open_world() -> World:
         return World(tools)
 
-    service = Service(Briefing(HANDBOOK, PROGRAMS), arm_named("pg"), open_world)
+    service = Service(
+        Briefing(HANDBOOK, PROGRAMS), replace(arm_named("pg"), automation=ALL), open_world
+    )
     server = ProcedureServer(Hub(MemoryStore(), service))
 
     async def elicited(context: Any, params: Any) -> types.ElicitResult:
@@ -56,7 +59,7 @@ async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[
 
     callback = elicited if answer is not None else None
     try:
-        async with Client(server.server, elicitation_callback=callback) as client:
+        async with Client(server.server, elicitation_callback=callback, mode="legacy") as client:
             listed = {tool.name for tool in (await client.list_tools()).tools}
             assert {"ask_user", "confirm_with_user", "cancel"} <= listed
             step = {"operation": "start", "goal": "cancel"}
@@ -68,24 +71,10 @@ async def cancelling(answer: types.ElicitResult | None) -> tuple[AirTools, list[
                 ("confirm_with_user", {"action": "cancel", "reservation_id": "R1"}),
                 ("cancel", {"reservation_id": "R1"}),
             ):
-                await _until_there(client, name)
                 await client.call_tool(name, arguments)
     finally:
         await server.close()
     return tools, asked
-
-
-async def _until_there(client: Client, name: str) -> None:
-    """An executor that goes on step by step, for arms that leave that to it."""
-    for _ in range(6):
-        frame = (await client.read_resource("sopilot://frame")).contents[0]
-        text = getattr(frame, "text", "")
-        if f"tool {name}" in text.split("Now:")[-1] or f"the tool {name}" in text:
-            return
-        step = (
-            {"operation": "call"} if "call" in text.split("Now:")[-1] else {"operation": "return"}
-        )
-        await client.call_tool("pg_program_step", {**step, "holds": True})
 
 
 def test_the_client_asks_its_user() -> None:
