@@ -27,8 +27,18 @@ def read_expression(
         at = Spot(node.line, node.column)
         if node.one_line and problem.line == 1:
             at = Spot(node.line, node.column + call_offset(node, problem.column - 1))
-        report.error(f"bad-{what}", f"the {what} does not work: {problem.message}", at, help)
+        report.error(
+            "bad-verdict" if what == "verdict" else "bad-formula",
+            f"the {what} does not work: {problem.message}",
+            at,
+            help,
+        )
     for name in sorted(free_names(text) - known):
         message = f"the {what} reads `{name}`, which is not known there"
-        report.error(f"unknown-{what}-name", message, node, did_you_mean(name, known))
+        report.error(
+            "unknown-verdict-name" if what == "verdict" else "unknown-name",
+            message,
+            node,
+            did_you_mean(name, known),
+        )
     return text
