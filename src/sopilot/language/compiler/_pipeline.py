@@ -26,7 +26,7 @@ from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler._wording import Wording
-from sopilot.language.compiler.facts import action_facts, scope_types
+from sopilot.language.compiler.facts import action_facts, scope_types, secret_names
 from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
@@ -175,6 +175,7 @@ class Compiler:
             guarded=guarded,
             types=skeleton.types,
             actions=facts,
+            secrets=secret_names(handbook),
         )
         if kept is None:
             self._verify(program)

@@ -69,6 +69,36 @@ _BUILT_IN = {
 }
 
 
+def secret_names(handbook: Handbook) -> tuple[str, ...]:
+    """The secret inputs, and every name that becomes one of them in a call."""
+    hidden = {
+        (action.name, item.name)
+        for action in handbook.actions.values()
+        for item in action.inputs
+        if item.secret
+    }
+    if not hidden:
+        return ()
+    calls = [
+        (call.action, call.arguments)
+        for predicate in handbook.predicates.values()
+        for call in (
+            *(call for recipe in predicate.recipes for call in recipe),
+            *filter(None, (predicate.established_by, predicate.closed_by, predicate.done)),
+        )
+    ]
+    calls += [(one.action, one.arguments) for one in handbook.procedures.values()]
+    names = {name for _, name in hidden}
+    for action, arguments in calls:
+        names |= {
+            term.name
+            for name, term in arguments
+            if (action, name) in hidden and isinstance(term, Name)
+        }
+    own = (item for one in handbook.procedures.values() for item in one.inputs if item.secret)
+    return tuple(sorted(names | {item.name for item in own}))
+
+
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     found: set[str] = set()
     for predicate in predicates:

@@ -24,13 +24,15 @@ BUILT_IN = (ASK_USER, CONFIRM)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input of an action. ``schema`` is its full JSON Schema where the type alone is not."""
+    """One input of an action. ``schema`` is its full JSON Schema where the type alone is not.
+    A ``secret`` one stands in clear in nothing that is kept or shown."""
 
     name: str
     type: str = "string"
     says: str = ""
     required: bool = True
     schema: Mapping[str, object] | None = None
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

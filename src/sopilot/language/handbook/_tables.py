@@ -149,6 +149,7 @@ INPUT: Table = (
     Entry("says", TEXT),
     Entry("required", FLAG),
     Entry("schema", SCHEMA),
+    Entry("secret", FLAG),
 )
 COMPUTED: Table = (
     Entry("", NAME, "name"),

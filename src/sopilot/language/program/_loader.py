@@ -48,6 +48,7 @@ _PROGRAM_KEYS = (
     "types",
     "actions",
     "functions",
+    "secrets",
 )
 _FUNCTION_KEYS = (
     "kind",
@@ -128,6 +129,7 @@ class _Loader:
             types=_schemas(report, found, "types"),
             actions=_actions(report, found),
             format=_whole(report, found, "sopilot_program") or 0,
+            secrets=texts(report, found, "secrets"),
         )
 
     def _source(self, found: Fields) -> Source:

@@ -77,6 +77,8 @@ def program_to_yaml(program: Program) -> str:
             if guarded.when is not None:
                 parts.append(f"when: {text_to_yaml(guarded.when)}")
             lines.append(f"  - {_flow(parts)}")
+    if program.secrets:
+        lines.append(f"secrets: {_names(program.secrets)}")
     if program.types:
         lines.append("types:")
         lines += [

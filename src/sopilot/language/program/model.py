@@ -305,7 +305,8 @@ class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 
     ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
-    must know, empty where nothing is guarded.
+    must know, empty where nothing is guarded; ``secrets`` the names whose values are kept
+    outside of the trace.
     """
 
     entry: str
@@ -317,3 +318,4 @@ class Program:
     types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
     format: int = FORMAT
+    secrets: tuple[str, ...] = ()

@@ -69,10 +69,11 @@ class Driver:
         self.dialog: list[Message] = []
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
-            session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
+            session, self.toolbox, self.spending, operator, _without_secrets(session, watch),
+            briefing.goal_actions(),
             terse=arm.terse, in_order=arm.in_order,
         )  # fmt: skip
-        self._watch = watch
+        self._watch = _without_secrets(session, watch)
         self.unanswered = ""
         """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
@@ -254,3 +255,8 @@ class Driver:
         written = {"calls": kept} if kept else {}
         await self.session.note(MODEL_REQUEST, {**asdict(record), **written})
         return kept is not None
+
+
+def _without_secrets(session: Session, watch: Watch) -> Watch:
+    """Who watches sees no secret that the session knows of."""
+    return lambda progress: watch(replace(progress, text=session.secrets.masked(progress.text)))

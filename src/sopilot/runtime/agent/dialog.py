@@ -54,7 +54,8 @@ def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None
     limit = session.settings.inline_limit
     most = MOST_KEPT if limit is None else min(MOST_KEPT, limit // 2)
     fits = len(canonical(plain(written))) <= most
-    return written if fits and not session.settings.by_reference else None
+    clear = not (session.settings.by_reference or session.secrets.names)
+    return written if fits and clear else None
 
 
 _SAID = ("user_said", "assistant_said")

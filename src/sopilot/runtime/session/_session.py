@@ -31,6 +31,7 @@ from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedge
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
 from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
+from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.vm import (
@@ -96,6 +97,7 @@ class Session:
         self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
+        self.secrets = Secrets(loaded.programs, loaded.configuration)
         self.ledger: CallLedger = loaded.ledger
         self.head: Head = loaded.record.head
         self._events = list(loaded.events)
@@ -253,6 +255,11 @@ class Session:
         """The events with every value in its place that the store still has."""
         return whole_events(self._events, await self._store.payloads(self.id))
 
+    async def shown_events(self) -> list[Event]:
+        """The events as people may see them: without the values of secret inputs."""
+        payloads = await self._store.payloads(self.id)
+        return shown_events(self._events, payloads, self.programs.secrets)
+
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
 
@@ -367,6 +374,7 @@ class Session:
         await self.commit(at, (note,), programs=programs.texts)
         self._changes[note.seq] = programs
         self.programs = programs
+        self.secrets = Secrets(programs, at)
         self.machine = programs.machine(self.settings.limits)
 
     async def commit(
@@ -406,11 +414,16 @@ class Session:
     ) -> tuple[SealedEvent, str]:
         """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
         names, limit = self.settings.by_reference, self.settings.inline_limit
+        if self.secrets.names:
+            self.secrets.learn(event.payload)
+            names |= self.secrets.hidden_in(event)
         if not names:
             one, line = seal_line(event, previous)
             # A character takes four bytes at most: a short line has no large field.
             if limit is None or len(line) <= limit // 4:
                 return one, line
-        event, kept = redact(event, names=names, limit=limit, salt=self._salt)
+        event, kept = redact(
+            event, names=names, limit=limit, salt=self._salt, secrets=self.secrets.values
+        )
         payloads.update(kept)
         return seal_line(event, previous)

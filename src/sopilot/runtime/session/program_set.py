@@ -28,6 +28,7 @@ class ProgramSet:
             self.texts[digest] = text
         self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
         self.reads_clock = any(map(_reads_clock, self.programs.values()))
+        self.secrets = frozenset(name for one in self.programs.values() for name in one.secrets)
         self._machines: dict[Limits, Machine] = {}
 
     def machine(self, limits: Limits) -> Machine:
