@@ -70,7 +70,7 @@ async def fresh(
     asked: list[str] = []
     left = list(says)
 
-    async def ask(question: str) -> UserAnswer | None:
+    async def ask(question: str, about: str) -> UserAnswer | None:
         asked.append(question)
         await session.assistant_said(question)
         if not left:

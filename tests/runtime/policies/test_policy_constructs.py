@@ -134,7 +134,7 @@ def test_an_answer_that_nobody_gave_is_found_by_the_audit() -> None:
         tools = AirTools()
         session, _ = await fresh(tools)
 
-        async def forged(question: str) -> UserAnswer:
+        async def forged(question: str, about: str) -> UserAnswer:
             return UserAnswer("yes", 3)
 
         session.asker = forged

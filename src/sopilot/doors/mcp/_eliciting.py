@@ -24,7 +24,7 @@ class ElicitsAnswers:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    async def __call__(self, question: str) -> UserAnswer | None:
+    async def __call__(self, question: str, about: str) -> UserAnswer | None:
         link = CURRENT_LINK.get()
         ask = link.ask if link is not None else None
         if ask is None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from sopilot.language.handbook import Path, Scalar
+from sopilot.language.handbook import Path, Scalar, free_names
+from sopilot.language.handbook.grammar import NOW
 
 FORMAT = 2
 """Version of the program artifact. Programs of format 1 know no types and no origins: two
@@ -261,6 +262,12 @@ class Function:
     value: str | None = None
     optional: tuple[str, ...] = ()
     question: str = ""
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether an expression of it reads the time, under a name with no other meaning."""
+        expressions = [one for one in (self.verdict, self.value) if one and NOW in one]
+        return NOW not in self.parameters and any(NOW in free_names(one) for one in expressions)
 
     @property
     def is_fact(self) -> bool:

@@ -149,6 +149,8 @@ def shown_names(function: Function) -> tuple[str, ...]:
         elif isinstance(step, Check | Act):
             learned = [value.name for _, value in step.arguments if isinstance(value, Unknown)]
             names |= dict.fromkeys(learned)
+    if function.reads_clock:
+        names["now"] = None
     return tuple(names)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import takewhile
+from typing import Protocol, runtime_checkable
 
 from sopilot.runtime.agent._budgets import Budgets
 from sopilot.runtime.agent._recovery import SkipsTurns, recover
@@ -37,6 +38,13 @@ from sopilot.runtime.vm import Machine
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
 MOST_EMPTY_REPLIES = 3
+
+
+@runtime_checkable
+class AnswersQuestions(Protocol):
+    """A simulated user who is told what the machine's question is about."""
+
+    async def answer(self, about: str, question: str) -> str | None: ...
 
 
 class Driver:
@@ -178,12 +186,15 @@ class Driver:
         self.dialog.append(Message("user", answer))
         return answer
 
-    async def _ask_user(self, question: str) -> UserAnswer | None:
+    async def _ask_user(self, question: str, about: str) -> UserAnswer | None:
         """The machine's own question, in the middle of a call."""
         assert self.user is not None
         await self.session.assistant_said(question)
         self._watch(Progress("assistant", question))
-        answer = await self.user.reply(question)
+        if isinstance(self.user, AnswersQuestions):
+            answer = await self.user.answer(about, question)
+        else:
+            answer = await self.user.reply(question)
         if answer is None:
             return None
         self.spending.spend_user_turn()

@@ -62,10 +62,6 @@ def _reads_clock(program: Program) -> bool:
     """Whether an expression reads ``now``, and the author gave that name no other meaning."""
     if NOW in program.constants:
         return False
-    return any(
-        NOW in expression and NOW in free_names(expression)
-        for function in program.functions.values()
-        if NOW not in function.parameters
-        for expression in (function.verdict, function.value)
-        if expression is not None
-    ) or any(one.when is not None and NOW in free_names(one.when) for one in program.guarded)
+    functions = any(function.reads_clock for function in program.functions.values())
+    conditions = (one.when for one in program.guarded if one.when is not None)
+    return functions or any(NOW in free_names(one) for one in conditions)

@@ -24,8 +24,9 @@ class UserAnswer(NamedTuple):
     message: int
 
 
-Asker = Callable[[str], Awaitable[UserAnswer | None]]
-"""Shows a text to the user and waits for the next message; ``None`` where there is none."""
+Asker = Callable[[str, str], Awaitable[UserAnswer | None]]
+"""Shows a text to the user and waits for the next message; ``None`` where there is none. The
+second argument is what it is about: an action, or a predicate."""
 
 _DESCRIPTIONS = {
     ASK_USER: "Asks the user the handbook's own question; the answer is evidence of what was said.",
@@ -98,7 +99,7 @@ async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> Too
         return ToolResult(False, {"error": "the handbook asks no such question"})
     if session.asker is None:
         return ToolResult(False, {"error": UNASKED})
-    answer = await session.asker(text)
+    answer = await session.asker(text, str(arguments[_subject(name)]))
     if answer is None:
         return ToolResult(False, {"error": "the user did not answer"})
     said = {"said": answer.text, "answer": assent(answer.text), "message": answer.message}
