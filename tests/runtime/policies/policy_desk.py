@@ -25,6 +25,7 @@ class AirTools:
     """``moment`` is what the world's clock shows."""
 
     def __init__(self) -> None:
+        self.error = "not found"
         self.moment = "2024-05-15T15:00:00-05:00"
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.reservations = {
@@ -54,7 +55,7 @@ class AirTools:
             return ToolResult(True, {"user_id": arguments["user_id"]})
         if name == "read_reservation":
             found = self.reservations.get(arguments["reservation_id"])
-            return ToolResult(found is not None, found or {"error": "not found"})
+            return ToolResult(found is not None, found or {"error": self.error})
         return ToolResult(True, {"done": True})
 
     def made(self, name: str) -> list[dict[str, Any]]:

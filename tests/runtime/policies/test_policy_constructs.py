@@ -9,7 +9,7 @@ from policy_desk import AirTools, audited, fresh
 
 from sopilot.runtime.session import CallStatus, Session
 from sopilot.runtime.session.user_questions import UserAnswer
-from sopilot.runtime.vm import Start
+from sopilot.runtime.vm import Fail, Start
 
 CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
 CONFIRM = {"action": "cancel", "reservation_id": "R1"}
@@ -254,3 +254,22 @@ def test_people_are_asked_above_the_limit_only() -> None:
 
     run(case(4, "done"))
     run(case(5, "held"))
+
+
+def test_nothing_there_is_an_answer_and_a_failure_is_none() -> None:
+    async def case(error: str, *, answered: bool) -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools)
+        tools.error = error
+        await session.operate(Start("cancel", {**CANCEL, "reservation_id": "R9"}))
+        await read(session, "read_user")
+        await read(session, "read_reservation", reservation="R9")
+        status = session.configuration.processes["p1"].status
+        assert (status == "failed") is answered
+        if not answered:
+            await session.operate(Fail("the system cannot be reached"))
+        report = await audited(session)
+        assert [one.code for one in report.findings] == []
+
+    run(case("not found", answered=True))
+    run(case("out of order", answered=False))

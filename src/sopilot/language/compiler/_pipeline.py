@@ -176,6 +176,11 @@ class Compiler:
             types=skeleton.types,
             actions=facts,
             secrets=secret_names(handbook),
+            not_found={
+                name: one.not_found
+                for name, one in sorted(handbook.actions.items())
+                if one.not_found is not None
+            },
         )
         if kept is None:
             self._verify(program)

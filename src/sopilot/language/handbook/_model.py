@@ -53,7 +53,8 @@ class Action:
     ``changes`` and ``reads`` are topics, ``None`` where the author says nothing;
     ``recheck`` makes the machine read its licence again just before the call;
     ``confirm`` is what the user is told before it is carried out, and must say yes to;
-    empty text says that nobody is asked.
+    empty text says that nobody is asked. ``not_found`` is an expression over the ``result``
+    of a call that failed: where it holds, that is an answer and no failure.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Action:
     reads: tuple[str, ...] | None = None
     recheck: bool = False
     confirm: str | None = None
+    not_found: str | None = None
 
     @property
     def is_guarded(self) -> bool:

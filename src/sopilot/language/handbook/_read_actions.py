@@ -62,7 +62,14 @@ def read_action(
         "requires": lambda: read_requirement(report, found["requires"].value, scope, signatures),
         "approval": lambda: _approval(report, found["approval"].value, scope),
     }
-    return Action(name, **read_plain(report, found, ACTION, special))
+    action = Action(name, **read_plain(report, found, ACTION, special))
+    if action.not_found is not None:
+        known = {"result"} | constants.keys()
+        read_expression(report, found["not_found"].value, known, "condition")
+        if action.is_guarded:
+            message = f"`{name}` is guarded: whether it failed is the tool's to say"
+            report.error("guarded-not-found", message, found["not_found"].key)
+    return action
 
 
 def _approval(report: DiagnosticCollector, node: Node, scope: Scope) -> Approval | None:

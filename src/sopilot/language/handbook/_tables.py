@@ -216,6 +216,7 @@ ACTION: Table = (
     Entry("reads", NAMES),
     Entry("recheck", FLAG),
     Entry("confirm", CONFIRM_TEXT),
+    Entry("not_found", TEXT),
 )
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 PREDICATE: Table = (

@@ -16,6 +16,7 @@ from sopilot.language.handbook.fields import (
     flag,
     missing,
     optional_text,
+    text,
     text_or_none,
     wrong,
 )
@@ -49,6 +50,7 @@ _PROGRAM_KEYS = (
     "actions",
     "functions",
     "secrets",
+    "not_found",
 )
 _FUNCTION_KEYS = (
     "kind",
@@ -71,10 +73,10 @@ _FUNCTION_KEYS = (
 )
 
 
-def program_from_yaml(text: str, source: str = "<input>") -> Program:
-    """The program in ``text``, verified. Raises ``UserMistake`` with every mistake found."""
+def program_from_yaml(written: str, source: str = "<input>") -> Program:
+    """The program in ``written``, verified. Raises ``UserMistake`` with every mistake found."""
     report = DiagnosticCollector(source)
-    root = parse_nodes(text, report, largest=LARGEST_PROGRAM)
+    root = parse_nodes(written, report, largest=LARGEST_PROGRAM)
     if root is None:
         raise UserMistake(report.diagnostics())
     loader = _Loader(source, report)
@@ -130,6 +132,7 @@ class _Loader:
             actions=_actions(report, found),
             format=_whole(report, found, "sopilot_program") or 0,
             secrets=texts(report, found, "secrets"),
+            not_found=_expressions(report, found, "not_found"),
         )
 
     def _source(self, found: Fields) -> Source:
@@ -284,6 +287,15 @@ def _schemas(
         else:
             wrong(report, node, f"`{name.text}`", "a type or a JSON Schema")
     return schemas
+
+
+def _expressions(report: DiagnosticCollector, found: Fields, key: str) -> dict[str, str]:
+    if key not in found:
+        return {}
+    return {
+        name.text: text(report, node, f"`{name.text}`")
+        for name, node in entries(report, found[key].value, f"`{key}`")
+    }
 
 
 def _actions(report: DiagnosticCollector, found: Fields) -> dict[str, ActionFacts]:

@@ -79,6 +79,12 @@ def program_to_yaml(program: Program) -> str:
             lines.append(f"  - {_flow(parts)}")
     if program.secrets:
         lines.append(f"secrets: {_names(program.secrets)}")
+    if program.not_found:
+        lines.append("not_found:")
+        lines += [
+            f"  {text_to_yaml(name)}: {text_to_yaml(one)}"
+            for name, one in program.not_found.items()
+        ]
     if program.types:
         lines.append("types:")
         lines += [

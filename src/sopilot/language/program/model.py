@@ -313,7 +313,7 @@ class Program:
 
     ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
     must know, empty where nothing is guarded; ``secrets`` the names whose values are kept
-    outside of the trace.
+    outside of the trace; ``not_found`` says for an action which failures are answers.
     """
 
     entry: str
@@ -326,3 +326,4 @@ class Program:
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
     format: int = FORMAT
     secrets: tuple[str, ...] = ()
+    not_found: Mapping[str, str] = field(default_factory=dict)

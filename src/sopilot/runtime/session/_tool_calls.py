@@ -393,6 +393,7 @@ async def _perform(
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
+        result = _read_failure(session, name, result)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)
@@ -402,6 +403,22 @@ async def _perform(
     finally:
         session.in_flight.discard(call_id)
     return CallAnswer(call_id, CallStatus.DONE, result, seq)
+
+
+def _read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
+    """A tool that says that there is no such thing has answered, where the handbook says so."""
+    if result.ok or result.unknown:
+        return result
+    for program in session.programs.programs.values():
+        condition = program.not_found.get(name)
+        if condition is None:
+            continue
+        try:
+            if session.judge(condition, {**program.constants, "result": result.value}):
+                return replace(result, ok=True)
+        except SopilotError:
+            continue
+    return result
 
 
 async def _note_unknown(session: Session, call_id: str, action: str, why: str) -> None:
