@@ -22,6 +22,7 @@ from sopilot.runtime.session.protocols import (
     ModelRequest,
     ToolCall,
     ToolSchema,
+    inputs_of,
 )
 
 CONTEXT: Final = 8_192
@@ -120,8 +121,7 @@ def plain_messages(
 ) -> list[dict[str, str]]:
     """Tools become a list in the first message, calls and results become text."""
     listed = "\n".join(
-        f"- {tool.name}({', '.join(tool.parameters.get('properties', {}))}): {tool.description}"
-        for tool in tools
+        f"- {tool.name}({', '.join(inputs_of(tool))}): {tool.description}" for tool in tools
     )
     rule = 'Answer with {"say": text} or {"tool": name, "arguments": {…}}. Tools:'
     found: list[dict[str, str]] = []

@@ -15,14 +15,14 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
     Allowance,
-    Check,
     CheckFolder,
+    CheckProgress,
+    CheckSpending,
+    DisciplineCheck,
     MemoryJournal,
     Prices,
     Rehearsal,
     RunRecord,
-    Spending,
-    Step,
     check_path,
     decide,
     last_verdict,
@@ -47,15 +47,15 @@ def make_check(
     *,
     allowance: Allowance | None = None,
     model_for: Callable[[Task, str], Model] | None = None,
-    watch: Callable[[Step], None] = lambda step: None,
+    watch: Callable[[CheckProgress], None] = lambda step: None,
     parallel: int = 1,
-) -> Check:
-    return Check(
+) -> DisciplineCheck:
+    return DisciplineCheck(
         cases=cases,
         arms=("flat", "pg"),
         model_for=model_for or (lambda case, arm: Reference(case.reader)),
         rehearsal=rehearsal,
-        spending=Spending(allowance or Allowance()),
+        spending=CheckSpending(allowance or Allowance()),
         journal=journal,
         store_for=MemoryStore,
         retries=Retries(attempts=1),
@@ -190,7 +190,7 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
 
     stops = iter(range(100))
 
-    def stop(step: Step) -> None:
+    def stop(step: CheckProgress) -> None:
         if next(stops) in (2, 5):
             raise Interrupted
 

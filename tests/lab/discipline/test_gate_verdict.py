@@ -7,7 +7,7 @@ from gate_records import all_but, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.discipline import Grade, Verdict, decide
+from sopilot.lab.discipline import ProbeGrade, Verdict, decide
 from sopilot.lab.discipline import _rule as rule
 from sopilot.lab.discipline._advice import missing_wins
 from sopilot.lab.stats import mcnemar
@@ -132,17 +132,17 @@ def test_representation(official: int, prose: int, flat: int, chosen: str) -> No
 
 
 def test_a_lost_model_is_not_paged() -> None:
-    lost = [Grade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(24)]
+    lost = [ProbeGrade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(24)]
     verdict = decide("m", records(HELPED), lost, planned=60)
     assert names(verdict) == {"oriented"}
-    found = [Grade("c", 2, 1.0, 1.0, None, 1.0, 1.0) for _ in range(24)]
+    found = [ProbeGrade("c", 2, 1.0, 1.0, None, 1.0, 1.0) for _ in range(24)]
     assert decide("m", records(HELPED), found, planned=60).page
 
 
 @pytest.mark.parametrize(("questions", "blind"), [(1, True), (5, True), (6, False)])
 def test_too_few_questions_are_said(questions: int, blind: bool) -> None:
     """The rule counts the condition as met; a reader must see that it could not have failed."""
-    lost = [Grade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(questions)]
+    lost = [ProbeGrade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(questions)]
     verdict = decide("m", records(HELPED), lost, planned=60)
     (oriented,) = (one for one in verdict.conditions if one.name == "oriented")
     assert oriented.met is blind

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sopilot.doors.cli.main import main
 from sopilot.doors.cli.stats import command
-from sopilot.lab.stats import Kind, Outcome, mcnemar
+from sopilot.lab.stats import RunOutcome, TaskKind, mcnemar
 
 
 def as_json(*arguments: object) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def misuse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def results(tmp_path: Path) -> Path:
     """Two models, two arms, three runs: `pg` passes everything, `flat` fails goals a and b."""
     rows = [
-        Outcome(
+        RunOutcome(
             task=f"{goal}{place}",
             goal=goal,
-            kind=Kind.REFUSE if place % 2 else Kind.EXECUTE,
+            kind=TaskKind.REFUSE if place % 2 else TaskKind.EXECUTE,
             passed=arm == "pg" or goal not in "ab",
             arm=arm,
             model=model,

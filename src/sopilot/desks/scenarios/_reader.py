@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sopilot.desks.scenarios._read_answers import read_answers, read_rulings
-from sopilot.desks.scenarios._scenario import Answer, Expectation, ExpectedCall, Scenario, Suite
+from sopilot.desks.scenarios._scenario import (
+    Expectation,
+    ExpectedCall,
+    Scenario,
+    ScriptedAnswer,
+    Suite,
+)
 from sopilot.language.compiler.facts import input_schema
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Name, fields
@@ -38,7 +44,7 @@ _MERGED = ("knows", "tools", "verdicts", "answers")
 """Where a case says something of its own, the rest of the scenario's stays."""
 EXPECTED = ("executed", "refused", "waiting")
 
-Answers = dict[str, tuple[Answer, ...]]
+Answers = dict[str, tuple[ScriptedAnswer, ...]]
 
 
 def read_scenarios(

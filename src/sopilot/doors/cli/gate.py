@@ -21,11 +21,11 @@ from sopilot.lab.discipline import (
     QUESTIONS,
     RULE_VERSION,
     Allowance,
-    Check,
     CheckFolder,
+    CheckProgress,
+    CheckSpending,
+    DisciplineCheck,
     Prices,
-    Spending,
-    Step,
     check_path,
     chosen_questions,
     decide,
@@ -133,8 +133,8 @@ def command(
     folder = CheckFolder(
         check_path(data_folder(), model, configuration), configuration, restart=restart
     )
-    spending = Spending(allowance)
-    check = Check(
+    spending = CheckSpending(allowance)
+    check = DisciplineCheck(
         cases=plan,
         arms=arms,
         model_for=_ModelFor(model),
@@ -182,9 +182,9 @@ class _ModelFor:
         return self._model
 
 
-def _quiet(step: Step) -> None:
+def _quiet(step: CheckProgress) -> None:
     return None
 
 
-def _watch(step: Step) -> None:
+def _watch(step: CheckProgress) -> None:
     click.echo(f"[{step.done}/{step.planned}] {step.what}", err=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.lab.discipline import Allowance, Rehearsal
 from sopilot.lab.discipline.report import estimate_document
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 def tell_estimate(
@@ -38,7 +38,7 @@ def tell_estimate(
     say()
 
 
-def tell_verdict(document: Mapping[str, JSON]) -> None:
+def tell_verdict(document: Fields) -> None:
     say()
     rows = [
         (

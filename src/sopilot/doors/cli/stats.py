@@ -12,7 +12,7 @@ from sopilot.doors.cli.figures import show
 from sopilot.doors.cli.output import json_option
 from sopilot.lab import stats
 from sopilot.lab.bench.outcome_files import rows_of
-from sopilot.lab.stats import Discordance, Outcome, figures
+from sopilot.lab.stats import Discordance, RunOutcome, figures
 from sopilot.lab.stats.bootstrap import DRAWS as RESAMPLES
 from sopilot.lab.stats.figures import Arms
 from sopilot.lab.stats.sign_flip import DRAWS
@@ -173,7 +173,7 @@ def r2(files: Sequence[Path], arms: Arms, as_json: bool, **how: Any) -> None:
     show(figures.after_goal(_outcomes(files), arms, **how), as_json)
 
 
-def _outcomes(files: Sequence[Path]) -> tuple[Outcome, ...]:
+def _outcomes(files: Sequence[Path]) -> tuple[RunOutcome, ...]:
     return stats.outcomes_from(rows_of(files))
 
 

@@ -6,7 +6,7 @@ Page only after the check: a model that nobody has checked sees the whole progra
 from __future__ import annotations
 
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.doors.sources._source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, TaskSource
 from sopilot.runtime.agent import ARMS
 
 PAGED = "pg"
@@ -20,12 +20,12 @@ ARM_HELP = (
 _NEED_NO_CHECK = ("reference", "person")
 
 
-def checked_arm(model: str, source: Source) -> tuple[str, str]:
+def checked_arm(model: str, source: TaskSource) -> tuple[str, str]:
     """The arm to use, and what it follows from; nothing where that goes without saying."""
     return _chosen(model, needs_machine=_needs_machine(source))
 
 
-def _needs_machine(source: Source) -> bool:
+def _needs_machine(source: TaskSource) -> bool:
     """A workflow folder, whose program has no other wording, and a handbook of one's own with
     an action that is held until it may be done: without a machine nothing holds it. The
     bundled desks are simulations."""

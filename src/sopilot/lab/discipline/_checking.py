@@ -14,11 +14,11 @@ from typing import Protocol
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.discipline._probe import answer_text, probe_request
-from sopilot.lab.discipline._probe_grading import Grade, grade
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import NOTHING, Rehearsal
 from sopilot.lab.discipline._running import ProgramSets, StoreFor, run_budgets, run_case
-from sopilot.lab.discipline.spending import Spending, likely_money, worst_calls
+from sopilot.lab.discipline.spending import CheckSpending, likely_money, worst_calls
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS, InfrastructureFailure, Retries, complete_with_retries
 from sopilot.runtime.session.protocols import Model
@@ -35,17 +35,17 @@ class Journal(Protocol):
 
     def runs(self) -> Sequence[RunRecord]: ...
 
-    def grades(self) -> Sequence[Grade]: ...
+    def grades(self) -> Sequence[ProbeGrade]: ...
 
     def add_run(self, record: RunRecord) -> None: ...
 
-    def add_grade(self, number: int, grade: Grade) -> None: ...
+    def add_grade(self, number: int, grade: ProbeGrade) -> None: ...
 
     def graded(self) -> frozenset[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheckProgress:
     """Something was finished: ``what`` for people, ``done`` of ``planned`` cases."""
 
     what: str
@@ -54,20 +54,20 @@ class Step:
 
 
 @dataclass(slots=True)
-class Check:
+class DisciplineCheck:
     """``stopped`` names the budget that ended it early."""
 
     cases: Sequence[Task]
     arms: Sequence[str]
     model_for: ModelFor
     rehearsal: Rehearsal
-    spending: Spending
+    spending: CheckSpending
     journal: Journal
     store_for: StoreFor
     questions: Sequence[tuple[Cursor, Program]] = ()
     parallel: int = 1
     retries: Retries | None = None
-    watch: Callable[[Step], None] = lambda step: None
+    watch: Callable[[CheckProgress], None] = lambda step: None
     stopped: str | None = None
     _done: set[tuple[str, str]] = field(default_factory=set)
 
@@ -167,7 +167,7 @@ class Check:
 
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
-        self.watch(Step(what, done, len(self.cases)))
+        self.watch(CheckProgress(what, done, len(self.cases)))
 
 
 class MemoryJournal:
@@ -175,19 +175,19 @@ class MemoryJournal:
 
     def __init__(self) -> None:
         self._runs: list[RunRecord] = []
-        self._grades: dict[int, Grade] = {}
+        self._grades: dict[int, ProbeGrade] = {}
 
     def runs(self) -> Sequence[RunRecord]:
         return self._runs
 
-    def grades(self) -> Sequence[Grade]:
+    def grades(self) -> Sequence[ProbeGrade]:
         return [self._grades[number] for number in sorted(self._grades)]
 
     def add_run(self, record: RunRecord) -> None:
         self._runs = [one for one in self._runs if one.key != record.key]
         self._runs.append(record)
 
-    def add_grade(self, number: int, grade: Grade) -> None:
+    def add_grade(self, number: int, grade: ProbeGrade) -> None:
         self._grades[number] = grade
 
     def graded(self) -> frozenset[int]:

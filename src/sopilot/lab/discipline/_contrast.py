@@ -9,9 +9,9 @@ from sopilot.lab.stats import (
     Comparison,
     Discordance,
     Interval,
-    Kind,
-    Outcome,
     Pairs,
+    RunOutcome,
+    TaskKind,
     Undefined,
     compare,
     mcnemar,
@@ -35,16 +35,16 @@ class Contrast:
     clustered_p: float
     difference: float | Undefined
     interval: Interval | Undefined
-    classes: dict[Kind, Discordance]
+    classes: dict[TaskKind, Discordance]
 
-    def harm(self, kind: Kind) -> float:
+    def harm(self, kind: TaskKind) -> float:
         """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
         found = self.classes.get(kind, Discordance())
         return one_sided(mcnemar(found.wins, found.losses), -found.net)
 
 
 def contrast(
-    first: str, second: str, outcomes: Iterable[Outcome], *, draws: int = _DRAWS
+    first: str, second: str, outcomes: Iterable[RunOutcome], *, draws: int = _DRAWS
 ) -> Contrast:
     held = list(outcomes)
     pairs = pair(
@@ -70,8 +70,8 @@ def one_sided(two_sided: float, net: int) -> float:
     return two_sided / 2 if net > 0 else 1.0
 
 
-def _by_kind(pairs: Pairs) -> dict[Kind, Discordance]:
-    found: dict[Kind, Discordance] = {}
+def _by_kind(pairs: Pairs) -> dict[TaskKind, Discordance]:
+    found: dict[TaskKind, Discordance] = {}
     for item in pairs.pairs:
         found[item.kind] = found.get(item.kind, Discordance()) + item.discordance
     return found

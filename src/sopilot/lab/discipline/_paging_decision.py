@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from sopilot.lab.discipline import _rule as rule
 from sopilot.lab.discipline._advice import missing_wins, needed_tasks, smallest_effect
 from sopilot.lab.discipline._contrast import Contrast, contrast
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, probe_score
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, probe_score
 from sopilot.lab.discipline._record import RunRecord, by_arm
 from sopilot.lab.stats import (
     Interval,
-    Kind,
-    Outcome,
     PostGoal,
+    RunOutcome,
+    TaskKind,
     Undefined,
     clopper_pearson,
     post_goal,
@@ -25,7 +25,7 @@ from sopilot.lab.stats import (
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class PagingCondition:
     """``met`` with the figures it rests on; ``change`` says what would turn it round."""
 
     name: str
@@ -46,7 +46,7 @@ class Verdict:
     cases: int
     planned: int
     level: float
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PagingCondition, ...]
     reasons: tuple[str, ...]
     changes: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
@@ -57,14 +57,14 @@ class Verdict:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def failed(self) -> tuple[Condition, ...]:
+    def failed(self) -> tuple[PagingCondition, ...]:
         return tuple(one for one in self.conditions if not one.met)
 
 
 def decide(
     model: str,
     records: Iterable[RunRecord],
-    grades: Sequence[Grade] = (),
+    grades: Sequence[ProbeGrade] = (),
     *,
     planned: int,
     arms_planned: Sequence[str] = (),
@@ -82,7 +82,7 @@ def decide(
     representation, reasons = _representation(arms, outcomes, level, contrasts)
     probe = probe_score(grades)
     natural = _natural(outcomes, rule.PAGED)
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PagingCondition, ...] = ()
     paged: str | None = None
     if rule.PAGED in arms and rule.FLAT in arms:
         conditions = _conditions(
@@ -119,7 +119,7 @@ def decide(
 
 def _representation(
     arms: dict[str, list[RunRecord]],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     level: float,
     contrasts: list[Contrast],
 ) -> tuple[str | None, list[str]]:
@@ -140,7 +140,7 @@ def _representation(
 # --- paging ---------------------------------------------------------------------------
 
 
-def _natural(outcomes: Sequence[Outcome], arm: str) -> PostGoal:
+def _natural(outcomes: Sequence[RunOutcome], arm: str) -> PostGoal:
     return post_goal(
         [one for one in outcomes if one.arm == arm],
         [one for one in outcomes if one.arm == rule.FLAT],
@@ -152,18 +152,18 @@ def _natural(outcomes: Sequence[Outcome], arm: str) -> PostGoal:
 def _conditions(
     arm: str,
     representation: str | None,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     natural: PostGoal,
     probe: ProbeScore,
     level: float,
     contrasts: list[Contrast],
-) -> tuple[Condition, ...]:
+) -> tuple[PagingCondition, ...]:
     found = contrast(arm, rule.FLAT, outcomes)
     contrasts.append(found)
     conditions = [_enough(found), _benefit(found, level)]
     if found.goals >= rule.CLUSTERED_FROM_GOALS:
         conditions.append(
-            Condition(
+            PagingCondition(
                 "across-goals",
                 found.clustered_p <= level,
                 f"goals flipped as a whole: one-sided p = {_p(found.clustered_p)} "
@@ -179,7 +179,7 @@ def _conditions(
         other = contrast(arm, representation, outcomes)
         contrasts.append(other)
         conditions.append(
-            Condition(
+            PagingCondition(
                 "not-below-choice",
                 other.discordance.net >= 0,
                 f"{arm} against {representation}: {_discordants(other)}",
@@ -192,10 +192,10 @@ def _conditions(
     return tuple(conditions)
 
 
-def _enough(found: Contrast) -> Condition:
+def _enough(found: Contrast) -> PagingCondition:
     met = found.pairs >= rule.LEAST_PAIRS
     short = rule.LEAST_PAIRS - found.pairs
-    return Condition(
+    return PagingCondition(
         "enough",
         met,
         f"{found.pairs} pairs, {rule.LEAST_PAIRS} needed",
@@ -203,7 +203,7 @@ def _enough(found: Contrast) -> Condition:
     )
 
 
-def _benefit(found: Contrast, level: float) -> Condition:
+def _benefit(found: Contrast, level: float) -> PagingCondition:
     met = found.p <= level
     change = ""
     if not met:
@@ -212,15 +212,17 @@ def _benefit(found: Contrast, level: float) -> Condition:
             f"{missing_wins(wins, losses, level)} more cases that only {found.first} passes; "
             f"{needed_tasks(found)}; {smallest_effect(found)}"
         )
-    return Condition("benefit", met, f"{found.first} against flat: {_discordants(found)}", change)
+    return PagingCondition(
+        "benefit", met, f"{found.first} against flat: {_discordants(found)}", change
+    )
 
 
-def _classes(found: Contrast) -> Condition:
-    harmed = [kind for kind in Kind if found.harm(kind) <= rule.HARM_LEVEL]
+def _classes(found: Contrast) -> PagingCondition:
+    harmed = [kind for kind in TaskKind if found.harm(kind) <= rule.HARM_LEVEL]
     shown = ", ".join(
         f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(found.classes.items())
     )
-    return Condition(
+    return PagingCondition(
         "no-class-harmed",
         not harmed,
         f"wins and losses by class: {shown or 'none'}",
@@ -228,10 +230,10 @@ def _classes(found: Contrast) -> Condition:
     )
 
 
-def _sighted(natural: PostGoal) -> Condition:
+def _sighted(natural: PostGoal) -> PagingCondition:
     fewest = min(natural.first_runs, natural.second_runs)
     met = fewest >= rule.LEAST_SUCCESSES
-    return Condition(
+    return PagingCondition(
         "sighted",
         met,
         f"the goal succeeded in {natural.first_runs} paged and {natural.second_runs} flat runs, "
@@ -240,16 +242,16 @@ def _sighted(natural: PostGoal) -> Condition:
     )
 
 
-def _quiet(natural: PostGoal) -> Condition:
+def _quiet(natural: PostGoal) -> PagingCondition:
     if isinstance(natural.delta, Undefined):
-        return Condition("quiet", True, f"ΔR2 is undefined: {natural.delta.reason}")
+        return PagingCondition("quiet", True, f"ΔR2 is undefined: {natural.delta.reason}")
     low: float | None = None
     shown = "no interval"
     if not isinstance(natural.interval, Undefined):
         low = natural.interval.interval.low
         shown = f"90 % interval {low:+.2f} to {natural.interval.interval.high:+.2f}"
     loud = natural.delta >= rule.LARGEST_DELTA_R2 or (low is not None and low > 0)
-    return Condition(
+    return PagingCondition(
         "quiet",
         not loud,
         f"ΔR2 = {natural.delta:+.2f} calls after the goal ({shown})",
@@ -257,9 +259,9 @@ def _quiet(natural: PostGoal) -> Condition:
     )
 
 
-def _oriented(probe: ProbeScore) -> Condition:
+def _oriented(probe: ProbeScore) -> PagingCondition:
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
-        return Condition("oriented", True, "the probe was not asked")
+        return PagingCondition("oriented", True, "the probe was not asked")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
     found = (
         f"localisation {probe.localisation:.2f} of {probe.questions} "
@@ -271,7 +273,7 @@ def _oriented(probe: ProbeScore) -> Condition:
             f"; the probe was asked only {probe.questions} questions: "
             "it could not have excluded one half"
         )
-    return Condition(
+    return PagingCondition(
         "oriented",
         met,
         found,
@@ -283,7 +285,7 @@ def _fused_or(
     paged: str,
     arms: dict[str, list[RunRecord]],
     representation: str | None,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     probe: ProbeScore,
     level: float,
     contrasts: list[Contrast],
@@ -304,7 +306,7 @@ def _whole_cases(arms: dict[str, list[RunRecord]]) -> int:
     return len(set.intersection(*keys)) if keys else 0
 
 
-def _paging_reason(paged: str | None, conditions: Sequence[Condition]) -> str:
+def _paging_reason(paged: str | None, conditions: Sequence[PagingCondition]) -> str:
     if paged is not None:
         return f"page with {paged}: every condition holds"
     if not conditions:
@@ -314,7 +316,7 @@ def _paging_reason(paged: str | None, conditions: Sequence[Condition]) -> str:
 
 
 def _notes(
-    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[Condition]
+    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[PagingCondition]
 ) -> list[str]:
     notes = []
     if cases < planned:

@@ -20,10 +20,11 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.discipline._checking import MemoryJournal
-from sopilot.lab.discipline._probe_grading import Grade, grade_from_json
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 LATEST = "latest.json"
 
@@ -51,7 +52,7 @@ class CheckFolder:
     def runs(self) -> Sequence[RunRecord]:
         return self._held.runs()
 
-    def grades(self) -> Sequence[Grade]:
+    def grades(self) -> Sequence[ProbeGrade]:
         return self._held.grades()
 
     def graded(self) -> frozenset[int]:
@@ -61,7 +62,7 @@ class CheckFolder:
         self._append("runs.jsonl", record.as_json())
         self._held.add_run(record)
 
-    def add_grade(self, number: int, grade: Grade) -> None:
+    def add_grade(self, number: int, grade: ProbeGrade) -> None:
         self._append("probe.jsonl", {"number": number, "grade": grade.as_json()})
         self._held.add_grade(number, grade)
 
@@ -70,7 +71,7 @@ class CheckFolder:
         write_whole(self.path / "report.html", page)
         write_whole(self.path.parent / LATEST, _text(verdict))
 
-    def _lines(self, name: str) -> list[dict[str, JSON]]:
+    def _lines(self, name: str) -> list[Fields]:
         path = self.path / name
         if not path.exists():
             return []

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sopilot.runtime.pages import Drawing, Mark, dot_plot, render
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 _PROBE = "Probe: function and step named rightly, by depth"
 
 
-def render_page(document: Mapping[str, JSON]) -> str:
+def render_page(document: Fields) -> str:
     """``document`` is what ``verdict_document`` makes."""
     word = "page" if document["page"] else "do not page"
     return render(
@@ -29,7 +30,7 @@ def render_page(document: Mapping[str, JSON]) -> str:
     )
 
 
-def _tiles(document: Mapping[str, JSON]) -> list[tuple[str, JSON, str]]:
+def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
     delta = document["natural"]["delta"]
     return [
         ("run it with", document["arm"] or "–", ""),
@@ -41,7 +42,7 @@ def _tiles(document: Mapping[str, JSON]) -> list[tuple[str, JSON, str]]:
     ]
 
 
-def _plots(document: Mapping[str, JSON]) -> Iterator[Drawing]:
+def _plots(document: Fields) -> Iterator[Drawing]:
     rates = [
         Mark(
             arm,
@@ -71,7 +72,7 @@ def _plots(document: Mapping[str, JSON]) -> Iterator[Drawing]:
         yield _probe(document["probe"])
 
 
-def _natural(document: Mapping[str, JSON]) -> Drawing:
+def _natural(document: Fields) -> Drawing:
     marks = [
         Mark(arm, one["r2"], None, "–" if one["r2"] is None else f"{one['r2']:.2f}")
         for arm, one in document["arms"].items()
@@ -86,7 +87,7 @@ def _natural(document: Mapping[str, JSON]) -> Drawing:
     return dot_plot(title, marks, least=-reach, most=reach, zero=0.0)
 
 
-def _probe(probe: Mapping[str, JSON]) -> Drawing:
+def _probe(probe: Fields) -> Drawing:
     rows = {"all": probe, **{f"depth {depth}": one for depth, one in probe["depths"].items()}}
     marks = [
         Mark(

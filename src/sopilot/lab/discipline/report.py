@@ -7,10 +7,10 @@ from dataclasses import asdict
 
 from sopilot.lab.discipline._contrast import Contrast
 from sopilot.lab.discipline._paging_decision import Verdict
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, scores_by_depth
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, scores_by_depth
 from sopilot.lab.discipline._record import RunRecord, by_arm
 from sopilot.lab.discipline._rehearsal import Rehearsal
-from sopilot.lab.discipline.spending import Allowance, Spending
+from sopilot.lab.discipline.spending import Allowance, CheckSpending
 from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
 
@@ -18,8 +18,8 @@ from sopilot.runtime.session.protocols import JSON
 def verdict_document(
     verdict: Verdict,
     records: Sequence[RunRecord],
-    grades: Sequence[Grade],
-    spending: Spending,
+    grades: Sequence[ProbeGrade],
+    spending: CheckSpending,
     rehearsal: Rehearsal,
     *,
     stopped: str | None = None,

@@ -36,7 +36,7 @@ class Allowance:
 
 
 @dataclass(slots=True)
-class Spending:
+class CheckSpending:
     """``reserved`` is the worst case of what is under way."""
 
     allowance: Allowance

@@ -10,7 +10,7 @@ from sopilot.lab.stats._clustered import LeaveOneOut, goal_clustered, leave_one_
 from sopilot.lab.stats._comparison import Comparison, compare
 from sopilot.lab.stats._difference import clustered_difference, paired_difference
 from sopilot.lab.stats._multiplicity import Adjusted, benjamini_hochberg
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats._pairing import Dropped, Pair, Pairs, pair
 from sopilot.lab.stats._power import mcnemar_power, minimum_detectable_effect, tasks_needed
 from sopilot.lab.stats._proportion import clopper_pearson, wilson
@@ -36,15 +36,15 @@ __all__ = [
     "Discordance",
     "Dropped",
     "Interval",
-    "Kind",
     "LeaveOneOut",
-    "Outcome",
     "Pair",
     "Pairs",
     "PassK",
     "PostGoal",
+    "RunOutcome",
     "RunSpread",
     "SignFlip",
+    "TaskKind",
     "Undefined",
     "accuracy",
     "balanced_accuracy",

@@ -7,7 +7,7 @@ from sopilot.language.program.model import Act, Complete, Fail, Kind
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
-    Refusal,
+    RefusedGoal,
     expect,
     mapping,
     text,
@@ -28,7 +28,9 @@ def start(run: AuditState, event: Event) -> None:
     if program is None:
         raise Contradiction(f"no program is called `{goal}`")
     _note_old_format(run, event, program)
-    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    given: dict[str, JSON] = {
+        k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
+    }
     process = _suspended_errand(run, goal, given)
     if process is not None:
         run.suspended.remove(process.id)
@@ -131,7 +133,7 @@ def fail(run: AuditState, event: Event) -> None:
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
-        Refusal(
+        RefusedGoal(
             event.seq,
             process.id,
             process.goal,

@@ -8,6 +8,7 @@ from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import BUILT_IN, Path
 from sopilot.language.handbook.assent import assent
 from sopilot.language.program.model import Act, Ask, Do, Literal
+from sopilot.runtime.audit._asked_for import judge_call
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
@@ -17,11 +18,16 @@ from sopilot.runtime.audit._audit_state import (
     text,
 )
 from sopilot.runtime.audit._evidence import all_made, answers, made_in
-from sopilot.runtime.audit._guarded_proof import hold
+from sopilot.runtime.audit._guarded_findings import hold
 from sopilot.runtime.audit._learning import learn_from_call
-from sopilot.runtime.audit._licence import judge_call
 from sopilot.runtime.audit._session_calls import SessionCall
-from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, Result, has_withheld
+from sopilot.runtime.audit._state import (
+    FrameView,
+    PendingCall,
+    ProcessView,
+    SeenResult,
+    has_withheld,
+)
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
@@ -95,7 +101,7 @@ def domain_result(run: AuditState, event: Event) -> None:
     if call.action in BUILT_IN and not _was_said(run, call.seq, event):
         # Nobody said it: the machine's questions are answered by the user's own message.
         made.ok = False
-    result = Result(
+    result = SeenResult(
         event.seq,
         call.seq,
         call_id,
@@ -147,7 +153,9 @@ def _was_said(run: AuditState, asked: int, event: Event) -> bool:
     )
 
 
-def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, result: Result) -> bool:
+def _is_goal_due(
+    process: ProcessView, frame: FrameView, call: PendingCall, result: SeenResult
+) -> bool:
     step = frame.step
     return (
         isinstance(step, Act)
@@ -158,7 +166,7 @@ def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, resu
 
 
 def _pass(
-    process: ProcessView, frame: FrameView, result: Result, learned: dict[str, JSON]
+    process: ProcessView, frame: FrameView, result: SeenResult, learned: dict[str, JSON]
 ) -> str | None:
     """Moves the cursor behind what this success fulfils."""
     code = frame.code
@@ -212,7 +220,7 @@ def _past_fallback(
     process: ProcessView,
     frame: FrameView,
     label: str,
-    result: Result,
+    result: SeenResult,
     learned: dict[str, JSON],
 ) -> str | None:
     done = [one for one in made_in(process, frame) if one.ok]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm.machine import Outcome
@@ -19,7 +19,7 @@ from sopilot.runtime.vm.operations import (
     Start,
     ToolOperation,
 )
-from sopilot.runtime.vm.values import JSON, plain_mapping, without_references
+from sopilot.runtime.vm.values import JSON, Fields, plain_mapping, without_references
 
 TOOL_NAME: Final = "pg_program_step"
 TOOL_DESCRIPTION: Final = (
@@ -27,7 +27,7 @@ TOOL_DESCRIPTION: Final = (
     "whether it holds, with evidence; `select_branch`; `emit_artifact`; `complete` when the "
     "goal is reached; `fail` to refuse. The answer says where the program stands."
 )
-TOOL_SCHEMA: Final[Mapping[str, JSON]] = {
+TOOL_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "operation": {"type": "string", "enum": [one.kind for one in TOOL_OPERATIONS]},
@@ -214,7 +214,7 @@ def answer_text(outcome: Outcome) -> str:
     return "\n".join(lines)
 
 
-def _shape(shape: Mapping[str, JSON]) -> str:
+def _shape(shape: Fields) -> str:
     operation = shape["operation"]
     missing = shape.get("missing", [])
     if operation == "domain_call":

@@ -31,7 +31,7 @@ from sopilot.language.program.model import (
 )
 from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference._expressions import (
-    Unreadable,
+    UnreadableExpression,
     read_acts,
     read_condition,
     scan_act,
@@ -188,7 +188,7 @@ def _check(label: str, body: str, table: Mapping[str, str]) -> Check | None:
         return None
     try:
         name, arguments, rest = scan_call(body.removeprefix(_prefix(table["check_must"])))
-    except Unreadable:
+    except UnreadableExpression:
         return None
     slot = name
     bound = re.match(_pattern(table["bound_as"]), rest)
