@@ -299,7 +299,7 @@ def judge(text: str, variables: Mapping[str, object]) -> bool:
     return found
 
 
-def compute(text: str, variables: Mapping[str, object]) -> object:
+def compute(text: str, variables: Mapping[str, object]) -> Any:
     """The value of an expression under these JSON values, or ``VerdictError``."""
     found = _json(_evaluated(text, variables), 0)
     if found is None:

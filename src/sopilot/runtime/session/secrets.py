@@ -60,7 +60,8 @@ def shown_events(
     found: list[Event] = []
     for sealed, event in zip(events, whole, strict=True):
         payload = _kept_back(event.payload, sealed.event.payload, names)
-        found.append(event._replace(payload=mask(payload, values)))
+        masked = mask(payload, values)
+        found.append(event._replace(payload=masked if isinstance(masked, Mapping) else {}))
     return found
 
 

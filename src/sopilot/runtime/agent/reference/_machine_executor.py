@@ -198,10 +198,9 @@ class MachineExecutor:
                     "return", holds=True, evidence=cited, arguments=dict(found)
                 )
                 return self._with_next([step], _TRUTHS[True])
-            if not evidence and not any(self._move.recipes):
-                evidence, seen = (), self._facts.seen
-            else:
-                seen = evidence
+            # What was done in this session may be anywhere in it.
+            alone = not evidence and not any(self._move.recipes)
+            seen: Sequence[Seen] = self._facts.seen if alone else evidence
             holds = self._judge(function, known, seen)
         except CannotJudge as error:
             return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
