@@ -124,9 +124,7 @@ class Execution:
         here = self.world.machine.position(configuration)
         if here is None or not isinstance(operation, Return):
             return None
-        return grade_of_return(
-            self.world.machine.programs, here, operation, evidence, self.judge
-        )
+        return grade_of_return(self.world.machine.programs, here, operation, evidence, self.judge)
 
     def guard(self, arguments: dict[str, Any]) -> Licence | None:
         """What the guard says of the goal's call here; ``None`` where it has no say."""
