@@ -90,9 +90,6 @@ def read_messages(
     seen = False
     said: list[tuple[int, str]] = []
     for number, message in enumerate(messages):
-        spoken = text_of(message.get("content")) if message.get("role") == "user" else None
-        if isinstance(spoken, str):
-            said.append((number, spoken))
         for one in calls_and_results(message, number):
             if isinstance(one, AskedCall):
                 seen = True
@@ -116,6 +113,9 @@ def read_messages(
                     answered=True,
                     let_through=answer.let_through and not one.failed,
                 )
+        spoken = text_of(message.get("content")) if message.get("role") == "user" else None
+        if isinstance(spoken, str):
+            said.append((number, spoken))
     return Transcript(tuple(calls), len(messages), said=tuple(said))
 
 
