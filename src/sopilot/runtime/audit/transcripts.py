@@ -6,9 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity, UserMistake, did_you_mean
-from sopilot.language.handbook import CONFIRM, NOTHING, Handbook, Leaf, Procedure, Tree, leaves
+from sopilot.language.handbook import (
+    CONFIRM,
+    NOTHING,
+    Handbook,
+    Leaf,
+    Procedure,
+    Tree,
+    confirmation,
+    leaves,
+)
 from sopilot.language.handbook.assent import assent
-from sopilot.language.handbook.obligations import confirmation, with_made
+from sopilot.language.handbook.obligations import with_made
 from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._refusing import Grounds
