@@ -20,6 +20,7 @@ AUTHORING = (
     "adapters/text_files.py",
     "doors/sources/checking.py",
     "doors/sources/_compiled_warnings.py",
+    "doors/sources/_policy_warnings.py",
     "doors/sources/given_values.py",
     "doors/sources/run_options.py",
     "doors/sources/showing.py",

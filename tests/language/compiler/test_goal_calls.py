@@ -67,9 +67,9 @@ def test_an_input_that_is_fixed_or_renamed_is_that_under_requires_too() -> None:
     one = compiled(text)["send_one"]
     assert goal(one) == {"user": Local("user"), "to": Local("friend"), "amount": Literal(1)}
     assert checked(one) == [
+        ("known", {"user": Local("user")}),
         ("small", {"amount": Literal(1)}),
         ("known", {"user": Local("friend")}),
-        ("known", {"user": Local("user")}),
     ]
 
 

@@ -51,7 +51,7 @@ def some_tasks(every: int) -> Iterator[tuple[str, str]]:
 
 # As where no rule has a verdict that a machine could give.
 ASKED = fused_arm(replace(ALL_ON, machine_verdicts=False), "asked")
-TRIED = {"pg": ARMS["pg"], "fused": ARMS["fused"], "asked": ASKED}
+TRIED = {"pg": ARMS["pg"], "pg-paper": ARMS["pg-paper"], "fused": ARMS["fused"], "asked": ASKED}
 
 
 def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sopilot.desks.scenarios._read_answers import read_answers, read_rulings
 from sopilot.desks.scenarios._scenario import (
@@ -35,7 +36,12 @@ SCENARIO_KEYS = (
     "expect",
     "calls",
     "no_calls",
+    "answers",
+    "now",
+    "cases",
 )
+_MERGED = ("knows", "tools", "verdicts", "answers")
+"""Where a case says something of its own, the rest of the scenario's stays."""
 EXPECTED = ("executed", "refused", "waiting")
 
 Answers = dict[str, tuple[ScriptedAnswer, ...]]
@@ -84,10 +90,50 @@ class SuiteReader:
         scenarios: list[Scenario] = []
         if "scenarios" in found:
             entries = fields.entries(self._report, found["scenarios"].value, "`scenarios`")
-            scenarios = [self._scenario(key, value, shared) for key, value in entries]
+            scenarios = [
+                self._scenario(named, value, shared)
+                for key, node in entries
+                for named, value in self._cases(key, node)
+            ]
             if not entries and isinstance(found["scenarios"].value, MapNode):
                 self._report.error("no-scenarios", "there is no scenario", found["scenarios"].key)
         return Suite(name, tuple(scenarios))
+
+    def _cases(self, key: ScalarNode, node: Node) -> list[tuple[ScalarNode, Node]]:
+        """A scenario, or one for each row of its table of ``cases``."""
+        if not isinstance(node, MapNode):
+            return [(key, node)]
+        own = {name.text: (name, value) for name, value in node.pairs}
+        if "cases" not in own:
+            return [(key, node)]
+        _, table = own.pop("cases")
+        found: list[tuple[ScalarNode, Node]] = []
+        for name, row in fields.entries(self._report, table, "`cases`"):
+            pairs = dict(own)
+            for field, value in row.pairs if isinstance(row, MapNode) else ():
+                base = pairs.get(field.text)
+                if field.text in _MERGED and base is not None:
+                    pairs[field.text] = (field, _merged(base[1], value))
+                else:
+                    pairs[field.text] = (field, value)
+            if not isinstance(row, MapNode):
+                fields.wrong(self._report, row, f"the case `{name.text}`", "a mapping")
+            named = replace(name, text=f"{key.text}/{name.text}")
+            found.append((named, MapNode(tuple(pairs.values()), name.line, name.column)))
+        return found
+
+    def _answers(self, found: Fields) -> Mapping[str, str]:
+        """What the user says when the machine asks: by action, or by predicate."""
+        if "answers" not in found:
+            return {}
+        asked = {one.name for one in self._handbook.predicates.values() if one.question}
+        known = asked | set(self._handbook.actions)
+        answers: dict[str, str] = {}
+        for key, value in fields.entries(self._report, found["answers"].value, "`answers`"):
+            if key.text not in known:
+                fields.unknown(self._report, key, "question", key.text, known)
+            answers[key.text] = fields.text(self._report, value, f"the answer to `{key.text}`")
+        return answers
 
     def _scenario(self, key: ScalarNode, node: Node, shared: Answers) -> Scenario:
         what = f"the scenario `{key.text}`"
@@ -112,6 +158,8 @@ class SuiteReader:
             tools={**shared, **self._tools(found)},
             verdicts=verdicts,
             approvals=self._approvals(found),
+            answers=self._answers(found),
+            now=fields.optional_text(self._report, found, "now"),
             calls=self._calls(found),
             no_calls=tuple(
                 action
@@ -239,6 +287,15 @@ class SuiteReader:
         return ()
 
 
+def _merged(base: Node, own: Node) -> Node:
+    """Two mappings, the second one's entries over the first one's."""
+    if not isinstance(base, MapNode) or not isinstance(own, MapNode):
+        return own
+    said = {key.text for key, _ in own.pairs}
+    kept = tuple(pair for pair in base.pairs if pair[0].text not in said)
+    return MapNode((*kept, *own.pairs), own.line, own.column)
+
+
 def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
     """What the goal's own names are, by the inputs of its action that they become."""
     procedure = handbook.procedures.get(goal)
@@ -248,7 +305,7 @@ def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
     renamed = dict(procedure.arguments)
     return {
         term.name: input_schema(item)
-        for item in action.inputs
+        for item in (*action.inputs, *procedure.inputs)
         if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
     }
 
@@ -265,4 +322,5 @@ def _tellable(handbook: Handbook) -> frozenset[str]:
             names.update(name for _, term in call.arguments if (name := getattr(term, "name", "")))
     for procedure in handbook.procedures.values():
         names.update(name for _, term in procedure.arguments if (name := getattr(term, "name", "")))
+        names.update(item.name for item in procedure.inputs)
     return frozenset(names)

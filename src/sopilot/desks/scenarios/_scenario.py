@@ -52,7 +52,8 @@ class Expectation:
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """``calls`` must be made in this order, with others in between; those in ``no_calls``
-    never. ``approvals`` are the roles that approve when the procedure asks for it."""
+    never. ``approvals`` are the roles that approve when the procedure asks for it. ``answers``
+    is what the user says when the machine asks, ``now`` what the clock shows."""
 
     name: str
     goal: str
@@ -65,6 +66,8 @@ class Scenario:
     calls: tuple[ExpectedCall, ...] = ()
     no_calls: tuple[str, ...] = ()
     line: int = 0
+    answers: Mapping[str, str] = field(default_factory=dict)
+    now: str = ""
 
     @property
     def opening(self) -> str:

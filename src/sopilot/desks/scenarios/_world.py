@@ -22,8 +22,13 @@ class SimulatedTools:
     """
 
     def __init__(
-        self, actions: Mapping[str, Action], answers: Mapping[str, Sequence[ScriptedAnswer]]
+        self,
+        actions: Mapping[str, Action],
+        answers: Mapping[str, Sequence[ScriptedAnswer]],
+        now: str = "",
     ) -> None:
+        if now:
+            self.time = lambda: now
         self._actions = {name: action for name, action in actions.items() if action.offered}
         self._answers = answers
         self._used: set[tuple[str, int]] = set()

@@ -29,7 +29,7 @@ class ScenarioJudge:
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> bool:
         known = self._handbook.predicates.get(predicate)
-        if known is None or known.is_gate or known.verdict is not None:
+        if known is None or known.is_gate or known.done is not None or known.verdict is not None:
             return self._verdict(predicate, arguments, evidence)
         for ruling in self._rulings.get(predicate, ()):
             if ruling.fits(arguments):
@@ -40,6 +40,14 @@ class ScenarioJudge:
             f"say nothing about it {why}".rstrip()
         )
         raise CannotJudge(self.problems[-1])
+
+    def is_fact(self, predicate: str) -> bool:
+        return self._by_verdict.is_fact(predicate)
+
+    def computed(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> Mapping[str, JSON]:
+        return self._by_verdict.computed(predicate, arguments, evidence)
 
     def _verdict(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sopilot.desks.scenarios import Scenario, SimulatedTools, request_for
 from sopilot.desks.scenarios.judging import ScenarioJudge
@@ -24,7 +25,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
 
     def surround(keep: Path | None) -> Surroundings:
         reader.problems.clear()
-        tools = ListedCalls(SimulatedTools(handbook.actions, scenario.tools))
+        tools = ListedCalls(SimulatedTools(handbook.actions, scenario.tools, scenario.now))
 
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
             if run is None:
@@ -49,6 +50,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
         knows=scenario.knows,
         expected=scenario.expect.ending,
         approvers=scenario.approvals,
+        answers=scenario.answers,
         budgets=BUDGETS,
     )
 
@@ -76,6 +78,11 @@ class ListedCalls:
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "time":  # of the world, where it has one
+            return getattr(self._tools, name)
+        raise AttributeError(name)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         result = await self._tools.call(name, arguments, key=key)

@@ -58,6 +58,8 @@ class Task:
     simulated: bool = True
     names_goal: bool = True
     """Whether the user's answers name the goal."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What the user says when the machine asks, by what it asks about; otherwise yes."""
     opening_goal: str | None = None
     """The goal of the opening message, where it changes midway."""
 
@@ -83,6 +85,7 @@ class Task:
                 goal=self.goal if self.names_goal and self.goal else None,
                 late=self.late,
                 follow_ups=self.follow_ups,
+                answers=self.answers,
             ),
             self.budgets,
             operator,

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from sopilot.language.diagnostics import RunEnded
+from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent import UNLIMITED, Budgets, Operator, SessionResult
 from sopilot.runtime.agent.calls import KEPT_BY_TOOLS
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
@@ -79,6 +80,11 @@ class ReplayedTools:
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
 
+    def __getattr__(self, name: str) -> Any:
+        if name == "time":  # of the world, where it has one
+            return getattr(self._tools, name)
+        raise AttributeError(name)
+
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         if key not in self._made:
             self._made[key] = await self._tools.call(name, arguments, key=key)
@@ -115,6 +121,8 @@ class ReplayedTools:
                 if key in self._made:
                     continue
                 name, arguments = called[payload["call_id"]]
+                if name in BUILT_IN:
+                    continue  # the user's answer is no work of the tools
                 result = await self.call(name, arguments, key=key)
                 if result.ok != payload["ok"]:
                     raise WorldDiverged(

@@ -16,6 +16,10 @@ class ProgressReport(Protocol):
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
+class Ask(Protocol):
+    async def __call__(self, question: str) -> str | None: ...
+
+
 @dataclass(slots=True)
 class CallLink:
     """``given`` is the tool's own result, as its library spells it."""
@@ -25,6 +29,8 @@ class CallLink:
     given: object = None
     looked: bool = False
     """Whether the tool was compared with the approved one for this call."""
+    ask: Ask | None = None
+    """How the client asks its user, where it can."""
 
 
 CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 from sopilot.desks.tasks import World
+from sopilot.doors.mcp._eliciting import ElicitsAnswers
 from sopilot.doors.mcp.player import Player
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.agent import Arm, Briefing, open_run, resume_run, run_programs
@@ -247,6 +248,8 @@ class Hub:
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.driver.begin()
+        if session.asker is None:
+            session.asker = ElicitsAnswers(session)
         seat = Seat(player, owner)
         async with seat.using():
             pass  # counts as used from now on

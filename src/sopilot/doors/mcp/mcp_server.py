@@ -21,6 +21,7 @@ from sopilot.doors.mcp._audience import Audience
 from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, ProgressReport
 from sopilot.doors.mcp._clients import Asker, Context, asker
 from sopilot.doors.mcp._content import answered
+from sopilot.doors.mcp._eliciting import eliciting
 from sopilot.doors.mcp._gateway import GatewayTools
 from sopilot.doors.mcp._procedure_prompts import get_prompt, list_prompts
 from sopilot.doors.mcp.catalogue import Catalogue
@@ -28,6 +29,7 @@ from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.pins import Drift
 from sopilot.doors.mcp.playing import score_play, session_report
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent import Offer
 from sopilot.runtime.session.protocols import ToolSchema
 
@@ -111,14 +113,15 @@ class ProcedureServer:
             for offer in self._catalogue.offers()
             if every or offer.tool.name in seat.offered
         ]
-        return types.ListToolsResult(tools=[_tool(shown[0]), *offered])
+        asking = [_tool(one) for one in shown if one.name in BUILT_IN]
+        return types.ListToolsResult(tools=[_tool(shown[0]), *offered, *asking])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         who = self._asker(ctx)
         self._audience.heard(who, ctx.session)
-        link = CallLink(progress=_progress(ctx))
+        link = CallLink(progress=_progress(ctx), ask=eliciting(ctx))
         return await self._carried_out(self._handle(who, params, link), link)
 
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:

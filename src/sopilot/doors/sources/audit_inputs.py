@@ -34,7 +34,8 @@ from sopilot.runtime.session import (
     read_trace,
     verify_trace,
 )
-from sopilot.runtime.session.recovery import program_changes, whole_events
+from sopilot.runtime.session.recovery import program_changes
+from sopilot.runtime.session.secrets import shown_events
 from sopilot.runtime.session.trace_check import as_recorded
 from sopilot.runtime.vm import Event, TraceError
 
@@ -84,7 +85,8 @@ class TraceInput:
 
     def _judged(self) -> Audited:
         trace = self.trace
-        whole: list[Event] = whole_events(trace.events, trace.payloads)
+        secrets = self._secrets()
+        whole: list[Event] = shown_events(trace.events, trace.payloads, secrets)
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
@@ -120,6 +122,13 @@ class TraceInput:
             judge=judge,
         )
         return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
+
+    def _secrets(self) -> frozenset[str]:
+        """The secret names of the programs that came along; an export has no values of others."""
+        texts = self.trace.program_texts
+        if any(digest not in texts for digest in self.trace.programs.values()):
+            return frozenset()
+        return ProgramSet.from_texts(self.trace.programs, texts).secrets
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts

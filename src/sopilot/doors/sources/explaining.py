@@ -6,8 +6,8 @@ from typing import Any
 
 from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
-from sopilot.language.handbook import ActionCall, Leaf, Name, Recipe, Tree
-from sopilot.language.handbook.codec import OPERATORS
+from sopilot.language.handbook import OPERATORS, ActionCall, Leaf, Name, Recipe, Tree
+from sopilot.language.program.model import Function
 
 
 def explain(unit: Unit) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def explain(unit: Unit) -> dict[str, Any]:
             for function in unit.program.functions.values()
             for note in function.notes
         ]
+        + [line for function in unit.program.functions.values() for line in _policy(function)]
         + [
             f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
             for action, leaf in why.unchecked
@@ -74,6 +75,20 @@ def explain(unit: Unit) -> dict[str, Any]:
             for one in unprovable(unit.program)
         ],
     }
+
+
+def _policy(function: Function) -> list[str]:
+    """What the machine does about a function beside calling its verifiers."""
+    lines = []
+    if function.computes:
+        lines.append(f"{function.computes} is computed by the machine: {function.value}")
+    if function.question:
+        lines.append(f"{function.name}: the machine asks the user: {function.question}")
+    if function.principal:
+        lines.append(f"{function.name} is open for one customer at a time")
+    if function.is_fact:
+        lines.append(f"{function.name} is what was done in this session; nothing is called for it")
+    return lines
 
 
 def _is_gate(unit: Unit, leaf: Leaf) -> bool:

@@ -19,6 +19,15 @@ from dataclasses import dataclass
 
 from sopilot import __version__
 from sopilot.language.compiler._factoring import Factoring, Group
+from sopilot.language.compiler._goal import (
+    argument_of,
+    goal_arguments,
+    goal_terms,
+    guard_of,
+    otherwise,
+    own,
+    start_names,
+)
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
 from sopilot.language.compiler._ordering import order_by_prerequisite
@@ -28,16 +37,20 @@ from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler._wording import Wording
-from sopilot.language.compiler.facts import action_facts, read_only_actions, scope_types
-from sopilot.language.compiler.gates import gate_function
+from sopilot.language.compiler.facts import (
+    action_facts,
+    read_only_actions,
+    scope_types,
+    secret_names,
+)
+from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import (
+    BUILT_IN,
     Action,
     All,
     AnyOf,
-    Binding,
-    Constant,
     First,
     Handbook,
     InOrder,
@@ -46,29 +59,23 @@ from sopilot.language.handbook import (
     Predicate,
     Procedure,
     Recipe,
-    Scalar,
-    Term,
     Tree,
     leaves,
-    names_in,
     obligations,
 )
 from sopilot.language.handbook.codec import handbook_hash
 from sopilot.language.program.model import (
     Act,
     ActionFacts,
-    Argument,
     Arguments,
     Complete,
     Fail,
     Function,
     Guarded,
     Kind,
-    Literal,
     Local,
     Program,
     Source,
-    Unknown,
 )
 from sopilot.language.program.verifier import require_valid
 
@@ -134,20 +141,19 @@ class Compiler:
         offered: frozenset[str] | None = None,
         tools: str = "",
     ) -> None:
-        self._actions = actions
+        self._actions = {**actions, **{name: Action(name) for name in BUILT_IN}}
         self._predicates = predicates
         if offered is None:
             offered = frozenset(name for name, action in actions.items() if action.offered)
-        self._offered = offered
+        self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[tuple[str, str], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._wording = Wording(predicates)
-        self._closure = GuardClosure(actions, predicates, self._chosen)
-        self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if one.is_guarded)
-        self._facts: tuple[object, Mapping[str, ActionFacts]] = (None, {})
+        self._closure = GuardClosure(self._actions, predicates, self._chosen)
+        self._facts: tuple[object, tuple[Guarded, ...], Mapping[str, ActionFacts]] = (None, (), {})
         self._reading: tuple[str, ...] | None = None
 
     def compile(
@@ -161,9 +167,11 @@ class Compiler:
             procedure.says,
             procedure.arguments,
             handbook.actions[procedure.action].requires,
+            own(procedure, handbook.actions[procedure.action]),
         )
         kept = self._skeletons.get(key)
         skeleton = kept or self._skeleton(handbook, procedure)
+        guarded, facts = self._guarding(handbook)
         program = Program(
             entry=procedure.name,
             functions=self._wording.word(skeleton, handbook),
@@ -176,23 +184,37 @@ class Compiler:
             compiler=__version__,
             # By name: the order of keys in a handbook means nothing, so it leaves no mark.
             constants=dict(sorted(handbook.parameters.items())),
-            guarded=self._guarded,
+            guarded=guarded,
             types=skeleton.types,
-            actions=self._actions_of(handbook) if self._guarded else {},
-            read_only=() if self._guarded else self._read_only_of(handbook),
+            actions=facts,
+            read_only=() if guarded else self._read_only_of(handbook),
+            secrets=secret_names(handbook),
+            not_found={
+                name: one.not_found
+                for name, one in sorted(handbook.actions.items())
+                if one.not_found is not None
+            },
         )
         if kept is None:
             self._verify(program)
             self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
 
-    def _actions_of(self, handbook: Handbook) -> Mapping[str, ActionFacts]:
+    def _guarding(
+        self, handbook: Handbook
+    ) -> tuple[tuple[Guarded, ...], Mapping[str, ActionFacts]]:
         """The same for every procedure of a handbook."""
-        of, facts = self._facts
+        of, guarded, facts = self._facts
         if of is not handbook:
-            facts = action_facts(handbook)
-            self._facts = (handbook, facts)
-        return facts
+            asked = {one.action for one in handbook.procedures.values() if one.confirm}
+            guarded = tuple(
+                guard_of(one)
+                for name, one in sorted(handbook.actions.items())
+                if one.is_guarded or name in asked
+            )
+            facts = action_facts(handbook) if guarded else {}
+            self._facts = (handbook, guarded, facts)
+        return guarded, facts
 
     def _read_only_of(self, handbook: Handbook) -> tuple[str, ...]:
         """Once for the actions and predicates that the handbooks share."""
@@ -221,7 +243,7 @@ class Compiler:
         plan = factoring.plan(tree)
 
         goal = handbook.actions[procedure.action]
-        parameters = _scope(goal, procedure)
+        parameters = start_names(goal, procedure)
         scope = frozenset(parameters)
         resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
 
@@ -232,7 +254,7 @@ class Compiler:
                     passed = (name for name in leaf.parameters if name in scope)
                     found = (leaf.name, tuple((name, Local(name)) for name in passed))
                 else:
-                    arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
+                    arguments = tuple((p, argument_of(t, scope)) for p, t in leaf.arguments)
                     found = (names.rule(leaf.predicate), arguments)
                 resolved[leaf] = found
             return found
@@ -240,12 +262,14 @@ class Compiler:
         functions: dict[str, Function] = {}
         unworded: dict[str, list[tuple[int, Leaf]]] = {}
         schedule = Schedule(resolve, self._wording.fixed)
-        act = Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True)
+        act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=schedule.process(plan, act, Complete("done"), Fail("refuse")),
+            steps=schedule.process(
+                plan, act, Complete("done"), Fail("refuse", otherwise(handbook, procedure))
+            ),
             says=procedure.says or goal.says,
         )
         if schedule.unworded:
@@ -276,13 +300,15 @@ class Compiler:
             postponed=tuple(settled.postponed),
         )
         inputs = {item.name: item for item in goal.inputs}
+        own = {item.name: item for item in procedure.inputs}
         types = scope_types(
             parameters,
             {
                 term.name: inputs[name]
-                for name, term in _goal_terms(goal, procedure)
+                for name, term in goal_terms(goal, procedure)
                 if isinstance(term, Name)
-            },
+            }
+            | own,
             leaves(tree),
             self._actions,
             self._predicates,
@@ -298,7 +324,9 @@ class Compiler:
         return ranked
 
     def _chosen(self, predicate: str) -> Recipe:
-        return () if self._predicates[predicate].tool_free else self._rank(predicate).chosen
+        found = self._predicates[predicate]
+        unverified = found.tool_free or found.done is not None
+        return () if unverified else self._rank(predicate).chosen
 
     def _function(self, name: str, predicate_name: str) -> Function:
         # One name can stand for two predicates: the goal's namesake is called something else.
@@ -306,7 +334,9 @@ class Compiler:
         function = self._functions.get(key)
         if function is None:
             predicate = self._predicates[predicate_name]
-            if predicate.is_gate:
+            if predicate.done is not None:
+                function = done_function(name, predicate, self._actions)
+            elif predicate.is_gate:
                 function = gate_function(
                     name, predicate, self._actions, self._predicates, self._offered
                 )
@@ -357,41 +387,3 @@ def _operator(group: Group) -> type:
     operator = getattr(group.body, "operator", All)
     assert isinstance(operator, type)
     return operator
-
-
-def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
-    """The names the process is started with: the goal's inputs, then the tree's own."""
-    terms = [term for _, term in _goal_terms(goal, procedure)]
-    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
-    for name in names_in(procedure.requires):
-        names.setdefault(name)
-    return tuple(names)
-
-
-def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
-    return tuple(
-        (name, Local(term.name) if isinstance(term, Name) else Literal(term.value))
-        for name, term in _goal_terms(goal, procedure)
-    )
-
-
-def _goal_terms(goal: Action, procedure: Procedure) -> Binding:
-    """Every input of the goal; one that the procedure does not mention keeps its own name."""
-    given = dict(procedure.arguments)
-    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
-
-
-def _argument(term: Term, scope: frozenset[str]) -> Argument:
-    if isinstance(term, Constant):
-        value: Scalar = term.value
-        return Literal(value)
-    return Local(term.name) if term.name in scope else Unknown(term.name)
-
-
-def _guarded(action: Action) -> Guarded:
-    approval = action.approval
-    if approval is None:
-        return Guarded(action.name, recheck=action.recheck)
-    return Guarded(
-        action.name, approval.roles, approval.needed, approval.expires_seconds, action.recheck
-    )

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from sopilot.language.handbook import Action, Handbook, Input, Leaf, Name, Predicate
+from sopilot.language.handbook import (
+    ASK_USER,
+    CONFIRM,
+    Action,
+    Handbook,
+    Input,
+    Leaf,
+    Name,
+    Predicate,
+)
 from sopilot.language.program.model import ActionFacts
 
 Schema = Mapping[str, object]
@@ -40,7 +49,8 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
     """By name, so that the order of keys in a handbook leaves no mark."""
     goals = {procedure.action for procedure in handbook.procedures.values()}
     quiet = _quiet(handbook.predicates.values())
-    return {
+    built_in = {name: facts for name, facts in _BUILT_IN.items() if name in quiet}
+    declared = {
         name: ActionFacts(
             {item.name: input_schema(item) for item in action.inputs},
             tuple(item.name for item in action.inputs if item.required),
@@ -49,6 +59,44 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
         )
         for name, action in sorted(handbook.actions.items())
     }
+    return {**declared, **built_in}
+
+
+_BUILT_IN = {
+    # What was said stays said; a yes is to the state of things that it was given in.
+    ASK_USER: ActionFacts({}, (), (), ()),
+    CONFIRM: ActionFacts({}, (), (), None),
+}
+
+
+def secret_names(handbook: Handbook) -> tuple[str, ...]:
+    """The secret inputs, and every name that becomes one of them in a call."""
+    hidden = {
+        (action.name, item.name)
+        for action in handbook.actions.values()
+        for item in action.inputs
+        if item.secret
+    }
+    if not hidden:
+        return ()
+    calls = [
+        (call.action, call.arguments)
+        for predicate in handbook.predicates.values()
+        for call in (
+            *(call for recipe in predicate.recipes for call in recipe),
+            *filter(None, (predicate.established_by, predicate.closed_by, predicate.done)),
+        )
+    ]
+    calls += [(one.action, one.arguments) for one in handbook.procedures.values()]
+    names = {name for _, name in hidden}
+    for action, arguments in calls:
+        names |= {
+            term.name
+            for name, term in arguments
+            if (action, name) in hidden and isinstance(term, Name)
+        }
+    own = (item for one in handbook.procedures.values() for item in one.inputs if item.secret)
+    return tuple(sorted(names | {item.name for item in own}))
 
 
 def read_only_actions(handbook: Handbook) -> tuple[str, ...]:

@@ -85,4 +85,24 @@ def gate_function(
         closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
         if predicate.closed_by is not None
         else None,
+        principal=predicate.principal,
+    )
+
+
+DONE = "it holds if that call has succeeded in this session; do not make it for this check"
+
+
+def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]) -> Function:
+    """A fact of this session: true from the success of a call, which nobody makes for it."""
+    assert predicate.done is not None
+    return Function(
+        name=name,
+        kind=Kind.GATE,
+        parameters=predicate.parameters,
+        steps=(Return("judge", says=DONE),),
+        says=predicate.says,
+        says_not=predicate.says_not,
+        predicate=predicate.name,
+        fallbacks=((recipe_act("done", predicate.done, predicate, actions),),),
+        remedy=predicate.remedy,
     )

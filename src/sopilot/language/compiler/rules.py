@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.compiler._recipes import RankedRecipes
-from sopilot.language.handbook import Action, ActionCall, Constant, Path, Predicate
+from sopilot.language.handbook import (
+    BUILT_IN,
+    Action,
+    ActionCall,
+    Constant,
+    Input,
+    Path,
+    Predicate,
+)
 from sopilot.language.program.model import (
     Act,
     CallArgument,
@@ -56,6 +64,10 @@ def rule_function(
         remedy=predicate.remedy,
         notes=notes,
         judged_by_model=predicate.judged_by_model,
+        computes=predicate.computes,
+        value=predicate.value,
+        optional=predicate.optional,
+        question=predicate.question,
     )
 
 
@@ -80,7 +92,9 @@ def verifier_call(
     """The call under the predicate's own parameter names."""
     mapped = dict(call.arguments)
     arguments: list[tuple[str, CallArgument]] = []
-    for item in action.inputs:
+    # What the machine itself carries out takes whatever the recipe gives it.
+    own = tuple(Input(name) for name in mapped) if call.action in BUILT_IN else ()
+    for item in own or action.inputs:
         term = mapped.get(item.name)
         if term is None:
             if item.required:

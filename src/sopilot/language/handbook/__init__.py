@@ -6,15 +6,21 @@ tree. Pure. May import ``diagnostics`` only.
 """
 
 from sopilot.language.handbook._format import format_handbook
+from sopilot.language.handbook._kinds import OPERATORS
 from sopilot.language.handbook._model import (
+    ASK_USER,
+    BUILT_IN,
+    CONFIRM,
     Action,
     ActionCall,
     Approval,
+    Computed,
     Handbook,
     Input,
     Predicate,
     Procedure,
     Recipe,
+    confirmation,
 )
 from sopilot.language.handbook._reader import load_handbook, read_handbook
 from sopilot.language.handbook._schema import handbook_schema, published_schema
@@ -45,6 +51,7 @@ from sopilot.language.handbook._writer import write_handbook
 from sopilot.language.handbook.cel import (
     VerdictError,
     VerdictProblem,
+    compute,
     free_names,
     judge,
     parse_verdict,
@@ -55,7 +62,11 @@ from sopilot.language.handbook.obligations import obligations
 from sopilot.language.handbook.wording import placeholders, sentence
 
 __all__ = [
+    "ASK_USER",
+    "BUILT_IN",
+    "CONFIRM",
     "NOTHING",
+    "OPERATORS",
     "Action",
     "ActionCall",
     "All",
@@ -63,6 +74,7 @@ __all__ = [
     "Approval",
     "Binding",
     "CallBinding",
+    "Computed",
     "Constant",
     "First",
     "Handbook",
@@ -80,6 +92,8 @@ __all__ = [
     "Tree",
     "VerdictError",
     "VerdictProblem",
+    "compute",
+    "confirmation",
     "format_handbook",
     "free_names",
     "handbook_hash",

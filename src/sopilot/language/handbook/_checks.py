@@ -37,8 +37,8 @@ def _check_use(
     used = {leaf.predicate for tree in trees for leaf in leaves(tree)}
     if report.failed:
         return  # a requirement that could not be read may be where the predicate is used
-    for name in handbook.predicates:
-        if name not in used:
+    for name, predicate in handbook.predicates.items():
+        if name not in used and not predicate.made:
             message = f"nothing requires the predicate `{name}`"
             report.warning("unused-predicate", message, places[name])
 
@@ -91,6 +91,8 @@ def decidable(handbook: Handbook) -> frozenset[str]:
 def _missing(handbook: Handbook, name: str, known: set[str]) -> list[tuple[str, str]]:
     """Why a predicate cannot be known yet: (action, predicate it waits for) pairs."""
     predicate = handbook.predicates[name]
+    if predicate.done is not None:
+        return []
     if predicate.established_by is not None:
         return _blocked(handbook, predicate.established_by.action, known)
     blocked: list[tuple[str, str]] = []

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from sopilot.language.handbook._tree import NOTHING, Binding, CallBinding, Path, Scalar, Tree
+from sopilot.language.handbook._tree import (
+    NOTHING,
+    Binding,
+    CallBinding,
+    Constant,
+    Name,
+    Path,
+    Tree,
+)
+
+ASK_USER = "ask_user"
+CONFIRM = "confirm_with_user"
+BUILT_IN = (ASK_USER, CONFIRM)
+"""Calls that the machine itself carries out, by asking the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input of an action. ``schema`` is its full JSON Schema where the type alone is not."""
+    """One input of an action. ``schema`` is its full JSON Schema where the type alone is not.
+    A ``secret`` one stands in clear in nothing that is kept or shown."""
 
     name: str
     type: str = "string"
     says: str = ""
     required: bool = True
     schema: Mapping[str, object] | None = None
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +42,8 @@ class Approval:
     roles: tuple[str, ...]
     needed: int = 1
     expires_seconds: int | None = None
+    when: str | None = None
+    """Only calls for which this expression over their arguments holds, or is undecided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +51,10 @@ class Action:
     """A tool. ``full_state`` marks one that reads everything at once.
 
     ``changes`` and ``reads`` are topics, ``None`` where the author says nothing;
-    ``recheck`` makes the machine read its licence again just before the call.
+    ``recheck`` makes the machine read its licence again just before the call;
+    ``confirm`` is what the user is told before it is carried out, and must say yes to;
+    empty text says that nobody is asked. ``not_found`` is an expression over the ``result``
+    of a call that failed: where it holds, that is an answer and no failure.
     """
 
     name: str
@@ -48,10 +69,12 @@ class Action:
     changes: tuple[str, ...] | None = None
     reads: tuple[str, ...] | None = None
     recheck: bool = False
+    confirm: str | None = None
+    not_found: str | None = None
 
     @property
     def is_guarded(self) -> bool:
-        return self.irreversible or self.approval is not None
+        return self.irreversible or self.approval is not None or bool(self.confirm)
 
     def input_names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.inputs)
@@ -92,7 +115,13 @@ class Predicate:
     handbook's constants. ``verdict`` is an expression a machine can judge.
     ``remedy`` tells a refused user what could be done next. ``asks`` are values of
     its recipes that only the user has. ``judged_by_model`` lets a guarded action
-    rest on a model's word; ``closed_by`` shuts a gate again.
+    rest on a model's word; ``closed_by`` shuts a gate again. ``done`` is a call whose
+    success in this session makes it true: nobody makes it for the check. ``question`` is
+    what the user is asked, whose answer is the evidence. A gate that sets the ``principal``
+    is open for one customer at a time.
+
+    ``made`` ones come from a procedure: ``computes`` names the argument that ``value``
+    gives, ``optional`` the parameters that may be without one.
     """
 
     name: str
@@ -107,6 +136,15 @@ class Predicate:
     asks: tuple[str, ...] = ()
     judged_by_model: bool = False
     closed_by: ActionCall | None = None
+    done: ActionCall | None = None
+    question: str = ""
+    principal: bool = False
+    made: bool = False
+    computes: str = ""
+    value: str | None = None
+    optional: tuple[str, ...] = ()
+    holds_for: tuple[Mapping[str, Any], ...] = ()
+    fails_for: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def is_gate(self) -> bool:
@@ -114,11 +152,26 @@ class Predicate:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """An argument that the machine computes: ``value`` over the answers of one of ``recipes``,
+    the procedure's names and the handbook's parameters."""
+
+    name: str
+    value: str
+    recipes: tuple[Recipe, ...] = ()
+    uses: tuple[str, ...] = ()
+    """The procedure's names that it depends on."""
+
+
+@dataclass(frozen=True, slots=True)
 class Procedure:
     """A goal: ``action`` may run with ``arguments`` once ``requires`` holds.
 
     ``worded`` is the tree whose wording is shown as the official text when it
-    differs from the tree that is compiled.
+    differs from the tree that is compiled. ``inputs`` are names of its own, beside those of
+    the action; ``computed`` arguments nobody passes; ``confirm`` is the action's, said
+    otherwise here. ``otherwise`` is what follows where it is refused: another procedure,
+    or words.
     """
 
     name: str
@@ -127,13 +180,102 @@ class Procedure:
     says: str = ""
     arguments: Binding = ()
     worded: Tree | None = None
+    inputs: tuple[Input, ...] = ()
+    computed: tuple[Computed, ...] = ()
+    confirm: str | None = None
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Handbook:
+    """``parameters`` are constants, or tables of them. ``predicates`` hold what procedures make
+    (see ``Predicate.made``), too."""
+
     name: str
     says: str = ""
-    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
     actions: Mapping[str, Action] = field(default_factory=dict)
     predicates: Mapping[str, Predicate] = field(default_factory=dict)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        made = {
+            one.name: one
+            for procedure in self.procedures.values()
+            if procedure.action in self.actions
+            for one in made_predicates(procedure, self.actions[procedure.action])
+        }
+        if made:
+            object.__setattr__(self, "predicates", {**self.predicates, **made})
+
+
+# --- what a procedure makes -----------------------------------------------------------
+
+
+def computed_name(procedure: Procedure, computed: Computed) -> str:
+    return f"{procedure.name}_{computed.name}_is_computed"
+
+
+def confirmed_name(procedure: Procedure) -> str:
+    return f"{procedure.name}_is_confirmed"
+
+
+def confirmation(procedure: Procedure, action: Action) -> str | None:
+    """What the user is told, ``None`` where nobody is asked."""
+    return (action.confirm if procedure.confirm is None else procedure.confirm) or None
+
+
+def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:
+    found = [
+        Predicate(
+            computed_name(procedure, one),
+            (one.name, *(name for name in one.uses if name != one.name)),
+            says=f"The {one.name} is exactly: {_braced(one.value)}.",
+            recipes=one.recipes,
+            tool_free=not one.recipes,
+            verdict=f"{one.name} == ({one.value})",
+            made=True,
+            computes=one.name,
+            value=one.value,
+        )
+        for one in procedure.computed
+    ]
+    told = confirmation(procedure, action)
+    if told is not None:
+        found.append(_confirmed(procedure, action, told))
+    return found
+
+
+def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
+    given = dict(procedure.arguments)
+    terms = [(item.name, given.get(item.name, Name(item.name))) for item in action.inputs]
+    optional = {item.name for item in action.inputs if not item.required}
+    names = dict.fromkeys(term.name for _, term in terms if isinstance(term, Name))
+    call = ActionCall(CONFIRM, (("action", Constant(action.name)), *terms))
+    return Predicate(
+        confirmed_name(procedure),
+        tuple(names),
+        says=f"The user has said yes to exactly this call of {action.name}.",
+        recipes=((call,),),
+        verdict="result.answer == 'yes'",
+        question=told,
+        made=True,
+        optional=tuple(
+            term.name for name, term in terms if name in optional and isinstance(term, Name)
+        ),
+    )
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def asking(predicate: Predicate) -> Predicate:
+    """The predicate that is verified by asking the user: its question, its recipe, and that a
+    yes makes it true where it says nothing else."""
+    terms = tuple((name, Name(name)) for name in predicate.parameters)
+    call = ActionCall(ASK_USER, (("question", Constant(predicate.name)), *terms))
+    verdict = predicate.verdict
+    if verdict is None and not predicate.judged_by_model:
+        verdict = "result.answer == 'yes'"
+    return replace(predicate, recipes=((call,),), verdict=verdict)

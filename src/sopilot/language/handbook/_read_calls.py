@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook._expressions import (
@@ -19,7 +20,7 @@ from sopilot.language.handbook._tree import (
     Name,
     Origin,
     Path,
-    Scalar,
+    Tree,
     plain_binding,
 )
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -35,14 +36,23 @@ class Scope:
 
     what: str
     names: frozenset[str]
-    constants: Mapping[str, Scalar]
+    constants: Mapping[str, Any]
     open: bool = False
     answers: bool = False
+
+
+class NamedRequirement(NamedTuple):
+    """A tree under a name, put in wherever it is required."""
+
+    parameters: tuple[str, ...]
+    tree: Tree
 
 
 @dataclass(slots=True)
 class Signatures:
     """What can be called, with its parameters; filled before any call is read."""
+
+    requirements: dict[str, NamedRequirement] = field(default_factory=dict)
 
     actions: dict[str, tuple[str, ...]] = field(default_factory=dict)
     predicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -144,7 +154,13 @@ def _resolve(
     if isinstance(term, Constant) or term.name in scope.names:
         return term
     if term.name in scope.constants:
-        return Constant(scope.constants[term.name])
+        value = scope.constants[term.name]
+        if isinstance(value, list | dict):
+            message = f"`{term.name}` is a table, which only expressions can read"
+            at = call_offset(node, argument.offset)
+            report.error("table-argument", message, node, offset=at)
+            return Constant(None)
+        return Constant(value)
     if not scope.open:
         at = call_offset(node, argument.offset)
         message = f"`{term.name}` is neither an input of {scope.what} nor a handbook parameter"

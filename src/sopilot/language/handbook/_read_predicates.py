@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import fields
 from sopilot.language.handbook._expressions import ExpressionError, parse_signature
-from sopilot.language.handbook._model import ActionCall, Predicate, Recipe
+from sopilot.language.handbook._model import ActionCall, Predicate, Recipe, asking
 from sopilot.language.handbook._read_calls import Scope, Signatures, call_offset
+from sopilot.language.handbook._read_expressions import read_expression
 from sopilot.language.handbook._read_recipes import read_action_call, read_recipes
-from sopilot.language.handbook._tree import Name, Path, Scalar
-from sopilot.language.handbook.cel import free_names, parse_verdict, read_answers
+from sopilot.language.handbook._tables import PREDICATE, keys, read_plain
+from sopilot.language.handbook._tree import Name, Path
+from sopilot.language.handbook._yaml_text import flow
+from sopilot.language.handbook.cel import (
+    VerdictError,
+    judge,
+    read_answers,
+)
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Field, Fields
 from sopilot.language.handbook.grammar import (
     ARGUMENTS,
     JUDGES,
-    PREDICATE_KEYS,
+    NOW,
+    USER,
     VERDICT_NAMES,
     is_identifier,
 )
-from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.handbook.wording import placeholders
 
-_FOREIGN = re.compile(r"\b(and|or|not)\b|(?<![=!<>])=(?!=)")
+_POSITION = re.compile(r"\b(?:result|results)\b[\w.]*\[\s*[0-9]+\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,71 +88,104 @@ def read_predicate(
     report: DiagnosticCollector,
     declaration: Declaration,
     signatures: Signatures,
-    constants: dict[str, Scalar],
+    constants: dict[str, Any],
 ) -> Predicate:
     key, value = declaration.entry
     what = f"the predicate `{declaration.name}`"
-    found = fields.fields(report, value, PREDICATE_KEYS, what)
+    found = fields.fields(report, value, keys(PREDICATE), what)
     scope = Scope(what, frozenset(declaration.parameters), constants, open=True, answers=True)
     known = scope.names | constants.keys()
     asks = _asks(report, found, declaration, constants)
     is_map = isinstance(value, MapNode)
     if is_map and "says" not in found:
         fields.missing(report, key, "says", what)
-    wording = {one: _wording(report, found, one, known) for one in ("says", "says_not", "remedy")}
     if "says" in found and _is_blank(says := found["says"].value):
         fields.missing(report, says, "says", what)
     if is_map:
         _one_way(report, key, found, what)
-    tool_free = False
-    recipes: tuple[tuple[ActionCall, ...], ...] = ()
-    if "verify" in found:
-        verify = found["verify"].value
-        tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
-        if not tool_free:
-            recipes = tuple(
-                _with_origins(report, found["verify"], recipe, declaration, asks, constants)
-                for recipe in read_recipes(report, verify, scope, signatures)
+    verify = found["verify"].value if "verify" in found else None
+    tool_free = isinstance(verify, ScalarNode) and verify.text == ARGUMENTS
+    by_user = isinstance(verify, ScalarNode) and verify.text == USER
+    seen = known | {NOW} | (set() if tool_free else VERDICT_NAMES | set(asks))
+    wording = ("says", "says_not", "remedy", "question")
+    names = declaration.parameters
+    special: dict[str, Callable[[], object]] = {
+        "verify": lambda: (
+            ()
+            if tool_free or by_user
+            else tuple(
+                with_origins(report, found["verify"], recipe, what, names, asks, constants)
+                for recipe in read_recipes(report, found["verify"].value, scope, signatures)
             )
-    established_by = None
-    if "established_by" in found:
-        established_by = read_action_call(
-            report, found["established_by"].value, "`established_by`", scope, signatures
-        )
-    closed_by = None
-    if "closed_by" in found:
-        closed_by = read_action_call(
-            report, found["closed_by"].value, "`closed_by`", scope, signatures
-        )
-        if "established_by" not in found:
-            message = f"{what} is no gate, so nothing closes it"
-            report.error("closed-without-gate", message, found["closed_by"].key)
-    for one, gate in (("established_by", established_by), ("closed_by", closed_by)):
-        for _, term in gate.arguments if gate is not None else ():
-            if isinstance(term, Path):
-                message = f"`{term}` leads into an answer, and a gate's call has none before it"
-                report.error("path-outside-recipe", message, found[one].value)
-    seen = known if tool_free else known | VERDICT_NAMES | set(asks)
-    verdict = None
-    if "verdict" in found:
-        verdict = _verdict(report, found["verdict"].value, seen)
-        answers = {call.answer for recipe in recipes for call in recipe}
-        if verdict and answers:
-            _answers_there(report, found["verdict"].value, verdict, answers)
-    return Predicate(
-        declaration.name,
-        declaration.parameters,
-        wording["says"],
-        wording["says_not"],
-        recipes,
-        established_by,
-        tool_free,
-        verdict,
-        wording["remedy"],
-        asks,
-        _judged_by_model(report, found),
-        closed_by,
-    )
+        ),
+        "ask": lambda: asks,
+        "established_by": lambda: _gate_call(report, found["established_by"], scope, signatures),
+        "closed_by": lambda: _gate_call(report, found["closed_by"], scope, signatures),
+        "done": lambda: _gate_call(report, found["done"], scope, signatures),
+        "verdict": lambda: read_expression(report, found["verdict"].value, seen, "verdict"),
+        "judged_by": lambda: _judged_by_model(report, found),
+        **{one: partial(_wording, report, found, one, known) for one in wording},
+    }
+    read = read_plain(report, found, PREDICATE, special)
+    if "closed_by" in found and "established_by" not in found:
+        message = f"{what} is no gate, so nothing closes it"
+        report.error("closed-without-gate", message, found["closed_by"].key)
+    if "principal" in found and "established_by" not in found:
+        message = f"{what} is no gate, so it sets no principal"
+        report.error("principal-without-gate", message, found["principal"].key)
+    predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
+    if by_user != bool(predicate.question):
+        message = f"{what} needs both `verify: user` and a `question`"
+        report.error("question-without-user", message, key)
+    elif by_user:
+        predicate = asking(predicate)
+    _examples(report, found, predicate, constants)
+    answers = {call.answer for recipe in predicate.recipes for call in recipe}
+    if "verdict" in found and predicate.recipes and _POSITION.search(predicate.verdict or ""):
+        message = "the verdict looks at one element of a list, whatever else is in it"
+        help = "`result.items.all(one, …)` or `exists` looks at every one"
+        report.warning("one-element", message, found["verdict"].value, help)
+    if "verdict" in found and predicate.verdict and answers:
+        _answers_there(report, found["verdict"].value, predicate.verdict, answers)
+    return predicate
+
+
+def _examples(
+    report: DiagnosticCollector, found: Fields, predicate: Predicate, constants: Mapping[str, Any]
+) -> None:
+    """``holds_for`` and ``fails_for``: the verdict must say the same."""
+    for key, wanted in (("holds_for", True), ("fails_for", False)):
+        for example in getattr(predicate, key):
+            at = found[key].key
+            shown = ", ".join(f"{name}={flow(value)}" for name, value in example.items())
+            if predicate.verdict is None:
+                message = f"`{key}` needs a `verdict` that a machine can evaluate"
+                report.error("example-without-verdict", message, at)
+                return
+            given = dict(example)
+            if "result" not in given and isinstance(given.get("results"), dict):
+                given["result"] = next(reversed(given["results"].values()), None)
+            try:
+                holds: bool | None = judge(predicate.verdict, {**constants, **given})
+                why = ""
+            except VerdictError as problem:
+                holds, why = None, f": {problem}"
+            if holds is not wanted:
+                said = "undecided" if holds is None else str(holds).lower()
+                message = f"`{predicate.name}` is {said} for the example {shown}{why}"
+                help = f"`{key}` says {str(wanted).lower()}: mend the verdict or the example"
+                report.error("example-disagrees", message, at, help)
+
+
+def _gate_call(
+    report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
+) -> ActionCall | None:
+    call = read_action_call(report, field.value, f"`{field.key.text}`", scope, signatures)
+    for _, term in call.arguments if call is not None else ():
+        if isinstance(term, Path):
+            message = f"`{term}` leads into an answer, and a gate's call has none before it"
+            report.error("path-outside-recipe", message, field.value)
+    return call
 
 
 def _answers_there(
@@ -156,20 +199,29 @@ def _answers_there(
             report.error("unknown-verdict-name", message, node, help, offset=at)
 
 
-def _with_origins(
+def with_origins(
     report: DiagnosticCollector,
     verify: Field,
     recipe: Recipe,
-    declaration: Declaration,
+    what: str,
+    parameters: Collection[str],
     asks: tuple[str, ...],
-    constants: dict[str, Scalar],
+    constants: Mapping[str, Any],
 ) -> Recipe:
-    what = f"the recipe of `{declaration.name}`"
-    resolved, problems = resolved_recipe(recipe, declaration.parameters, asks, what, constants)
+    resolved, problems = resolved_recipe(
+        recipe, parameters, asks, what.replace("the predicate", "the recipe of", 1), constants
+    )
     for problem in problems:
         at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
         report.error(problem.code, problem.message, at, problem.help, offset=offset)
     for call in resolved if not problems else ():
+        for term in (*(term for _, term in call.arguments), call.each):
+            if isinstance(term, Path) and any(isinstance(one, int) for one in term.steps):
+                message = f"`{term}` looks at one element of a list, whatever else is in it"
+                found = _mention(verify.value, term.root)
+                listed = str(Path(term.root, _before_position(term)))
+                help = f"`for_each: {listed} as one` makes the call for every element"
+                report.warning("one-element", message, found[0] if found else verify.key, help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
             message = f"`{call.action}` is called for each `{call.element}`, but not with it"
@@ -177,6 +229,11 @@ def _with_origins(
             help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
             report.warning("unused-element", message, place[0] if place else verify.key, help)
     return resolved
+
+
+def _before_position(path: Path) -> tuple[str | int, ...]:
+    first = next(at for at, one in enumerate(path.steps) if isinstance(one, int))
+    return path.steps[:first]
 
 
 def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
@@ -193,7 +250,7 @@ def _asks(
     report: DiagnosticCollector,
     found: Fields,
     declaration: Declaration,
-    constants: dict[str, Scalar],
+    constants: dict[str, Any],
 ) -> tuple[str, ...]:
     """What only the user has."""
     if "ask" not in found:
@@ -219,8 +276,6 @@ def _asks(
 
 
 def _judged_by_model(report: DiagnosticCollector, found: Fields) -> bool:
-    if "judged_by" not in found:
-        return False
     node = found["judged_by"].value
     if fields.text(report, node, "`judged_by`") not in JUDGES:
         fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
@@ -239,19 +294,18 @@ def _is_blank(node: Node) -> bool:
 
 
 def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: str) -> None:
-    if "verify" in found and "established_by" in found:
-        message = f"{what} has both `verify` and `established_by`"
+    ways = [one for one in ("verify", "established_by", "done") if one in found]
+    if len(ways) > 1:
+        message = f"{what} has both `{ways[0]}` and `{ways[1]}`"
         help = "a gate is established by an action; everything else is verified"
-        report.error("two-recipes", message, found["established_by"].key, help)
-    elif "verify" not in found and "established_by" not in found:
+        report.error("two-recipes", message, found[ways[1]].key, help)
+    elif not ways:
         message = f"{what} has no recipe: nothing says how to find out whether it holds"
         help = "give `verify` (a call, or `arguments`) or `established_by`"
         report.error("missing-recipe", message, key, help)
 
 
 def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozenset[str]) -> str:
-    if key not in found:
-        return ""
     node = found[key].value
     template = fields.text(report, node, f"`{key}`")
     for name in placeholders(template):
@@ -259,20 +313,3 @@ def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozen
             message = f"`{{{name}}}` is neither a parameter of the predicate nor of the handbook"
             report.error("unbound-placeholder", message, node, did_you_mean(name, known))
     return template
-
-
-def _verdict(report: DiagnosticCollector, node: Node, known: frozenset[str]) -> str | None:
-    text = fields.text(report, node, "`verdict`")
-    if not text or not isinstance(node, ScalarNode):
-        return None
-    problems = parse_verdict(text)
-    for problem in problems:
-        help = "CEL writes `&&`, `||`, `!` and `==`" if _FOREIGN.search(text) else ""
-        at = Spot(node.line, node.column)
-        if node.one_line and problem.line == 1:
-            at = Spot(node.line, node.column + call_offset(node, problem.column - 1))
-        report.error("bad-verdict", f"the verdict does not work: {problem.message}", at, help)
-    for name in sorted(free_names(text) - known):
-        message = f"the verdict reads `{name}`, which is not known there"
-        report.error("unknown-verdict-name", message, node, did_you_mean(name, known))
-    return text

@@ -8,6 +8,7 @@ from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook._expressions import ExpressionError, parse_each
 from sopilot.language.handbook._model import ActionCall, Recipe
 from sopilot.language.handbook._read_calls import Scope, Signatures, bind_call, read_call
+from sopilot.language.handbook._tables import CALL_IN_RECIPE, keys
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import (
     bad_identifier,
@@ -18,7 +19,7 @@ from sopilot.language.handbook.fields import (
     unknown,
     wrong,
 )
-from sopilot.language.handbook.grammar import CALL_KEYS, RECIPE_OPERATORS, is_identifier
+from sopilot.language.handbook.grammar import RECIPE_OPERATORS, is_identifier
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node
 
 MOST_ALTERNATIVES = 64
@@ -49,7 +50,7 @@ def read_recipes(
     if not isinstance(node, MapNode):
         call = read_action_call(report, node, "a recipe", scope, signatures)
         return ((call,),) if call else ()
-    if any(key.text in CALL_KEYS for key, _ in node.pairs):
+    if any(key.text in keys(CALL_IN_RECIPE) for key, _ in node.pairs):
         call = _described_call(report, node, scope, signatures)
         return ((call,),) if call else ()
     return _operator(report, node, scope, signatures)
@@ -59,7 +60,7 @@ def _described_call(
     report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
 ) -> ActionCall | None:
     """``{call: …, name: …, for_each: … as …}``."""
-    found = fields(report, node, CALL_KEYS, "a call of a recipe")
+    found = fields(report, node, keys(CALL_IN_RECIPE), "a call of a recipe")
     if "call" not in found:
         missing(report, node, "call", "a call of a recipe")
         return None

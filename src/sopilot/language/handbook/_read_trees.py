@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook._read_calls import Scope, Signatures, bind, read_call
-from sopilot.language.handbook._tree import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, negate
+from sopilot.language.handbook._tree import (
+    NOTHING,
+    All,
+    AnyOf,
+    First,
+    InOrder,
+    Leaf,
+    Tree,
+    negate,
+    substitute,
+)
 from sopilot.language.handbook.collector import DiagnosticCollector
-from sopilot.language.handbook.fields import describe, unknown, wrong
+from sopilot.language.handbook.fields import describe, missing, unknown, wrong
 from sopilot.language.handbook.grammar import TREE_OPERATORS
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 
@@ -55,6 +67,10 @@ def _leaf(
     call = read_call(report, node, "a requirement", "logged_in(username)")
     if call is None:
         return NOTHING
+    named = signatures.requirements.get(call.name)
+    if named is not None:
+        bound = bind(report, node, call, named.parameters, scope, complete=True)
+        return substitute(named.tree, dict(bound))
     parameters = signatures.predicates.get(call.name)
     if parameters is None:
         if call.name not in signatures.broken:
@@ -66,6 +82,9 @@ def _leaf(
 def _operator(
     report: DiagnosticCollector, node: MapNode, scope: Scope, signatures: Signatures
 ) -> Tree:
+    found = {key.text: value for key, value in node.pairs}
+    if "when" in found and found.keys() <= {"when", "then"}:
+        return _when(report, node, found, scope, signatures)
     for key, value in node.pairs:
         if key.text not in TREE_OPERATORS:
             if isinstance(value, ListNode):
@@ -101,6 +120,22 @@ def _operator(
         return NOTHING
     children = tuple(_tree(report, item, scope, signatures) for item in value.items)
     return _LISTS[key.text](children)
+
+
+def _when(
+    report: DiagnosticCollector,
+    node: MapNode,
+    found: Mapping[str, Node],
+    scope: Scope,
+    signatures: Signatures,
+) -> Tree:
+    """``{when: A, then: B}``: not A, or else B; A is looked at first."""
+    if "then" not in found:
+        missing(report, node, "then", "`when`")
+        return NOTHING
+    condition = _tree(report, found["when"], scope, signatures)
+    then = read_requirement(report, found["then"], scope, signatures)
+    return First((negate(condition), then))
 
 
 def _is_hopeless(tree: Tree) -> bool:

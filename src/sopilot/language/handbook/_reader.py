@@ -8,25 +8,21 @@ no mistake in one place hides those in another.
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import fields
 from sopilot.language.handbook._checks import check_handbook
 from sopilot.language.handbook._model import Action, Handbook, Input, Predicate, Procedure
-from sopilot.language.handbook._read_actions import read_action, read_inputs
-from sopilot.language.handbook._read_calls import Scope, Signatures, bind, read_call
+from sopilot.language.handbook._read_actions import read_action, read_action_fields
+from sopilot.language.handbook._read_calls import Signatures
 from sopilot.language.handbook._read_predicates import Declaration, declare, read_predicate
-from sopilot.language.handbook._read_trees import read_requirement
-from sopilot.language.handbook._tree import NOTHING, Binding, Name, Scalar, Term, substitute
+from sopilot.language.handbook._read_procedures import read_named_requirement, read_procedure
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Field, Fields
-from sopilot.language.handbook.grammar import (
-    HANDBOOK_KEYS,
-    HANDBOOK_NAME,
-    PROCEDURE_KEYS,
-    VERDICT_NAMES,
-)
+from sopilot.language.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
 from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode, Spot
+from sopilot.language.handbook.values import json_value
 from sopilot.language.handbook.yaml_nodes import parse_nodes, spot_of
 
 
@@ -71,7 +67,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     for entry in _section(report, found, "actions"):
         action_name = fields.identifier(report, entry.key, "an action")
         if action_name is not None:
-            read, body = read_inputs(report, entry)
+            read, body = read_action_fields(report, entry)
             inputs[action_name] = (entry, read, body)
             signatures.actions[action_name] = tuple(one.name for one in read)
     declared: dict[str, Declaration] = {}
@@ -82,6 +78,8 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
             signatures.predicates[declaration.name] = declaration.parameters
         else:
             signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
+    for entry in _section(report, found, "requirements"):
+        read_named_requirement(report, entry, signatures, constants)
     actions: dict[str, Action] = {
         action_name: read_action(report, action_name, read, body, signatures, constants)
         for action_name, (_, read, body) in inputs.items()
@@ -91,7 +89,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     }
     procedures: dict[str, Procedure] = {}
     for entry in _section(report, found, "procedures"):
-        procedure = _procedure(report, entry, signatures, constants)
+        procedure = read_procedure(report, entry, signatures, constants)
         if procedure is not None:
             procedures[procedure.name] = procedure
     handbook = Handbook(name, says, constants, actions, predicates, procedures)
@@ -128,72 +126,16 @@ def _name(report: DiagnosticCollector, root: MapNode, found: Fields) -> str:
     return name
 
 
-def _parameters(report: DiagnosticCollector, found: Fields) -> dict[str, Scalar]:
-    constants: dict[str, Scalar] = {}
+def _parameters(report: DiagnosticCollector, found: Fields) -> dict[str, Any]:
+    constants: dict[str, Any] = {}
     for key, value in _section(report, found, "parameters"):
         name = fields.identifier(report, key, "a parameter")
         if name in VERDICT_NAMES:
             message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
             report.error("reserved-name", message, key)
         elif name is not None:
-            constants[name] = fields.constant(report, value, f"the parameter `{name}`")
+            what = f"the parameter `{name}`"
+            is_table = not isinstance(value, ScalarNode)
+            read = json_value if is_table else fields.constant
+            constants[name] = read(report, value, what)
     return constants
-
-
-def _procedure(
-    report: DiagnosticCollector, entry: Field, signatures: Signatures, constants: dict[str, Scalar]
-) -> Procedure | None:
-    name = fields.identifier(report, entry.key, "a procedure")
-    what = f"the procedure `{entry.key.text}`"
-    found: Fields = {}
-    if not (isinstance(entry.value, ScalarNode) and entry.value.value is None):
-        found = fields.fields(report, entry.value, PROCEDURE_KEYS, what)
-    goal: tuple[str, Binding] | None
-    if "action" in found:
-        goal = _goal(report, found["action"].value, signatures, constants, what)
-    elif entry.key.text in signatures.actions:
-        goal = (entry.key.text, ())
-    else:
-        goal = None
-        if name is not None:
-            help = "declare the action, or name another one with `action:`"
-            fields.unknown(report, entry.key, "action", name, signatures.actions, help)
-    # Without a goal action no name is known to be wrong, so none is reported.
-    names = frozenset(signatures.actions[goal[0]]) if goal else frozenset()
-    given: dict[str, Term] = {}
-    if goal:
-        new = {term.name for _, term in goal[1] if isinstance(term, Name)}
-        names |= new
-        # An input that is fixed, or called by another name, is that wherever it is named.
-        given = {one: term for one, term in goal[1] if one not in new}
-    scope = Scope(what, names, constants, open=goal is None)
-    trees = {
-        key: substitute(read_requirement(report, found[key].value, scope, signatures), given)
-        for key in ("requires", "worded")
-        if key in found
-    }
-    says = fields.optional_text(report, found, "says")
-    if goal is None or name is None:
-        return None
-    action, arguments = goal
-    requires = trees.get("requires", NOTHING)
-    return Procedure(name, action, requires, says, arguments, trees.get("worded"))
-
-
-def _goal(
-    report: DiagnosticCollector,
-    node: Node,
-    signatures: Signatures,
-    constants: dict[str, Scalar],
-    what: str,
-) -> tuple[str, Binding] | None:
-    """``action: name(...)``: arguments fix inputs, or call them by another name."""
-    call = read_call(report, node, "`action`", "transfer(to=username)")
-    if call is None:
-        return None
-    inputs = signatures.actions.get(call.name)
-    if inputs is None:
-        fields.unknown(report, node, "action", call.name, signatures.actions)
-        return None
-    scope = Scope(what, frozenset(inputs), constants, open=True)
-    return call.name, bind(report, node, call, inputs, scope, complete=False)

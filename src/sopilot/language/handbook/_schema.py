@@ -9,180 +9,82 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
+from sopilot.language.handbook._kinds import CALL, ROLES, TYPE, Schema, ref
+from sopilot.language.handbook._tables import (
+    ACTION,
+    APPROVAL,
+    CALL_IN_RECIPE,
+    INPUT,
+    NOT_CONSTANT,
+    PREDICATE,
+    PROCEDURE,
+    closed,
+    closed_object,
+)
 from sopilot.language.handbook.grammar import (
-    ACTION_KEYS,
-    APPROVAL_KEYS,
-    CALL_KEYS,
-    DURATION,
-    HANDBOOK_KEYS,
     HANDBOOK_NAME,
     IDENTIFIER,
-    INPUT_KEYS,
-    JUDGES,
-    PREDICATE_KEYS,
-    PROCEDURE_KEYS,
     RECIPE_OPERATORS,
     SIGNATURE,
     TREE_OPERATORS,
-    TYPES,
 )
-
-Schema = dict[str, object]
-
-_NOT_CONSTANT = r"(?!(true|false|null)$)"
-_TEXT: Schema = {"type": "string"}
-_FLAG: Schema = {"type": "boolean"}
-_CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
-_ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
-_NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
-_NAMES: Schema = {"anyOf": [_NAME, {"type": "array", "items": _NAME}]}
-_JUDGE: Schema = {"enum": list(JUDGES)}
-_CONSTANT: Schema = {"type": ["string", "number", "boolean", "null"]}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _closed(known: tuple[str, ...], shapes: dict[str, Schema], required: list[str]) -> Schema:
-    """An object with these keys only, in the order of the language."""
-    schema: Schema = {
-        "type": "object",
-        "properties": {key: shapes[key] for key in known},
-        "additionalProperties": False,
-    }
-    if required:
-        schema["required"] = required
-    return schema
 
 
 def _named(pattern: str, shape: Schema) -> Schema:
     """An object whose keys are the author's names; a section left empty is null."""
     return {
         "type": ["object", "null"],
-        "patternProperties": {f"^{_NOT_CONSTANT}{pattern}$": shape},
+        "patternProperties": {f"^{NOT_CONSTANT}{pattern}$": shape},
         "additionalProperties": False,
     }
 
 
 def _operators(known: tuple[str, ...], item: str, least: dict[str, int]) -> Schema:
     shapes: dict[str, Schema] = {
-        key: _ref(item)
+        key: ref(item)
         if key == "not"
-        else {"type": "array", "items": _ref(item), "minItems": least.get(key, 0)}
+        else {"type": "array", "items": ref(item), "minItems": least.get(key, 0)}
         for key in known
     }
-    return _closed(known, shapes, []) | {"minProperties": 1, "maxProperties": 1}
+    return closed_object(shapes) | {"minProperties": 1, "maxProperties": 1}
 
 
-def _tree() -> Schema:
-    return {"anyOf": [_CALL, _operators(TREE_OPERATORS, "tree", {"any": 1, "first": 1})]}
+def _or_nothing(schema: Schema) -> Schema:
+    return schema | {"type": ["object", "null"]}
 
 
-def _recipe() -> Schema:
-    described = _closed(CALL_KEYS, {"call": _CALL, "name": _NAME, "for_each": _CALL}, ["call"])
-    operators = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
-    return {"anyOf": [_CALL, described, operators]}
-
-
-def _requirement() -> Schema:
-    return {"anyOf": [_ref("tree"), {"type": "array", "items": _ref("tree")}]}
-
-
-def _input() -> Schema:
-    kind: Schema = {"enum": list(TYPES)}
-    shapes: dict[str, Schema] = {
-        "type": kind,
-        "says": _TEXT,
-        "required": _FLAG,
-        "schema": {"type": "object"},
-    }
-    return {"anyOf": [kind, _closed(INPUT_KEYS, shapes, [])]}
-
-
-def _approval() -> Schema:
-    roles: Schema = {"anyOf": [_ROLE, {"type": "array", "items": _ROLE, "minItems": 1}]}
-    expires: Schema = {
-        "anyOf": [
-            {"type": "string", "pattern": f"^{DURATION}$"},
-            {"type": "integer", "minimum": 1},
-        ]
-    }
-    needed: Schema = {"type": "integer", "minimum": 1}
-    shapes = {"roles": roles, "needed": needed, "expires": expires}
-    return {"anyOf": [_ROLE, _closed(APPROVAL_KEYS, shapes, ["roles"])]}
-
-
-def _action() -> Schema:
-    shapes = {
-        "says": _TEXT,
-        "input": {
-            "type": "object",
-            "patternProperties": {f"^{_NOT_CONSTANT}{IDENTIFIER}$": _ref("input")},
-            "additionalProperties": False,
-        },
-        "requires": _ref("requirement"),
-        "irreversible": _FLAG,
-        "approval": _ref("approval"),
-        "full_state": _FLAG,
-        "offered": _FLAG,
-        "read_only": _FLAG,
-        "changes": _NAMES,
-        "reads": _NAMES,
-        "recheck": _FLAG,
-    }
-    return _closed(ACTION_KEYS, shapes, []) | {"type": ["object", "null"]}
-
-
-def _predicate() -> Schema:
-    shapes = {
-        "says": _TEXT,
-        "says_not": _TEXT,
-        "verify": _ref("recipe"),
-        "ask": _NAMES,
-        "established_by": _CALL,
-        "closed_by": _CALL,
-        "verdict": _TEXT,
-        "judged_by": _JUDGE,
-        "remedy": _TEXT,
-    }
-    one_way: Schema = {"oneOf": [{"required": ["verify"]}, {"required": ["established_by"]}]}
-    return _closed(PREDICATE_KEYS, shapes, ["says"]) | one_way
-
-
-def _procedure() -> Schema:
-    shapes = {
-        "says": _TEXT,
-        "action": _CALL,
-        "requires": _ref("requirement"),
-        "worded": _ref("requirement"),
-    }
-    return _closed(PROCEDURE_KEYS, shapes, []) | {"type": ["object", "null"]}
+_CONSTANT: Schema = {"type": ["string", "number", "boolean", "null", "object", "array"]}
+_ONE_WAY: Schema = {"oneOf": [{"required": [way]} for way in ("verify", "established_by", "done")]}
+_WHEN = closed_object({"when": ref("tree"), "then": ref("requirement")}, ["when", "then"])
+_ROLE = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
 
 
 def handbook_schema() -> Schema:
     """JSON Schema, draft 2020-12."""
     shapes: dict[str, Schema] = {
         "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
-        "says": _TEXT,
+        "says": {"type": "string"},
         "parameters": _named(IDENTIFIER, _CONSTANT),
-        "actions": _named(IDENTIFIER, _ref("action")),
-        "predicates": _named(rf"\s*{SIGNATURE}\s*", _ref("predicate")),
-        "procedures": _named(IDENTIFIER, _ref("procedure")),
+        "actions": _named(IDENTIFIER, ref("action")),
+        "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),
+        "requirements": _named(rf"\s*{SIGNATURE}\s*", ref("requirement")),
+        "procedures": _named(IDENTIFIER, ref("procedure")),
     }
+    recipes = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
+    trees = _operators(TREE_OPERATORS[:-1], "tree", {"any": 1, "first": 1})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sopilot handbook",
-        **_closed(HANDBOOK_KEYS, shapes, ["handbook"]),
+        **closed_object(shapes, ["handbook"]),
         "$defs": {
-            "action": _action(),
-            "input": _input(),
-            "approval": _approval(),
-            "predicate": _predicate(),
-            "procedure": _procedure(),
-            "requirement": _requirement(),
-            "tree": _tree(),
-            "recipe": _recipe(),
+            "action": _or_nothing(closed(ACTION)),
+            "input": {"anyOf": [TYPE.schema, closed(INPUT)]},
+            "approval": {"anyOf": [_ROLE, closed(APPROVAL, ["roles"])]},
+            "predicate": closed(PREDICATE, ["says"]) | _ONE_WAY,
+            "procedure": _or_nothing(closed(PROCEDURE)),
+            "requirement": {"anyOf": [ref("tree"), {"type": "array", "items": ref("tree")}]},
+            "tree": {"anyOf": [CALL.schema, trees, _WHEN]},
+            "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
         },
     }
 

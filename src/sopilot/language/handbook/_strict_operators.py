@@ -85,7 +85,7 @@ def _no_null(*values: object) -> None:
 def add(left: object, right: object) -> object:
     _no_null(left, right)
     if _is_number(left) and _is_number(right):
-        return _number(left + right)  # type: ignore[operator]  # numbers
+        return within_range(left + right)  # type: ignore[operator]  # numbers
     if isinstance(left, str) and isinstance(right, str):
         return _short(left + right)
     if isinstance(left, list) and isinstance(right, list):
@@ -100,30 +100,30 @@ def _short(joined: str | list[object]) -> object:
 
 
 def subtract(left: object, right: object) -> object:
-    return _number(_numeric(left) - _numeric(right))
+    return within_range(numeric(left) - numeric(right))
 
 
 def multiply(left: object, right: object) -> object:
-    return _number(_numeric(left) * _numeric(right))
+    return within_range(numeric(left) * numeric(right))
 
 
 def divide(left: object, right: object) -> object:
-    over, under = _numeric(left), _numeric(right)
+    over, under = numeric(left), numeric(right)
     if under == 0:
         raise Undecided("division by zero")
     if isinstance(over, int) and isinstance(under, int) and over % under == 0:
         return over // under
-    return _number(over / under)
+    return within_range(over / under)
 
 
 def remainder(left: object, right: object) -> object:
-    over, under = _numeric(left), _numeric(right)
+    over, under = numeric(left), numeric(right)
     if under == 0:
         raise Undecided("division by zero")
     if isinstance(over, int) and isinstance(under, int):
         rest = abs(over) % abs(under)
         return rest if over >= 0 else -rest
-    return _number(math.fmod(over, under))
+    return within_range(math.fmod(over, under))
 
 
 def less(left: object, right: object) -> bool:
@@ -164,13 +164,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _numeric(value: object) -> int | float:
+def numeric(value: object) -> int | float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Undecided("a number was expected")
     return value
 
 
-def _number(value: int | float) -> int | float:
+def within_range(value: int | float) -> int | float:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise Undecided("a number is too large")

@@ -11,14 +11,14 @@ from contextlib import suppress
 from typing import Any
 
 from sopilot.language.handbook.bounded import CPU_SECONDS, MEMORY_BYTES
-from sopilot.language.handbook.cel import VerdictError, judge_here
+from sopilot.language.handbook.cel import VerdictError, evaluate_here
 
 
 def main() -> None:
     _limit_memory()
     for line in sys.stdin.buffer:
         _limit_time(CPU_SECONDS)
-        answer: dict[str, bool | str]
+        answer: dict[str, object]
         try:
             answer = {"answer": _answer(json.loads(line))}
         except (VerdictError, re.error, MemoryError, RecursionError) as problem:
@@ -28,10 +28,10 @@ def main() -> None:
         sys.stdout.buffer.flush()
 
 
-def _answer(request: Mapping[str, Any]) -> bool:
+def _answer(request: Mapping[str, Any]) -> object:
     if "pattern" in request:
         return re.search(request["pattern"], request["text"]) is not None
-    return judge_here(request["verdict"], request["data"])
+    return evaluate_here(request["expression"], request["data"])
 
 
 def _limit_memory() -> None:

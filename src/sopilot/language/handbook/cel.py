@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook._functions import FUNCTIONS
 from sopilot.language.handbook._strict_operators import (
     NULL_NAME,
     NULL_SIGN,
@@ -90,7 +91,27 @@ def _cel() -> Any:
 @lru_cache(maxsize=64)
 def _environment(names: frozenset[str]) -> Any:
     cel = _cel()
-    return cel.NewEnv(variables=dict.fromkeys(sorted(names), cel.Type.DYN))
+    variables = dict.fromkeys(sorted(names), cel.Type.DYN)
+    return cel.NewEnv(variables=variables, extensions=[_own_functions()])
+
+
+@lru_cache(maxsize=1)
+def _own_functions() -> Any:
+    cel = _cel()
+    either = cel.Type.DYN
+    declared = [
+        cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(
+                    id=f"{name}_of", return_type=either, parameters=[either] * one.arity,
+                    impl=one.run,
+                )
+            ],
+        )
+        for name, one in FUNCTIONS.items()
+    ]  # fmt: skip
+    return cel.CelExtension("sopilot", declared)
 
 
 def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:
@@ -184,7 +205,7 @@ def read_answers(text: str) -> dict[str, int]:
 
 
 @lru_cache(maxsize=4096)
-def _problems(text: str) -> tuple[VerdictProblem, ...]:
+def _problems(text: str, truth: bool) -> tuple[VerdictProblem, ...]:
     names = free_names(text)
     try:
         compiled = _compile(text, names, check=True)
@@ -195,7 +216,7 @@ def _problems(text: str) -> tuple[VerdictProblem, ...]:
             if not _MIXED_NUMBERS.search(problem.message.replace("`", "'"))
         )
     kind = str(compiled.return_type())
-    if kind in ("BOOL", "DYN"):
+    if not truth or kind in ("BOOL", "DYN"):
         return ()
     return (VerdictProblem("a verdict must be true or false, and this never is"),)
 
@@ -205,12 +226,13 @@ def _function_problem(problem: VerdictProblem) -> VerdictProblem:
     return VerdictProblem(message, problem.line, problem.column)
 
 
-def parse_verdict(text: str) -> list[VerdictProblem]:
+def parse_verdict(text: str, *, truth: bool = True) -> list[VerdictProblem]:
     """What is wrong with an expression whatever its variables hold; empty when nothing is.
+    With ``truth`` it must be true or false.
 
     Which variables exist is the caller's knowledge: compare with ``free_names``.
     """
-    return list(_problems(text))
+    return list(_problems(text, truth))
 
 
 @lru_cache(maxsize=4096)
@@ -242,7 +264,9 @@ def _strict_environment() -> Any:
             (name, run, cel.Type.BOOL if name in TRUTHS else either) for name, run in STRICT.items()
         )
     ]
-    return cel.NewEnv(variables={}, extensions=[cel.CelExtension("strict", functions)])
+    return cel.NewEnv(
+        variables={}, extensions=[cel.CelExtension("strict", functions), _own_functions()]
+    )
 
 
 def _value(value: object, depth: int, size: list[int]) -> object:
@@ -285,13 +309,28 @@ def judge(text: str, variables: Mapping[str, object]) -> bool:
     There is one kind of number, and nothing is equal across types: see
     ``strict_operators``. What may be long or large is judged in ``bounded``.
     """
+    found = _evaluated(text, variables)
+    if not isinstance(found, bool):
+        raise VerdictError(f"`{text}` is neither true nor false")
+    return found
+
+
+def compute(text: str, variables: Mapping[str, object]) -> Any:
+    """The value of an expression under these JSON values, or ``VerdictError``."""
+    found = _evaluated(text, variables)
+    if found is None:
+        raise VerdictError(f"`{text}` has no value")
+    return found
+
+
+def _evaluated(text: str, variables: Mapping[str, object]) -> object:
     size = [0]
     data = {name: _value(value, 0, size) for name, value in variables.items()}
     macros = _macros(text)
     if macros <= 2 and len(text) * (size[0] + 1) ** (1 + macros) <= CHEAP:
-        return judge_here(text, data)
+        return evaluate_here(text, data)
     try:
-        return ask({"verdict": text, "data": data}) is True
+        return ask({"expression": text, "data": data})
     except Unbounded as problem:
         raise VerdictError(str(problem)) from None
 
@@ -301,17 +340,29 @@ def _macros(text: str) -> int:
     return len(_MACRO.findall(text))
 
 
-def judge_here(text: str, data: Mapping[str, object]) -> bool:
-    """On values that ``judge`` has looked at, without a bound."""
+def evaluate_here(text: str, data: Mapping[str, object]) -> object:
+    """The JSON value on values that ``judge`` has looked at, without a bound."""
     try:
         answer = _executable(text).eval(data={**data, NULL_NAME: NULL_SIGN})
     except RuntimeError as error:
         raise VerdictError(f"`{text}` failed: {_errors(error)[0].message}") from error
     except OverflowError as error:
         raise VerdictError(f"`{text}` failed: a number is too large") from error
-    found = answer.plain_value()
+    found: object = answer.plain_value()
     if str(answer.type()) == "ERROR":
         raise VerdictError(f"`{text}` failed: {_plain(str(found))}")
-    if not isinstance(found, bool):
-        raise VerdictError(f"`{text}` is neither true nor false")
-    return found
+    return found if isinstance(found, bool) else _json(found, 0)
+
+
+def _json(value: object, depth: int) -> object:
+    if value == NULL_SIGN or value is None:
+        return None
+    if isinstance(value, bool | str | int):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value == int(value) and abs(value) < _INT64 else value
+    if isinstance(value, list | tuple) and depth < DEEPEST:
+        return [_json(one, depth + 1) for one in value]
+    if isinstance(value, Mapping) and depth < DEEPEST:
+        return {str(key): _json(one, depth + 1) for key, one in value.items()}
+    raise VerdictError("a value is not JSON")

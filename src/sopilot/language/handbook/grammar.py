@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import re
 
-HANDBOOK_KEYS = ("handbook", "says", "parameters", "actions", "predicates", "procedures")
-ACTION_KEYS = (
+HANDBOOK_KEYS = (
+    "handbook",
     "says",
-    "input",
-    "requires",
-    "irreversible",
-    "approval",
-    "full_state",
-    "offered",
-    "read_only",
-    "changes",
-    "reads",
-    "recheck",
+    "parameters",
+    "actions",
+    "predicates",
+    "requirements",
+    "procedures",
 )
-INPUT_KEYS = ("type", "says", "required", "schema")
-APPROVAL_KEYS = ("roles", "needed", "expires")
-PREDICATE_KEYS = (
-    "says",
-    "says_not",
-    "verify",
-    "ask",
-    "established_by",
-    "closed_by",
-    "verdict",
-    "judged_by",
-    "remedy",
-)
-CALL_KEYS = ("call", "name", "for_each")
 JUDGES = ("model",)
-PROCEDURE_KEYS = ("says", "action", "requires", "worded")
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
-TREE_OPERATORS = ("all", "any", "in_order", "first", "not")
+TREE_OPERATORS = ("all", "any", "in_order", "first", "not", "when")
+"""``when`` comes with ``then``."""
 RECIPE_OPERATORS = ("all", "any")
 ARGUMENTS = "arguments"
 """The recipe of a predicate that is judged from its arguments alone."""
+USER = "user"
+"""The recipe of a predicate that is verified by asking the user."""
 
 IDENTIFIER = r"[A-Za-z_][A-Za-z0-9_]*"
 HANDBOOK_NAME = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"
@@ -48,8 +31,11 @@ DURATION = r"[1-9][0-9]{0,8}[smhd]"
 
 RESERVED = frozenset({"true", "false", "null", "__null__"})
 """Words that are constants where an argument stands, and therefore no names."""
+NOW = "now"
+"""What an expression calls the time, unless the author gives the name another meaning: ISO 8601
+text from the machine's clock."""
 VERDICT_NAMES = frozenset({"result", "results"})
-"""What a verdict sees besides parameters."""
+"""What a verdict calls the evidence."""
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
-from sopilot.language.handbook import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import (
     Field,
@@ -16,6 +16,7 @@ from sopilot.language.handbook.fields import (
     flag,
     missing,
     optional_text,
+    text,
     text_or_none,
     wrong,
 )
@@ -49,6 +50,8 @@ _PROGRAM_KEYS = (
     "actions",
     "read_only",
     "functions",
+    "secrets",
+    "not_found",
 )
 _FUNCTION_KEYS = (
     "kind",
@@ -63,13 +66,18 @@ _FUNCTION_KEYS = (
     "notes",
     "judged_by",
     "closed_by",
+    "principal",
+    "computes",
+    "value",
+    "optional",
+    "question",
 )
 
 
-def program_from_yaml(text: str, source: str = "<input>") -> Program:
-    """The program in ``text``, verified. Raises ``UserMistake`` with every mistake found."""
+def program_from_yaml(written: str, source: str = "<input>") -> Program:
+    """The program in ``written``, verified. Raises ``UserMistake`` with every mistake found."""
     report = DiagnosticCollector(source)
-    root = parse_nodes(text, report, largest=LARGEST_PROGRAM)
+    root = parse_nodes(written, report, largest=LARGEST_PROGRAM)
     if root is None:
         raise UserMistake(report.diagnostics())
     loader = _Loader(source, report)
@@ -125,6 +133,8 @@ class _Loader:
             actions=_actions(report, found),
             format=_whole(report, found, "sopilot_program") or 0,
             read_only=texts(report, found, "read_only"),
+            secrets=texts(report, found, "secrets"),
+            not_found=_expressions(report, found, "not_found"),
         )
 
     def _source(self, found: Fields) -> Source:
@@ -135,11 +145,13 @@ class _Loader:
         values = [optional_text(self.report, inner, key) for key in keys]
         return Source(*values)
 
-    def _constants(self, found: Fields) -> dict[str, Scalar]:
+    def _constants(self, found: Fields) -> dict[str, Any]:
         if "constants" not in found:
             return {}
         return {
             key.text: constant(self.report, value, f"`{key.text}`")
+            if isinstance(value, ScalarNode)
+            else json_of(value)
             for key, value in entries(self.report, found["constants"].value, "`constants`")
         }
 
@@ -152,7 +164,7 @@ class _Loader:
             return ()
         guards = []
         for item in node.items:
-            keys = ("action", "roles", "needed", "expires_seconds", "recheck")
+            keys = ("action", "roles", "needed", "expires_seconds", "recheck", "when")
             inner = fields(self.report, item, keys, "a guard")
             if "action" not in inner:
                 missing(self.report, item, "action", "a guard")
@@ -164,6 +176,7 @@ class _Loader:
                     expires_seconds=_whole(self.report, inner, "expires_seconds"),
                     recheck="recheck" in inner
                     and flag(self.report, inner["recheck"].value, "`recheck`"),
+                    when=text_or_none(self.report, inner, "when"),
                 )
             )
         return tuple(guards)
@@ -191,6 +204,12 @@ class _Loader:
             notes=texts(report, found, "notes"),
             judged_by_model=_judged_by_model(report, found),
             closed_by=_closed_by(report, found),
+            principal="principal" in found
+            and flag(report, found["principal"].value, "`principal`"),
+            computes=optional_text(report, found, "computes"),
+            value=text_or_none(report, found, "value"),
+            optional=texts(report, found, "optional"),
+            question=optional_text(report, found, "question"),
         )
         if report.failed:
             self._broken.add(name)
@@ -270,6 +289,15 @@ def _schemas(
         else:
             wrong(report, node, f"`{name.text}`", "a type or a JSON Schema")
     return schemas
+
+
+def _expressions(report: DiagnosticCollector, found: Fields, key: str) -> dict[str, str]:
+    if key not in found:
+        return {}
+    return {
+        name.text: text(report, node, f"`{name.text}`")
+        for name, node in entries(report, found[key].value, f"`{key}`")
+    }
 
 
 def _actions(report: DiagnosticCollector, found: Fields) -> dict[str, ActionFacts]:

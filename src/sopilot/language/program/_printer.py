@@ -103,6 +103,8 @@ def _function(function: Function) -> list[str]:
         ("says_not", function.says_not),
         ("verdict", function.verdict),
         ("remedy", function.remedy),
+        ("computes", function.computes),
+        ("question", function.question),
     ):
         if text:
             lines.append(f"  {name}: {text}")
@@ -118,6 +120,8 @@ def _function(function: Function) -> list[str]:
                 lines.append(f"  {'':<{width}} - {option.name} → {option.target}{says}")
     for acts in function.fallbacks:
         lines.append("  or: " + "; ".join(map(print_act, acts)))
+    if function.principal:
+        lines.append("  open for one customer at a time")
     if function.judged_by_model:
         lines.append("  judged by the model, also before a guarded action")
     if function.closed_by is not None:
@@ -176,4 +180,6 @@ def _guarded(guarded: Guarded) -> str:
         text += f", for {guarded.expires_seconds} s"
     if guarded.recheck:
         text += ", rechecked"
+    if guarded.when is not None:
+        text += f", when {guarded.when}"
     return text

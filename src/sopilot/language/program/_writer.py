@@ -59,7 +59,7 @@ def program_to_yaml(program: Program) -> str:
     if program.constants:
         lines.append("constants:")
         lines += [
-            f"  {text_to_yaml(name)}: {scalar_to_yaml(value)}"
+            f"  {text_to_yaml(name)}: {_constant(value)}"
             for name, value in program.constants.items()
         ]
     if program.guarded:
@@ -74,7 +74,17 @@ def program_to_yaml(program: Program) -> str:
                 parts.append(f"expires_seconds: {guarded.expires_seconds!r}")
             if guarded.recheck:
                 parts.append("recheck: true")
+            if guarded.when is not None:
+                parts.append(f"when: {text_to_yaml(guarded.when)}")
             lines.append(f"  - {_flow(parts)}")
+    if program.secrets:
+        lines.append(f"secrets: {_names(program.secrets)}")
+    if program.not_found:
+        lines.append("not_found:")
+        lines += [
+            f"  {text_to_yaml(name)}: {text_to_yaml(one)}"
+            for name, one in program.not_found.items()
+        ]
     if program.types:
         lines.append("types:")
         lines += [
@@ -92,6 +102,10 @@ def program_to_yaml(program: Program) -> str:
         _write_function(name, function, lines)
     lines.append("")
     return "\n".join(lines)
+
+
+def _constant(value: object) -> str:
+    return json_to_yaml(value) if isinstance(value, list | dict) else scalar_to_yaml(value)  # type: ignore[arg-type]  # JSON
 
 
 def _schema(schema: Mapping[str, object]) -> str:
@@ -126,9 +140,16 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
         ("says_not", function.says_not or None),
         ("verdict", function.verdict),
         ("remedy", function.remedy or None),
+        ("computes", function.computes or None),
+        ("value", function.value),
+        ("question", function.question or None),
     ):
         if value is not None:
             lines.append(f"    {key}: {text_to_yaml(value)}")
+    if function.optional:
+        lines.append(f"    optional: {_names(function.optional)}")
+    if function.principal:
+        lines.append("    principal: true")
     if function.judged_by_model:
         lines.append("    judged_by: model")
     if function.closed_by is not None:

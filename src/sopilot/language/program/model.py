@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
-from sopilot.language.handbook import Path, Scalar
+from sopilot.language.handbook import Path, Scalar, free_names
+from sopilot.language.handbook.grammar import NOW
 
 FORMAT = 2
 """Version of the program artifact. Programs of format 1 know no types and no origins: two
@@ -237,7 +239,9 @@ class Function:
     ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
     any of them is admissible evidence. ``verdict`` lets a machine judge;
     ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
-    is the call that shuts a gate.
+    is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
+    ``computes`` is the parameter that ``value`` gives; ``optional`` ones may have no value;
+    ``question`` is what the user is asked.
     """
 
     name: str
@@ -253,17 +257,35 @@ class Function:
     notes: tuple[str, ...] = ()
     judged_by_model: bool = False
     closed_by: Act | None = None
+    principal: bool = False
+    computes: str = ""
+    value: str | None = None
+    optional: tuple[str, ...] = ()
+    question: str = ""
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether an expression of it reads the time, under a name with no other meaning."""
+        expressions = [one for one in (self.verdict, self.value) if one and NOW in one]
+        return NOW not in self.parameters and any(NOW in free_names(one) for one in expressions)
+
+    @property
+    def is_fact(self) -> bool:
+        """A gate that nobody opens for the check: what was done in this session, or was not."""
+        return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """An action that is held until the root accepts (and, if so asked, until approved)."""
+    """An action that is held until the root accepts (and, if so asked, until approved; with
+    ``when``, only where that expression over the arguments holds or is undecided)."""
 
     action: str
     roles: tuple[str, ...] = ()
     needed: int = 0
     expires_seconds: int | None = None
     recheck: bool = False
+    when: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,16 +313,19 @@ class Program:
 
     ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
     must know, empty where nothing is guarded. ``read_only`` are then the actions of the
-    handbook that change nothing, called for or not.
+    handbook that change nothing, called for or not. ``secrets`` are the names whose values are
+    kept outside of the trace; ``not_found`` says for an action which failures are answers.
     """
 
     entry: str
     functions: Mapping[str, Function]
     source: Source
     compiler: str
-    constants: Mapping[str, Scalar] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
     guarded: tuple[Guarded, ...] = ()
     types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
     format: int = FORMAT
     read_only: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    not_found: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sopilot.language.compiler.gates import LOGIN, SECOND_FACTOR
+from sopilot.language.compiler.gates import DONE, LOGIN, SECOND_FACTOR
 from sopilot.language.compiler.rules import JUDGE_ARGUMENTS, NO_RECIPE
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.language.render._scaffold_en import ENGLISH
@@ -38,6 +38,7 @@ _COMPILED_IN_CHINESE: Final[Mapping[str, str]] = {
         "以下至少一项必须成立；遇到第一个成立的即停止"
     ),
     JUDGE_ARGUMENTS: "根据参数判断；不需要工具",
+    DONE: "若该调用在本次会话中已成功则成立；不要为这项检查去调用",
     NO_RECIPE: "没有可用的核验工具：根据已知信息判断，否则拒绝",
     LOGIN.judge: "调用成功即成立；用户可以更正后重试",
     SECOND_FACTOR.judge: "调用成功才成立；仅通过前一道关卡是不够的",

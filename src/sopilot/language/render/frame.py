@@ -110,7 +110,8 @@ def purpose(function: Function, program: Program, language: str) -> str:
     if function.predicate is None:
         return words(language)["purpose"].format(says=note(function.says, language))
     names = {**program.constants, **{name: name for name in function.parameters}}
-    key = "establishes" if function.kind is Kind.GATE else "judges"
+    opens = function.kind is Kind.GATE and not function.is_fact
+    key = "establishes" if opens else "judges"
     return words(language)[key].format(says=fill(function.says, names))
 
 
@@ -148,6 +149,8 @@ def shown_names(function: Function) -> tuple[str, ...]:
         elif isinstance(step, Check | Act):
             learned = [value.name for _, value in step.arguments if isinstance(value, Unknown)]
             names |= dict.fromkeys(learned)
+    if function.reads_clock:
+        names["now"] = None
     return tuple(names)
 
 

@@ -24,7 +24,7 @@ async def audit_session(
     """Of what the machine did where there is one, else of the calls alone. ``goal`` is what the
     user came for and ``offered`` are the tools the agent had, where they are known: without a
     machine the trace does not tell."""
-    whole = await session.whole_events()
+    whole = await session.shown_events()
     if arm.machine:
         return audit_trace(
             session.first_programs.programs,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
+from typing import Protocol, runtime_checkable
 
 from sopilot.runtime.agent._budgets import Budgets
 from sopilot.runtime.agent._providers import Attempts
@@ -32,11 +33,19 @@ from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema, User
+from sopilot.runtime.session.user_questions import UserAnswer, user_tools
 from sopilot.runtime.vm import TOOL_NAME, Machine
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
 MOST_EMPTY_REPLIES = 3
+
+
+@runtime_checkable
+class AnswersQuestions(Protocol):
+    """A simulated user who is told what the machine's question is about."""
+
+    async def answer(self, about: str, question: str) -> str | None: ...
 
 
 class Driver:
@@ -62,15 +71,18 @@ class Driver:
         self.briefing = briefing
         self.arm = arm
         self.user = user
+        session.asker = self._ask_user if user is not None else None
+        tools = (*tools, *user_tools(briefing.programs.values()))
         self.toolbox = Toolbox(arm, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
-            session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
+            session, self.toolbox, self.spending, operator, _without_secrets(session, watch),
+            briefing.goal_actions(),
             answers=arm.answers, in_order=arm.in_order, stated=arm.stated,
         )  # fmt: skip
-        self._watch = watch
+        self._watch = _without_secrets(session, watch)
         self.unanswered = ""
         """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
@@ -183,6 +195,22 @@ class Driver:
         self.dialog.append(Message("user", answer))
         return answer
 
+    async def _ask_user(self, question: str, about: str) -> UserAnswer | None:
+        """The machine's own question, in the middle of a call."""
+        assert self.user is not None
+        await self.session.assistant_said(question)
+        self._watch(Progress("assistant", question))
+        if isinstance(self.user, AnswersQuestions):
+            answer = await self.user.answer(about, question)
+        else:
+            answer = await self.user.reply(question)
+        if answer is None:
+            return None
+        self.spending.spend_user_turn()
+        outcome = await self.session.user_said(answer)
+        self._watch(Progress("user", answer))
+        return UserAnswer(answer, outcome.events[0].seq)
+
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))
         if content:
@@ -254,3 +282,8 @@ class Driver:
         written = {"calls": kept} if kept else {}
         await self.session.note(MODEL_REQUEST, {**record.as_json(), **written})
         return kept is not None
+
+
+def _without_secrets(session: Session, watch: Watch) -> Watch:
+    """Who watches sees no secret that the session knows of."""
+    return lambda progress: watch(replace(progress, text=session.secrets.masked(progress.text)))

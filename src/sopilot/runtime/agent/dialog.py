@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.arms._folding import without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
@@ -57,7 +58,11 @@ def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None
     limit = session.settings.inline_limit
     most = MOST_KEPT if limit is None else min(MOST_KEPT, limit // 2)
     fits = len(canonical(plain(written))) <= most
-    return written if fits and not session.settings.by_reference else None
+    clear = not (session.settings.by_reference or session.secrets.names)
+    return written if fits and clear else None
+
+
+_SAID = ("user_said", "assistant_said")
 
 
 class Retelling:
@@ -113,6 +118,8 @@ class Retelling:
         self.configuration = replay(self._machine, [event], begin=before)
         self._ledger.fold(event)
         kind, payload = event.kind, event.payload
+        if kind in _SAID and self._machine_asks(before):
+            return  # the answer to the call tells both
         if kind == "user_said":
             self._messages.append(Message("user", _text(payload["text"])))
             self._in_reply, self._at = False, None
@@ -130,6 +137,9 @@ class Retelling:
             self._note(event, details if isinstance(details, Mapping) else {})
         elif event.actor == Actor.MODEL and (kind in _STEPS or kind == REJECTED):
             self._stepped(before, event)
+
+    def _machine_asks(self, configuration: Configuration) -> bool:
+        return any(one.action in BUILT_IN for one in configuration.pending.values())
 
     # --- calls and their answers ----------------------------------------------------
 

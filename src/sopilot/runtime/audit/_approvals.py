@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Guarded
 from sopilot.runtime.audit._audit_state import CLOSING, AuditState
 from sopilot.runtime.audit._state import PendingCall, ProcessView, is_withheld
@@ -32,8 +33,22 @@ def judge_guard(
             f"`{call.action}` is irreversible and ran where the program does not accept it",
             action=call.action,
         )
-    if guarded.needed > 0:
+    if guarded.needed > 0 and _asked_of_people(run, call, process, guarded):
         _judge_approval(run, event, call, guarded)
+
+
+def _asked_of_people(
+    run: AuditState, call: PendingCall, process: ProcessView | None, guarded: Guarded
+) -> bool:
+    """Unless the handbook's condition is false for these arguments."""
+    if guarded.when is None or process is None or run.judge is None:
+        return True
+    variables: dict[str, JSON] = {"now": run.clock} if run.clock else {}
+    variables |= {**process.program.program.constants, **call.arguments}
+    try:
+        return run.judge(guarded.when, variables) is not False
+    except SopilotError:
+        return True
 
 
 OPERATOR = "operator"

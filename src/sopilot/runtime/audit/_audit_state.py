@@ -98,6 +98,8 @@ class AuditState:
     pending: dict[str, PendingCall] = field(default_factory=dict)
     results: dict[int, SeenResult] = field(default_factory=dict)
     goal_seq: int = -1
+    clock: str = ""
+    user_messages: dict[int, JSON] = field(default_factory=dict)
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)

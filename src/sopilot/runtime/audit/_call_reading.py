@@ -61,8 +61,8 @@ class CallReading:
     def grade(self) -> AuditGrade:
         if self.doubts:
             return AuditGrade.CLAIMED
-        attested = any(one.grade is AuditGrade.ATTESTED for one in self.leaves)
-        return AuditGrade.ATTESTED if attested else AuditGrade.PROVEN
+        ranks = list(AuditGrade)
+        return min((one.grade for one in self.leaves), key=ranks.index, default=AuditGrade.PROVEN)
 
     @property
     def keys(self) -> frozenset[DoubtKey]:
@@ -70,7 +70,9 @@ class CallReading:
 
 
 def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
-    return Moment(run.session_calls, run.facts, run.goal_actions, run.judge, process, known)
+    return Moment(
+        run.session_calls, run.facts, run.goal_actions, run.judge, process, known, run.clock
+    )
 
 
 def read_call(

@@ -28,10 +28,19 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     act, closing = code.acts[0], code.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
+    elsewhere: list[SessionCall] = []
+    if code.function.principal:
+        # Whoever it is opened for next shuts it for this one.
+        same_action = (one for one in moment.calls if one.action == act.action)
+        elsewhere = [one for one in same_action if one.may_have_run and one not in opening]
+        closings = closings + elsewhere
     for one in _successes(act, blank.values, opening):
         if all(other.done_by() < one.seq for other in closings):
             return _opened(moment, code, blank, act, one)
     ended = _successes(closing, blank.values, closings) if closing is not None else []
+    inputs = {name for name, _ in act.arguments}
+    ended += [one for one in elsewhere if one.ok and one.arguments.keys() == inputs]
+    ended.sort(key=lambda one: -one.seq)
     shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:
         evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)

@@ -40,7 +40,7 @@ def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]
     if has_withheld(dict(values)):
         raise Unreadable
     for name in function.parameters:
-        if values.get(name) is None:
+        if values.get(name) is None and name not in function.optional:
             return replace(blank, lack=Lack(VALUE, f"`{name}` has no value"))
     if function.kind is Kind.GATE:
         return read_gate(moment, code, blank)
@@ -70,7 +70,8 @@ def _by_machine(
         tail = "" if sides else " told from what was answered"
         return replace(blank, lack=Lack(VERDICT, why + tail))
     holds, on = next(one for one in said if one[0] is not None)
-    return replace(blank, holds=holds, grade=AuditGrade.PROVEN, evidence=on.evidence)
+    grade = AuditGrade.STATED if code.function.question else AuditGrade.PROVEN
+    return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
 
 
 def _by_model(
@@ -103,10 +104,18 @@ def judged_for(
     return None
 
 
-def grade_of(moment: Moment, frame: FrameView, holds: bool, cited: frozenset[int]) -> AuditGrade:
-    """How good a verdict is that is given in ``frame`` on the cited results."""
+def grade_of(
+    moment: Moment,
+    frame: FrameView,
+    holds: bool,
+    cited: frozenset[int],
+    found: Mapping[str, JSON],
+) -> AuditGrade:
+    """How good a verdict is that is given in ``frame`` on the cited results; ``found`` are the
+    values that come with it."""
     function = frame.code.function
-    values = {name: frame.values[name] for name in function.parameters if name in frame.values}
+    have = {**found, **frame.values}
+    values = {name: have[name] for name in function.parameters if name in have}
     if function.kind is Kind.RULE and function.verdict is None:
         return (
             AuditGrade.ATTESTED

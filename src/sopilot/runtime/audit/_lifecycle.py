@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.program.model import Act, Ask, Check, Complete, Fail, Literal, Unknown
+from sopilot.language.program.model import (
+    Act,
+    Ask,
+    Check,
+    Complete,
+    Fail,
+    Kind,
+    Literal,
+    Unknown,
+)
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
@@ -12,6 +21,7 @@ from sopilot.runtime.audit._audit_state import (
     mapping,
     text,
 )
+from sopilot.runtime.audit._evidence import covered
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
 from sopilot.runtime.audit._state import FrameView, ProcessView
@@ -227,6 +237,8 @@ def fail(run: AuditState, event: Event) -> None:
 def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
     """Why the goal action cannot be carried out although the program asks for it, or nothing."""
     step = frame.step
+    if frame.code.function.kind is Kind.RULE:
+        return _failed_verifier(process, frame)
     if not isinstance(step, Act) or not step.goal:
         return ""
     if step.action in run.not_offered:
@@ -237,6 +249,17 @@ def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
         # The world may be another than when its checks were judged: refusing is then right.
         return f"`{step.action}` was held, because not all that it needs is proven"
     return ""
+
+
+def _failed_verifier(process: ProcessView, frame: FrameView) -> str:
+    """A check that nobody can make: what verifies it failed, and no recipe is answered."""
+    verifiers = {act.action for act in frame.code.acts}
+    tried = [one for one in process.results if one.opened == frame.opened]
+    failed = [one for one in tried if one.action in verifiers and not one.ok]
+    if not failed or covered(process, frame, [one for one in tried if one.ok]):
+        return ""
+    last = failed[-1]
+    return f"`{last.action}` failed (#{last.seq}), so `{frame.code.function.name}` is undecided"
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:

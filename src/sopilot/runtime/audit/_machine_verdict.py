@@ -24,7 +24,8 @@ def machine_verdict(
     asked = {name: moment.known[name] for name in code.learnable if name in moment.known}
     if has_withheld(asked):
         raise Unreadable
-    variables: dict[str, JSON] = {**moment.process.program.program.constants, **asked, **values}
+    variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
+    variables |= {**moment.process.program.program.constants, **asked, **values}
     variables["results"], variables["result"] = dict(answers.named), answers.last
     try:
         return moment.judge(verdict, variables)

@@ -15,6 +15,7 @@ from sopilot.runtime.vm.values import JSON, Judge, shown
 class AuditGrade(StrEnum):
     CLAIMED = "claimed"
     ATTESTED = "attested"
+    STATED = "stated"
     PROVEN = "proven"
 
 
@@ -32,6 +33,8 @@ class Moment:
     judge: Judge | None
     process: ProcessView
     known: Mapping[str, JSON]
+    clock: str = ""
+    """What the clock showed when it was noted last."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.handbook import Path
+from sopilot.language.handbook import BUILT_IN, Path
+from sopilot.language.handbook.assent import assent
 from sopilot.language.program.model import Act, Ask, Do, Literal
 from sopilot.runtime.audit._asked_for import judge_call
 from sopilot.runtime.audit._audit_state import (
@@ -20,7 +21,13 @@ from sopilot.runtime.audit._evidence import all_made, answers, made_in
 from sopilot.runtime.audit._guarded_findings import hold
 from sopilot.runtime.audit._learning import learn_from_call
 from sopilot.runtime.audit._session_calls import SessionCall
-from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, SeenResult
+from sopilot.runtime.audit._state import (
+    FrameView,
+    PendingCall,
+    ProcessView,
+    SeenResult,
+    has_withheld,
+)
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
@@ -91,6 +98,9 @@ def domain_result(run: AuditState, event: Event) -> None:
     made.answered, made.ok = event.seq, ok
     made.unknown = event.payload.get("unknown") is True
     made.value = event.payload.get("value")
+    if call.action in BUILT_IN and not _was_said(run, call.seq, event):
+        # Nobody said it: the machine's questions are answered by the user's own message.
+        made.ok = False
     result = SeenResult(
         event.seq,
         call.seq,
@@ -123,6 +133,24 @@ def domain_result(run: AuditState, event: Event) -> None:
     if process is None or not process.lost:
         expect(event.payload, "moved", moved)
         expect(event.payload, "learned", learned)
+
+
+def _was_said(run: AuditState, asked: int, event: Event) -> bool:
+    """Whether the answer is the message of the user that came between question and answer, and
+    means what the answer says of it."""
+    value = event.payload.get("value")
+    if event.payload.get("ok") is not True or not isinstance(value, Mapping):
+        return True
+    number, said = value.get("message"), value.get("said")
+    between = [one for one in run.user_messages if asked < one < event.seq]
+    if has_withheld(dict(value)):
+        return number in between
+    return (
+        between[:1] == [number]
+        and isinstance(said, str)
+        and run.user_messages[between[0]] in (said, None)
+        and value.get("answer") == assent(said)
+    )
 
 
 def _is_goal_due(
@@ -207,6 +235,8 @@ def _past_fallback(
 
 def user_said(run: AuditState, event: Event) -> None:
     frame = run.top
+    said = event.payload.get("text")
+    run.user_messages[event.seq] = said if isinstance(said, str) else None
     moved: str | None = None
     if frame is not None:
         for open_frame in run.here()[0].frames:
@@ -226,6 +256,8 @@ def note(run: AuditState, event: Event) -> None:
     if not isinstance(details, Mapping):
         return
     call_id = str(details.get("call_id", ""))
+    if name == "clock" and event.actor == Actor.RUNTIME:
+        run.clock = str(details.get("now", ""))
     if name == "not_offered" and event.actor == Actor.RUNTIME:
         named = details.get("actions")
         run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())

@@ -87,6 +87,8 @@ def asked_calls(
             else:
                 own = term.name in code.function.parameters
                 value = (values if own else moment.known).get(term.name)
+                if value is None and term.name in code.function.optional:
+                    continue
                 if value is None:
                     return Lack(VALUE, f"`{term.name}` has no value")
             arguments[parameter] = value

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sopilot.language.handbook import (
+    NOTHING,
     ActionCall,
     AnyOf,
     Constant,
@@ -48,7 +49,7 @@ def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
             if leaf not in found:
                 found[leaf] = None
                 recipes = recipes_of(handbook.predicates[leaf.predicate])
-                trees += [handbook.actions[one.action].requires for way in recipes for one in way]
+                trees += [required_by(handbook, one.action) for way in recipes for one in way]
     return tuple(found)
 
 
@@ -64,11 +65,19 @@ def decided(tree: Tree, truth: LeafTruth) -> Truth:
     return None if None in parts else not deciding
 
 
+def required_by(handbook: Handbook, action: str) -> Tree:
+    """What a call needs; the machine's own questions need nothing."""
+    known = handbook.actions.get(action)
+    return NOTHING if known is None else known.requires
+
+
 def recipes_of(predicate: Predicate) -> tuple[Recipe, ...]:
     """The ways to check a predicate as the SOP writes them: which tools a foreign agent was
     offered is not known, so no call of a recipe is let off."""
     if predicate.established_by is not None:
         return ((predicate.established_by,),)
+    if predicate.done is not None:
+        return ((predicate.done,),)
     return tuple(recipe for recipe in predicate.recipes if recipe)
 
 

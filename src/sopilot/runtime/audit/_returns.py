@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,14 +140,17 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or grade in (AuditGrade.PROVEN, AuditGrade.ATTESTED),
+                not needs or grade in (AuditGrade.PROVEN, AuditGrade.STATED, AuditGrade.ATTESTED),
                 grade,
             )
         )
 
     def _shut_as_wanted(self) -> bool:
-        """A gate that must be shut is not opened to find that out: the session shows it."""
+        """A gate that must be shut is not opened to find that out: the session shows it, as it
+        shows what was done."""
         gate = self.frame.code.function.kind is Kind.GATE
+        if self.frame.code.function.is_fact:
+            return self._grade() == AuditGrade.PROVEN
         caller = self.process.frames[-2].step if len(self.process.frames) > 1 else None
         wanted_shut = isinstance(caller, Check) and not caller.wanted
         return gate and self.holds is False and wanted_shut and self._grade() == AuditGrade.PROVEN
@@ -156,13 +159,14 @@ class ReturnReview:
         """By the trace alone; as recorded where a value that it needs is withheld."""
         if self.holds is None:
             return ""
-        recorded = self.event.payload.get("grade")
+        recorded, found = self.event.payload.get("grade"), self.event.payload.get("arguments")
         try:
             shown = grade_of(
                 moment_of(self.run, self.process, self.process.known),
                 self.frame,
                 self.holds,
                 frozenset(self.cited.evidence),
+                found if isinstance(found, Mapping) else {},
             )
         except Unreadable:
             return recorded if isinstance(recorded, str) else str(AuditGrade.CLAIMED)
@@ -238,8 +242,11 @@ class ReturnReview:
     def _judged(self, verdict: str, telling: Sequence[SeenResult]) -> tuple[bool | None, bool]:
         if self.run.judge is None or (self.frame.code.recipes and not telling):
             return None, False
-        variables: dict[str, JSON] = dict(self.process.program.program.constants)
+        variables: dict[str, JSON] = {"now": self.run.clock} if self.run.clock else {}
+        variables |= self.process.program.program.constants
         for name in self.frame.code.function.parameters:
+            if name in self.frame.code.function.optional and name not in self.frame.values:
+                continue
             if name not in self.frame.values or is_withheld(self.frame.values[name]):
                 return None, False
             variables[name] = self.frame.values[name]

@@ -74,6 +74,8 @@ class Proof:
             return self.oracle(index, leaf.predicate, leaf_values(leaf, values))
         predicate = self.handbook.predicates[leaf.predicate]
         calls = self.calls(leaf, values)
+        if predicate.done is not None:
+            return calls is not None and any(call.ok for call in calls)
         if calls is None:
             return None
         if predicate.is_gate and predicate.verdict is None:
@@ -95,7 +97,8 @@ class Proof:
     ) -> bool:
         if predicate.verdict is None or self.machine is None:
             return False
-        return leaf_values(leaf, values).keys() >= set(predicate.parameters)
+        needed = set(predicate.parameters) - set(predicate.optional)
+        return leaf_values(leaf, values).keys() >= needed
 
     def _verdict(
         self,

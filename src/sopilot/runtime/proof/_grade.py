@@ -8,6 +8,8 @@ from enum import StrEnum
 class Grade(StrEnum):
     PROVEN = "proven"
     """P1–P7 by the machine, or a gate by its action's success."""
+    STATED = "stated"
+    """The same, of what the user said when asked: that it was said, not that it is so."""
     ATTESTED = "attested"
     """Judged by the executor, on evidence that meets P1–P5 and P7."""
     CLAIMED = "claimed"

@@ -84,7 +84,7 @@ class Prover:
     def leaf(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
         layout = self.program.functions[function]
         for name in layout.function.parameters:  # P1
-            if values.get(name) is None:
+            if values.get(name) is None and name not in layout.function.optional:
                 return self._undecided(layout, f"`{name}` has no value")
         if layout.function.kind is Kind.GATE:
             return self._gate(layout, values)
@@ -111,7 +111,8 @@ class Prover:
                 continue
             if found is not None and found.holds is not holds:
                 return self._undecided(layout, "two ways to verify it contradict each other")
-            found = found or self._verdict(layout, holds, Grade.PROVEN, one)
+            grade = Grade.STATED if layout.function.question else Grade.PROVEN
+            found = found or self._verdict(layout, holds, grade, one)
         return found or self._undecided(layout, doubt)
 
     def _whole(
@@ -123,7 +124,7 @@ class Prover:
         calls: list[WantedCall] = []
         value = self._value(layout, values)
         for act in recipe:
-            wanted = wanted_calls(act, value, answers)
+            wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
             if isinstance(wanted, Absent):
                 return wanted
             found: list[JSON] = []
@@ -188,7 +189,9 @@ class Prover:
         self, layout: FunctionLayout, verdict: str, values: Mapping[str, JSON], whole: _Whole
     ) -> bool | str:
         """P6 and P7. Text where the expression cannot say."""
+        clock = self.configuration.clock
         variables: dict[str, JSON] = {
+            **({"now": clock} if clock else {}),
             **self.program.program.constants,
             **self._asked(layout),
             **values,
@@ -238,6 +241,8 @@ class Prover:
         act, closing = layout.recipe_acts[0], layout.function.closed_by
         opening = self._gate_calls(layout, act, values)
         shutting = self._gate_calls(layout, closing, values) if closing is not None else None
+        if layout.function.principal:
+            shutting = _either(shutting, self._gate_calls(layout, act, values, others=True))
         shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
         if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
@@ -260,11 +265,11 @@ class Prover:
         return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
 
     def _gate_calls(
-        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON], *, others: bool = False
     ) -> _GateCalls:
         """With the gate's own values; what only the user can give may be any. A call that leaves
         one of them out, or has another input besides, may have touched the gate and proves
-        nothing."""
+        nothing. With ``others``, the calls for anybody else instead."""
         own = {name: values[name] for name in layout.function.parameters}
 
         def value(name: str) -> JSON | Absent:
@@ -277,14 +282,15 @@ class Prover:
         exacts: list[Answered] = []
         touched = -1
         for one in self.configuration.answers.get(act.action, {}).values():
-            if one.touched < 0 or not _may_concern(call, one.arguments):
+            if one.touched < 0 or _may_concern(call, one.arguments) is others:
                 continue
             touched = max(touched, one.touched)
             exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
-            if exact and one.succeeded >= 0 and _names_the_same(call, one.arguments):
+            named = others or _names_the_same(call, one.arguments)
+            if exact and one.succeeded >= 0 and named:
                 exacts.append(one)
         pending = any(
-            one.action == act.action and _may_concern(call, one.arguments)
+            one.action == act.action and _may_concern(call, one.arguments) is not others
             for one in self.configuration.pending.values()
         )
         latest = max(exacts, key=lambda each: each.asked, default=None)
@@ -314,6 +320,18 @@ class Prover:
         function = layout.function
         name = function.predicate or function.name
         return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
+
+
+def _either(first: _GateCalls | None, second: _GateCalls) -> _GateCalls:
+    """Calls that shut a gate in one of two ways."""
+    if first is None:
+        return second
+    both = [one for one in (first.latest, second.latest) if one is not None]
+    return _GateCalls(
+        max(both, key=lambda one: one.asked, default=None),
+        max(first.touched, second.touched),
+        first.pending or second.pending,
+    )
 
 
 def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:

@@ -40,6 +40,8 @@ from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of, same, shown
 
 _DEEPEST = 64
+_WEAKEST = (Grade.ATTESTED, Grade.STATED)
+"""A licence is as good as the weakest leaf."""
 
 Slots = dict[str, bool | None]
 
@@ -53,8 +55,8 @@ class Licence:
 
     @property
     def grade(self) -> Grade:
-        attested = any(one.grade is Grade.ATTESTED and one.holds is not None for one in self.leaves)
-        return Grade.ATTESTED if attested else Grade.PROVEN
+        found = {one.grade for one in self.leaves if one.holds is not None}
+        return next((one for one in _WEAKEST if one in found), Grade.PROVEN)
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
@@ -223,7 +225,8 @@ class _Walk:
         verdict = self.prover.leaf(step.function, passed)
         # Programs of the first format could not say whom they trust, and trusted the executor.
         by_model = callee.function.judged_by_model or not self.prover.program.strict
-        trusted = verdict.grade is Grade.PROVEN or (verdict.grade is Grade.ATTESTED and by_model)
+        machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
+        trusted = machine or (verdict.grade is Grade.ATTESTED and by_model)
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
             verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)

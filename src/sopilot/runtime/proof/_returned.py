@@ -21,7 +21,9 @@ def grade_of_return(
     if not here.layout.soft or operation.holds is None:
         return None
     prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
-    values = parameter_values(here, here.frame)
+    # A computed value comes with the verdict.
+    values = {**operation.arguments, **parameter_values(here, here.frame)}
+    values = {name: values[name] for name in function.parameters if name in values}
     if function.kind is Kind.RULE and function.verdict is None:
         covered = prover.covers(here.layout, values, frozenset(evidence))
         return Grade.ATTESTED if covered else Grade.CLAIMED

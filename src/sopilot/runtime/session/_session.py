@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple, replace
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
@@ -30,11 +31,14 @@ from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedge
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
 from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
+from sopilot.runtime.session.secrets import Secrets, shown_events
+from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
     Configuration,
+    DomainResult,
     Event,
     Grader,
     Judge,
@@ -43,10 +47,14 @@ from sopilot.runtime.vm import (
     Operation,
     Outcome,
     Return,
+    Start,
     UserSaid,
 )
+from sopilot.runtime.vm.operations import CLOCK
 
-RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED})
+RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED, CLOCK})
+_LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
+"""What a verdict may follow on."""
 
 
 class Session:
@@ -69,6 +77,8 @@ class Session:
         self.tools = tools
         self.clock = clock
         self.judge: Judge = judge or judge_verdict
+        self.asker: Asker | None = None
+        """How the machine asks the user; without one its questions fail."""
         self._lock = asyncio.Lock()
         self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
@@ -88,6 +98,7 @@ class Session:
         self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
+        self.secrets = Secrets(loaded.programs, loaded.configuration)
         self.ledger: CallLedger = loaded.ledger
         self.head: Head = loaded.record.head
         self._events = list(loaded.events)
@@ -250,6 +261,11 @@ class Session:
         """The events with every value in its place that the store still has."""
         return whole_events(self._events, await self._store.payloads(self.id))
 
+    async def shown_events(self) -> list[Event]:
+        """The events as people may see them: without the values of secret inputs."""
+        payloads = await self._store.payloads(self.id)
+        return shown_events(self._events, payloads, self.programs.secrets)
+
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
 
@@ -299,6 +315,8 @@ class Session:
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Inside ``writing``: one machine step and what it settles, durable when it returns."""
+        if self.programs.reads_clock and type(operation) in _LOOKS_AT_CLOCK:
+            await self.look_at_clock()
         at = self.clock.now()
         outcome = self.machine.step(
             self.configuration, operation, at=at, actor=actor, grade=self._grader
@@ -318,6 +336,22 @@ class Session:
             )
         await self.commit(outcome.configuration, outcome.events)
         return outcome
+
+    async def look_at_clock(self) -> None:
+        """Inside ``writing``: what it shows goes on record, if a program asks for it and it shows
+        something new."""
+        if not self.programs.reads_clock:
+            return
+        own: Callable[[], str] | None = getattr(self.tools, "time", None)
+        if own is not None:
+            now = own()
+        else:
+            shown = datetime.fromtimestamp(int(self.clock.now()), UTC)
+            now = shown.isoformat()
+        if now != self.configuration.clock:
+            at = self.clock.now()
+            outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
+            await self.commit(outcome.configuration, outcome.events)
 
     async def settle(self) -> None:
         """Inside ``writing``: what the machine owed when the run was interrupted."""
@@ -344,6 +378,7 @@ class Session:
         await self.commit(at, (note,), programs=programs.texts)
         self._changes[note.seq] = programs
         self.programs = programs
+        self.secrets = Secrets(programs, at)
         self.machine = programs.machine(self.settings.limits)
 
     async def commit(
@@ -383,11 +418,16 @@ class Session:
     ) -> tuple[SealedEvent, str]:
         """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
         names, limit = self.settings.by_reference, self.settings.inline_limit
+        if self.secrets.names:
+            self.secrets.learn(event.payload)
+            names |= self.secrets.hidden_in(event)
         if not names:
             one, line = seal_line(event, previous)
             # A character takes four bytes at most: a short line has no large field.
             if limit is None or len(line) <= limit // 4:
                 return one, line
-        event, kept = redact(event, names=names, limit=limit, salt=self._salt)
+        event, kept = redact(
+            event, names=names, limit=limit, salt=self._salt, secrets=self.secrets.values
+        )
         payloads.update(kept)
         return seal_line(event, previous)

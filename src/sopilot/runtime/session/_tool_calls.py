@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import (
@@ -12,6 +13,7 @@ from sopilot.language.diagnostics import (
     UserMistake,
     did_you_mean,
 )
+from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
@@ -27,6 +29,7 @@ from sopilot.runtime.session.ledger import (
     OUTCOME_UNKNOWN,
 )
 from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.user_questions import ask
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome
 from sopilot.runtime.vm.freshness import changes
 from sopilot.runtime.vm.values import plain_mapping, without_references
@@ -153,6 +156,8 @@ async def _admit(
     """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
     need not be the ones that were checked, but what they are is proven, or decided, anew."""
     action = guarded.action
+    await session.look_at_clock()
+    guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     if hold is not None:
         return await _hold(session, action, arguments, call_id, hold)
@@ -183,6 +188,21 @@ async def _admit(
         # Not handed on as waiting: the model can still prove it, and need not wait for people.
         return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
     return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
+    """Without its approvals where the handbook asks for none with these arguments. What cannot
+    be told is asked for."""
+    if guarded.when is None:
+        return guarded
+    clock, process = session.configuration.clock, session.configuration.process
+    constants = session.programs.programs[process.goal].constants if process is not None else {}
+    variables = {**({"now": clock} if clock else {}), **constants, **arguments}
+    try:
+        asked = session.judge(guarded.when, variables)
+    except SopilotError:
+        asked = None
+    return replace(guarded, needed=0) if asked is False else guarded
 
 
 def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
@@ -218,7 +238,7 @@ async def _recheck(session: Session, licence: Licence) -> None:
         return
     for call in licence.calls:
         action, arguments = call.act.action, dict(call.arguments)
-        if changes(session.machine.programs, action) != ():
+        if action in BUILT_IN or changes(session.machine.programs, action) != ():
             continue
         own_id = session.ledger.fresh_id("")
         await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
@@ -358,7 +378,10 @@ async def _perform(
     guarded = name in session.programs.guarded
     try:
         try:
-            result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
+            if name in BUILT_IN:
+                result = await ask(session, name, arguments)
+            else:
+                result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
         except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
             if guarded:
                 async with session.writing():
@@ -371,6 +394,7 @@ async def _perform(
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
+        result = _read_failure(session, name, result)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)
@@ -380,6 +404,22 @@ async def _perform(
     finally:
         session.in_flight.discard(call_id)
     return CallAnswer(call_id, CallStatus.DONE, result, seq)
+
+
+def _read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
+    """A tool that says that there is no such thing has answered, where the handbook says so."""
+    if result.ok or result.unknown:
+        return result
+    for program in session.programs.programs.values():
+        condition = program.not_found.get(name)
+        if condition is None:
+            continue
+        try:
+            if session.judge(condition, {**program.constants, "result": result.value}):
+                return replace(result, ok=True)
+        except SopilotError:
+            continue
+    return result
 
 
 async def _note_unknown(session: Session, call_id: str, action: str, why: str) -> None:

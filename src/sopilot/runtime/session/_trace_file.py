@@ -7,13 +7,20 @@ if they were asked for.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.runtime.session._loading import stored_hashes
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
-from sopilot.runtime.trace import SealedEvent, decode_line, encode_line
+from sopilot.runtime.trace import (
+    SealedEvent,
+    decode_line,
+    encode_line,
+    is_reference,
+    secrets_under,
+)
 from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
 from sopilot.runtime.vm import JSON, TraceError, canonical
 
@@ -58,9 +65,48 @@ async def export_trace(
         texts,
         about,
         tuple(await store.signatures(session_id)),
-        kept if payloads else {},
+        await _without_secrets(store, hashes, events, kept) if payloads else {},
         str(record.metadata.get("salt", "")) if payloads else "",
     )
+
+
+async def _without_secrets(
+    store: Store,
+    hashes: Mapping[str, str],
+    events: Sequence[SealedEvent],
+    kept: Mapping[str, JSON],
+) -> Mapping[str, JSON]:
+    """What may leave the store: nothing that is a secret, or holds one."""
+    texts = {digest: await store.program(digest) for digest in hashes.values()}
+    names = ProgramSet.from_texts(hashes, texts).secrets
+    if not names:
+        return kept
+    whole = [event.payload for event in whole_events(events, kept)]
+    values = secrets_under(names, whole)
+    spelled = {digest: json.dumps(value, ensure_ascii=False) for digest, value in kept.items()}
+    short = {
+        str(event["$ref"]) for one in events for event in _references(one.event.payload, names)
+    }
+    return {
+        digest: value
+        for digest, value in kept.items()
+        if digest not in short and not any(one in spelled[digest] for one in values)
+    }
+
+
+def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]]:
+    """The references that stand under these names."""
+    found: list[Mapping[str, JSON]] = []
+    if isinstance(payload, Mapping):
+        for key, item in payload.items():
+            if key in names and is_reference(item):
+                found.append(item)
+            else:
+                found += _references(item, names)
+    elif isinstance(payload, list):
+        for item in payload:
+            found += _references(item, names)
+    return found
 
 
 def write_trace(trace: TraceFile) -> str:

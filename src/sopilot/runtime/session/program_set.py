@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 
+from sopilot.language.handbook import free_names
+from sopilot.language.handbook.grammar import NOW
 from sopilot.language.program import Guarded, Program, program_from_yaml, program_to_yaml
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
@@ -25,6 +27,8 @@ class ProgramSet:
             self.hashes[goal] = digest
             self.texts[digest] = text
         self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
+        self.reads_clock = any(map(_reads_clock, self.programs.values()))
+        self.secrets = frozenset(name for one in self.programs.values() for name in one.secrets)
         self._machines: dict[Limits, Machine] = {}
 
     def machine(self, limits: Limits) -> Machine:
@@ -52,3 +56,12 @@ class ProgramSet:
         found.hashes = dict(hashes)
         found.texts = {digest: texts[digest] for digest in hashes.values()}
         return found
+
+
+def _reads_clock(program: Program) -> bool:
+    """Whether an expression reads ``now``, and the author gave that name no other meaning."""
+    if NOW in program.constants:
+        return False
+    functions = any(function.reads_clock for function in program.functions.values())
+    conditions = (one.when for one in program.guarded if one.when is not None)
+    return functions or any(NOW in free_names(one) for one in conditions)

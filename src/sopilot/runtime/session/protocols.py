@@ -49,6 +49,14 @@ class Tools(Protocol):
         ...
 
 
+class KeepsTime(Protocol):
+    """Tools whose world has a time of its own have this beside the others."""
+
+    def time(self) -> str:
+        """Now, as ISO 8601 text with an offset."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON."""

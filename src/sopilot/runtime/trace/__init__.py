@@ -5,7 +5,14 @@ and replay. Pure but for the key files. May import ``vm`` and the ``language``
 wing.
 """
 
-from sopilot.runtime.trace._redaction import is_reference, redact, reference, restore
+from sopilot.runtime.trace._redaction import (
+    is_reference,
+    mask,
+    redact,
+    reference,
+    restore,
+    secrets_under,
+)
 from sopilot.runtime.trace._replaying import replay
 from sopilot.runtime.trace.chain import (
     FORMAT,
@@ -41,6 +48,7 @@ __all__ = [
     "head",
     "is_reference",
     "load_key",
+    "mask",
     "redact",
     "reference",
     "replay",
@@ -48,6 +56,7 @@ __all__ = [
     "seal",
     "seal_all",
     "seal_line",
+    "secrets_under",
     "sign_head",
     "signed_head_from_json",
     "verify_chain",

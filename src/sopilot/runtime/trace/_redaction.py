@@ -32,11 +32,13 @@ def redact(
     names: frozenset[str] = frozenset(),
     limit: int | None = None,
     salt: bytes = b"",
+    secrets: frozenset[str] = frozenset(),
 ) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value).
 
     Every value under one of ``names`` goes, wherever it stands in the payload;
-    so does a field of more than ``limit`` bytes. Redact before sealing: the
+    so does a field of more than ``limit`` bytes, and a text that holds one of ``secrets``.
+    Redact before sealing: the
     hash then commits to the digests, and the trace verifies without the values.
     """
     kept: dict[str, JSON] = {}
@@ -59,9 +61,11 @@ def redact(
             return inside(value)
         if isinstance(value, list):
             return [walk(item) for item in value]
+        if isinstance(value, str) and any(one in value for one in secrets):
+            return withhold(value)
         return value
 
-    payload = inside(event.payload) if names else dict(event.payload)
+    payload = inside(event.payload) if names or secrets else dict(event.payload)
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
@@ -90,3 +94,36 @@ def restore(event: Event, values: Mapping[str, JSON]) -> Event:
 
     payload = walk(event.payload, frozenset())
     return event._replace(payload=payload if isinstance(payload, Mapping) else event.payload)
+
+
+MASK = "•••"
+
+
+def mask(value: JSON, secrets: frozenset[str]) -> JSON:
+    """The value with every secret in its texts made unreadable."""
+    if isinstance(value, str):
+        for one in secrets:
+            value = value.replace(one, MASK)
+        return value
+    if isinstance(value, Mapping):
+        return {key: mask(item, secrets) for key, item in value.items()}
+    return [mask(item, secrets) for item in value] if isinstance(value, list) else value
+
+
+SHORTEST = 3
+"""Shorter secrets are withheld by their names alone: every text holds a digit."""
+
+
+def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
+    """The values under these names, as a text would spell them."""
+    found: set[str] = set()
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if key in names and isinstance(item, str | int | float):
+                found.add(str(item))
+            else:
+                found |= secrets_under(names, item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            found |= secrets_under(names, item)
+    return {one for one in found if len(one) >= SHORTEST}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import compute
 from sopilot.language.program.model import Act, Branch, Check, Kind
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.vm.evidence import bind_evidence, borrowable, frame_answers
+from sopilot.runtime.vm.evidence import bind_evidence, borrowable, frame_answers, was_done
 from sopilot.runtime.vm.operations import (
     BindEvidence,
     Call,
@@ -78,7 +79,9 @@ def determined(
 
 
 def _missing(here: Position, step: Check) -> list[str]:
-    return known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+    callee = here.program.functions[step.function].function
+    missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)[1]
+    return [name for name in missing if name not in (*callee.optional, callee.computes)]
 
 
 def _determined_return(
@@ -94,10 +97,19 @@ def _determined_return(
     cited = _cited(here)
     evidence = tuple(f"#{result.seq}" for result in cited)
     if function.verdict is not None and judge is not None:
+        if function.value is not None and function.computes not in here.frame.locals:
+            value = _computed(here, function.value)
+            if value is None:
+                return None
+            learned = {function.computes: value}
+            return Return(True, evidence, arguments=learned), f"computed: {function.value}"
         holds = _judged(here, function.verdict, judge)
         if holds is not None:
             return Return(holds, evidence), f"verdict: {function.verdict}"
         return None
+    if function.is_fact:
+        done = was_done(here)
+        return None if done is None else (Return(done), "what was done in this session")
     if function.kind is Kind.GATE and function.verdict is None:
         for result in reversed(cited):
             if result.ok:
@@ -110,10 +122,38 @@ def _cited(here: Position) -> list[Observed]:
     return [result for result in here.process.results if result.seq in seqs]
 
 
+def _computed(here: Position, expression: str) -> JSON:
+    """What the machine computes for an argument, ``None`` where it cannot be told."""
+    variables = _variables(here)
+    if variables is None:
+        return None
+    try:
+        value: JSON = compute(expression, variables)
+    except SopilotError:
+        return None
+    return value
+
+
 def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
-    variables: dict[str, JSON] = dict(here.program.program.constants)
-    for name in here.layout.function.parameters:
+    variables = _variables(here)
+    if variables is None:
+        return None
+    try:
+        return judge(expression, variables)
+    except SopilotError:
+        return None
+
+
+def _variables(here: Position) -> dict[str, JSON] | None:
+    """What a verdict sees, ``None`` where something has no value yet."""
+    function = here.layout.function
+    clock = here.configuration.clock
+    variables: dict[str, JSON] = {"now": clock} if clock else {}
+    variables |= here.program.program.constants
+    for name in function.parameters:
         if name not in here.frame.locals:
+            if name in function.optional or name == function.computes:
+                continue
             return None
         variables[name] = here.frame.locals[name]
     variables["results"], variables["result"] = {}, None
@@ -122,7 +162,4 @@ def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
         if gathered is None:
             return None
         variables["results"], variables["result"] = gathered
-    try:
-        return judge(expression, variables)
-    except SopilotError:
-        return None
+    return variables

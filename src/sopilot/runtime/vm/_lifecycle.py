@@ -166,6 +166,7 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
         configuration.pending,
         configuration.goal_seq,
         configuration.answers,
+        configuration.clock,
     )
     added = {**added, "suspended": configuration.active}
     return Moved(after, added, process.id, process.frames[-1].place)
@@ -184,6 +185,7 @@ def resume(configuration: Configuration) -> Moved | None:
         configuration.pending,
         configuration.goal_seq,
         configuration.answers,
+        configuration.clock,
     )
     return Moved(after, {"goal": process.goal}, process.id, process.frames[-1].place)
 
@@ -211,6 +213,7 @@ def _end(here: Position, status: Status, accepting: bool) -> Moved:
         configuration.pending,
         configuration.goal_seq,
         configuration.answers,
+        configuration.clock,
     )
     unwound = [frame.path for frame in reversed(process.frames)]
     return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sopilot.language.program.model import Act, Ask, Do, Literal
 from sopilot.runtime.vm.evidence import fits_result, frame_results, is_done
 from sopilot.runtime.vm.operations import (
+    CLOCK,
     DECISIONS,
     AssistantSaid,
     BindEvidence,
@@ -66,6 +67,7 @@ def domain_call(
         {**configuration.pending, call_id: pending},
         configuration.goal_seq,
         configuration.answers,
+        configuration.clock,
     )
     return Moved(after, {"opened": pending.opened})
 
@@ -128,6 +130,7 @@ def domain_result(
         waiting,
         goal_seq,
         _answered(configuration.answers, observed, operation.unknown),
+        configuration.clock,
     )
     added = {
         "action": pending.action,
@@ -245,7 +248,11 @@ def recorded(
     operation: AssistantSaid | Note,
     fields: Fields,
 ) -> Moved:
-    return Moved(configuration.numbered(configuration.next_seq + 1))
+    after = configuration.numbered(configuration.next_seq + 1)
+    if isinstance(operation, Note) and operation.name == CLOCK:
+        now = fields["details"].get("now")
+        after = after._replace(clock=now if isinstance(now, str) else "")
+    return Moved(after)
 
 
 def decision(

@@ -12,7 +12,7 @@ from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Observed
 from sopilot.runtime.vm.terms import fits_act, value_of
-from sopilot.runtime.vm.values import JSON, MISSING
+from sopilot.runtime.vm.values import JSON, MISSING, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,3 +233,24 @@ def _find(here: Position, cited: str) -> list[int]:
         if result.action == cited:
             return [result.seq]
     return []
+
+
+def was_done(here: Position) -> bool | None:
+    """Whether the call of a fact has succeeded in this session, in whatever process; ``None``
+    where that cannot be told."""
+    act = here.layout.recipe_acts[0]
+    wanted = wanted_calls(act, _values(here), {}, open_values=True)
+    if isinstance(wanted, Absent):
+        return None
+    (call,) = wanted
+    inputs = call.arguments.keys() | set(call.open)
+    touched = False
+    for one in here.configuration.answers.get(act.action, {}).values():
+        given = {name: one.arguments.get(name) for name in call.arguments}
+        if one.touched < 0 or not same(given, dict(call.arguments)):
+            continue
+        if one.succeeded >= 0 and one.arguments.keys() == inputs:
+            return True
+        touched = True
+    pending = any(one.action == act.action for one in here.configuration.pending.values())
+    return None if touched or pending else False

@@ -136,6 +136,10 @@ class Decision:
     reason: Text = ""
 
 
+CLOCK = "clock"
+"""The note of what the clock showed: ``now`` in expressions until the next one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Note:
     """Something the runtime did or met: a budget, a refresh, a lost tool, a held call."""

@@ -7,7 +7,7 @@ the user gives, or a place in the answer to an earlier call of the same row; a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from sopilot.language.handbook import Path
@@ -70,10 +70,16 @@ def elements(act: Act, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]] 
 
 
 def wanted_calls(
-    act: Act, values: Values, answers: Mapping[str, JSON], *, open_values: bool = False
+    act: Act,
+    values: Values,
+    answers: Mapping[str, JSON],
+    *,
+    open_values: bool = False,
+    optional: Collection[str] = (),
 ) -> list[WantedCall] | Absent:
     """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
-    argument open; otherwise nothing is wanted before it has one."""
+    argument open; otherwise nothing is wanted before it has one, unless it is ``optional``:
+    then its argument is left out."""
     inside = [answers] if act.each is None else elements(act, answers)
     if isinstance(inside, Absent):
         return inside
@@ -92,6 +98,8 @@ def wanted_calls(
             else:
                 value = values(term.name)
                 if isinstance(value, Absent):
+                    if term.name in optional:
+                        continue
                     if not open_values:
                         return value
                     free.append(parameter)

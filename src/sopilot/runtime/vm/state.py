@@ -274,6 +274,8 @@ class Configuration(NamedTuple):
     pending: Mapping[str, Pending] = NONE
     goal_seq: int = -1
     answers: Answers = NONE
+    clock: str = ""
+    """What the clock showed when it was looked at last, as expressions call ``now``."""
 
     @property
     def process(self) -> Process | None:
@@ -294,6 +296,7 @@ class Configuration(NamedTuple):
             self.pending,
             self.goal_seq,
             self.answers,
+            self.clock,
         )
 
     def numbered(self, next_seq: int) -> Configuration:
@@ -305,4 +308,5 @@ class Configuration(NamedTuple):
             self.pending,
             self.goal_seq,
             self.answers,
+            self.clock,
         )

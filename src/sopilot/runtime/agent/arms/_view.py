@@ -59,4 +59,6 @@ def known_values(here: Position) -> dict[str, JSON]:
     may know another value under the same name."""
     parameters = here.layout.function.parameters
     known = {name: value for name, value in here.process.known.items() if name not in parameters}
+    if here.layout.function.reads_clock and here.configuration.clock:
+        known = {**known, "now": here.configuration.clock}
     return {**known, **here.frame.locals}

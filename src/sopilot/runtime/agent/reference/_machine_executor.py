@@ -8,7 +8,12 @@ from typing import Any
 
 from sopilot.language.program.model import CallArguments, Local, Unknown
 from sopilot.runtime.agent.reference._goals import wanted_goal
-from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
+from sopilot.runtime.agent.reference._judging import (
+    CannotJudge,
+    Computes,
+    PredicateJudge,
+    Seen,
+)
 from sopilot.runtime.agent.reference._machine_misbehaviour import MachineMisbehaviour
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._moves import Ahead, Move
@@ -203,8 +208,19 @@ class MachineExecutor:
 
     def _return(self, evidence: Sequence[Seen]) -> ModelReply:
         known = {name: whole(value, self._facts) for name, value in self._move.known.items()}
+        judge: object = self._judge
+        function = self._move.function
         try:
-            holds = self._judge(self._move.function, known, evidence)
+            if isinstance(judge, Computes) and (found := judge.computed(function, known, evidence)):
+                cited = [f"#{one.seq}" for one in evidence]
+                step = self._replies.step_call(
+                    "return", holds=True, evidence=cited, arguments=dict(found)
+                )
+                return self._with_next([step], _TRUTHS[True], [])
+            # What was done in this session may be anywhere in it.
+            done = isinstance(judge, Computes) and judge.is_fact(function)
+            seen: Sequence[Seen] = self._facts.seen if done else evidence
+            holds = self._judge(function, known, seen)
         except CannotJudge as error:
             return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
         cited = [f"#{one.seq}" for one in evidence]

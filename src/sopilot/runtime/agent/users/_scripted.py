@@ -16,7 +16,8 @@ class ScriptedUser:
     """``request`` opens the dialog. Every answer holds everything the user knows, a line a
     value; the fields in ``late`` only from the second answer on. One of the ``follow_ups``
     opens each answer. ``goal`` is named in every answer; the opening may have asked for
-    another one. The dialog ends when there is nothing new to tell and nothing was asked.
+    another one. ``answers`` are to the machine's questions, by what they are about. The
+    dialog ends when there is nothing new to tell and nothing was asked.
     """
 
     def __init__(
@@ -27,7 +28,9 @@ class ScriptedUser:
         goal: str | None = None,
         late: Sequence[str] = (),
         follow_ups: Sequence[str] = (),
+        answers: Mapping[str, str] | None = None,
     ) -> None:
+        self._answers = dict(answers or {})
         self._request = request
         self._knows = dict(knows)
         self._goal = goal
@@ -41,6 +44,10 @@ class ScriptedUser:
     def skip(self, turns: int) -> None:
         """The first ``turns`` answers were given before an interruption."""
         self._turns = turns
+
+    async def answer(self, about: str, question: str) -> str | None:
+        """To the machine's own question: who came for something says yes to it."""
+        return self._answers.get(about, "yes")
 
     async def reply(self, message: str) -> str | None:
         turn = self._turns

@@ -1,0 +1,106 @@
+"""The calls that the machine itself carries out: it asks the user, in its own words and with the
+exact values, and the user's next message is the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM
+from sopilot.language.handbook.assent import assent
+from sopilot.language.handbook.wording import fill
+from sopilot.language.program.model import Act, Function, Program
+from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+
+if TYPE_CHECKING:
+    from sopilot.runtime.session._session import Session
+
+
+class UserAnswer(NamedTuple):
+    """What the user said, and the number of that message in the trace."""
+
+    text: str
+    message: int
+
+
+Asker = Callable[[str, str], Awaitable[UserAnswer | None]]
+"""Shows a text to the user and waits for the next message; ``None`` where there is none. The
+second argument is what it is about: an action, or a predicate."""
+
+_DESCRIPTIONS = {
+    ASK_USER: "Asks the user the handbook's own question; the answer is evidence of what was said.",
+    CONFIRM: "Shows the user exactly what will be done, with these arguments, and asks for a yes.",
+}
+UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
+
+
+def _questions(programs: Iterable[Program]) -> Iterable[tuple[Program, Function, Act]]:
+    for program in programs:
+        for function in program.functions.values():
+            for step in function.steps:
+                if isinstance(step, Act) and step.action in BUILT_IN:
+                    yield program, function, step
+
+
+def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
+    """The tools of these programs that ask the user."""
+    inputs: dict[str, dict[str, JSON]] = {}
+    for _, _, act in _questions(programs):
+        inputs.setdefault(act.action, {}).update({name: {} for name, _ in act.arguments})
+    return tuple(
+        ToolSchema(
+            name,
+            _DESCRIPTIONS[name],
+            {
+                "type": "object",
+                "properties": {**found, _subject(name): {"type": "string"}},
+                "required": [_subject(name)],
+                "additionalProperties": False,
+            },
+        )
+        for name, found in sorted(inputs.items())
+    )
+
+
+def _subject(name: str) -> str:
+    return "action" if name == CONFIRM else "question"
+
+
+def question_text(
+    programs: Iterable[Program], name: str, arguments: Mapping[str, JSON]
+) -> str | None:
+    """What the user is shown; ``None`` for something that no program asks."""
+    for program, function, act in _questions(programs):
+        fixed = dict(act.arguments)
+        subject = getattr(fixed.get(_subject(name)), "value", None)
+        if act.action != name or subject != arguments.get(_subject(name)):
+            continue
+        if not arguments.keys() <= fixed.keys():
+            continue
+        values = {**program.constants, **{key: _told(one) for key, one in arguments.items()}}
+        said = fill(function.question, values)
+        if name == ASK_USER:
+            return said
+        shown = ", ".join(
+            f"{key}: {_told(one)}" for key, one in arguments.items() if key != "action"
+        )
+        return f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
+    return None
+
+
+def _told(value: JSON) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+    text = question_text(session.programs.programs.values(), name, arguments)
+    if text is None:
+        return ToolResult(False, {"error": "the handbook asks no such question"})
+    if session.asker is None:
+        return ToolResult(False, {"error": UNASKED})
+    answer = await session.asker(text, str(arguments[_subject(name)]))
+    if answer is None:
+        return ToolResult(False, {"error": "the user did not answer"})
+    said = {"said": answer.text, "answer": assent(answer.text), "message": answer.message}
+    return ToolResult(True, {"asked": text, **said})

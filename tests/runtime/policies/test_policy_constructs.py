@@ -1,0 +1,275 @@
+"""What a policy asks for, through the machine, the guard and the audit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+
+from policy_desk import AirTools, audited, fresh
+
+from sopilot.runtime.session import CallStatus, Session
+from sopilot.runtime.session.user_questions import UserAnswer
+from sopilot.runtime.vm import Fail, Start
+
+CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
+CONFIRM = {"action": "cancel", "reservation_id": "R1"}
+
+
+def run(case: Coroutine[None, None, None]) -> None:
+    asyncio.run(case)
+
+
+async def read(session: Session, *names: str, user: str = "ann", reservation: str = "R1") -> None:
+    for name in names:
+        given = {"user_id": user} if name == "read_user" else {"reservation_id": reservation}
+        await session.call_tool(name, given)
+
+
+async def ready_to_confirm(session: Session) -> None:
+    await session.operate(Start("cancel", CANCEL))
+    await read(session, "read_user", "read_reservation")
+
+
+def test_a_yes_to_the_exact_arguments_opens_the_action() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, asked = await fresh(tools, ["Yes, please go ahead."])
+        await ready_to_confirm(session)
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
+        answer = await session.call_tool("confirm_with_user", CONFIRM)
+        assert answer.result is not None
+        assert answer.result.value["answer"] == "yes"
+        assert asked == [
+            "Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: R1)\nyes / no?"
+        ]
+        done = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert done.status is CallStatus.DONE, done.problem
+        licence = next(
+            one.event.payload["licence"]
+            for one in session.events
+            if one.event.kind == "domain_call" and one.event.payload["action"] == "cancel"
+        )
+        assert licence["grade"] == "stated"
+        report = await audited(session)
+        assert [one.code for one in report.findings] == ["premature-goal"]
+
+    run(case())
+
+
+def test_a_no_or_something_else_opens_nothing() -> None:
+    async def case(said: str, answer: str | None) -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools, [said])
+        await ready_to_confirm(session)
+        asked = await session.call_tool("confirm_with_user", CONFIRM)
+        assert asked.result is not None
+        assert asked.result.value["answer"] == answer
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
+        assert not tools.made("cancel")
+
+    for said, answer in (("No.", "no"), ("Yes, but use my gift card", None), ("How much?", None)):
+        run(case(said, answer))
+
+
+def test_a_yes_to_one_reservation_is_none_to_another() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        tools.reservations["R2"]["user_id"] = "ann"
+        session, _ = await fresh(tools, ["yes", "yes"])
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        other = await session.call_tool("cancel", {"reservation_id": "R2"})
+        assert other.status is CallStatus.HELD
+        assert not tools.made("cancel")
+
+    run(case())
+
+
+def test_a_yes_is_used_up_by_what_it_was_said_to() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools, ["yes"])
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        assert (await session.call_tool("cancel", {"reservation_id": "R1"})).status == "done"
+        await ready_to_confirm(session)
+        again = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert again.status is CallStatus.HELD
+        assert len(tools.made("cancel")) == 1
+
+    run(case())
+
+
+def test_where_nobody_can_be_asked_a_person_must_decide() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools)
+        session.asker = None
+        await ready_to_confirm(session)
+        asked = await session.call_tool("confirm_with_user", CONFIRM)
+        assert "nobody can ask the user here" in asked.text
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
+
+    run(case())
+
+
+def test_the_question_cannot_be_about_something_else() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, asked = await fresh(tools, ["yes"])
+        await ready_to_confirm(session)
+        for wrong in ({"action": "give"}, {**CONFIRM, "note": "a free upgrade, too"}):
+            answer = await session.call_tool("confirm_with_user", wrong)
+            assert "asks no such question" in answer.text
+        assert asked == []
+
+    run(case())
+
+
+def test_an_answer_that_nobody_gave_is_found_by_the_audit() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools)
+
+        async def forged(question: str, about: str) -> UserAnswer:
+            return UserAnswer("yes", 3)
+
+        session.asker = forged
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        await session.call_tool("cancel", {"reservation_id": "R1"})
+        codes = {finding.code for finding in (await audited(session)).findings}
+        assert "evidence-superseded" in codes
+
+    run(case())
+
+
+# --- the clock, the principal, what was done, what is computed ------------------------
+
+
+def test_the_clock_is_on_record_and_decides_at_the_act() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools, ["yes"])
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        tools.moment = "2024-05-16T15:00:00-05:00"
+        late = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert late.status is CallStatus.HELD
+        assert "`recent`" in late.problem
+        notes = [
+            one.event.payload["details"]["now"]
+            for one in session.events
+            if one.event.kind == "note" and one.event.payload["name"] == "clock"
+        ]
+        assert notes == ["2024-05-15T15:00:00-05:00", "2024-05-16T15:00:00-05:00"]
+        report = await audited(session)
+        assert not [one for one in report.findings if one.code == "guard-disagrees"]
+
+    run(case())
+
+
+def test_two_customers_in_one_session_are_noticed() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools, ["yes"])
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        await read(session, "read_user", user="bob")
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
+        assert "`known` must be true and is false" in held.problem
+        report = await audited(session)
+        assert not [one for one in report.findings if one.code == "guard-disagrees"]
+
+    run(case())
+
+
+async def cancelled(tools: AirTools, *says: str) -> Session:
+    session, _ = await fresh(tools, ["yes", *says])
+    await ready_to_confirm(session)
+    await session.call_tool("confirm_with_user", CONFIRM)
+    assert (await session.call_tool("cancel", {"reservation_id": "R1"})).status == "done"
+    return session
+
+
+GIVE = {"user_id": "ann", "reservation_id": "R1"}
+
+
+def test_an_amount_is_computed_by_the_machine_and_required_at_the_call() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session = await cancelled(tools, "Yes.")
+        await session.operate(Start("give", GIVE))
+        await read(session, "read_user", "read_reservation")
+        await session.call_tool("ask_user", {"question": "complained", "user_id": "ann"})
+        frame = session.configuration.frame
+        if frame is not None and frame.function != "give":
+            await read(session, "read_reservation")
+        process = session.configuration.process
+        assert process is not None
+        assert process.known["amount"] == 100
+        wrong = await session.call_tool("give", {"user_id": "ann", "amount": 500})
+        assert wrong.status is CallStatus.HELD
+        right = await session.call_tool("give", {"user_id": "ann", "amount": 100})
+        assert right.status is CallStatus.DONE, right.problem
+        report = await audited(session)
+        assert [one.code for one in report.findings if one.severity == "error"] == []
+
+    run(case())
+
+
+def test_what_was_not_done_in_this_session_is_not_done() -> None:
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools, ["yes"])
+        await session.operate(Start("give", GIVE))
+        await read(session, "read_user", "read_reservation")
+        await session.call_tool("ask_user", {"question": "complained", "user_id": "ann"})
+        process = session.configuration.processes["p1"]
+        assert process.status == "failed"
+        report = await audited(session)
+        assert [one.code for one in report.findings if one.severity == "error"] == []
+
+    run(case())
+
+
+def test_people_are_asked_above_the_limit_only() -> None:
+    async def case(passengers: int, status: str) -> None:
+        tools = AirTools()
+        tools.reservations["R1"]["passengers"] = ["x"] * passengers
+        session = await cancelled(tools, "Yes.")
+        await session.operate(Start("give", GIVE))
+        await read(session, "read_user", "read_reservation")
+        await session.call_tool("ask_user", {"question": "complained", "user_id": "ann"})
+        if session.configuration.frame is not None and len(session.configuration.frame.path) > 4:
+            await read(session, "read_reservation")
+        answer = await session.call_tool("give", {"user_id": "ann", "amount": 50 * passengers})
+        assert answer.status == status, answer.problem
+        report = await audited(session)
+        assert [one.code for one in report.findings if one.severity == "error"] == []
+
+    run(case(4, "done"))
+    run(case(5, "held"))
+
+
+def test_nothing_there_is_an_answer_and_a_failure_is_none() -> None:
+    async def case(error: str, *, answered: bool) -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools)
+        tools.error = error
+        await session.operate(Start("cancel", {**CANCEL, "reservation_id": "R9"}))
+        await read(session, "read_user")
+        await read(session, "read_reservation", reservation="R9")
+        status = session.configuration.processes["p1"].status
+        assert (status == "failed") is answered
+        if not answered:
+            await session.operate(Fail("the system cannot be reached"))
+        report = await audited(session)
+        assert [one.code for one in report.findings] == []
+
+    run(case("not found", answered=True))
+    run(case("out of order", answered=False))
