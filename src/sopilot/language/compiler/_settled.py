@@ -10,7 +10,8 @@ Out: the same tree without rules that are required before on every way there, an
     any[read, free]               →  first[read, free]
 
 Gates open while a process runs, so nothing is concluded from one that is shut; neither from
-what was checked before a verifier that changes something.
+what was checked before a verifier that changes something. An option that was not met may be
+undecided: it cannot hold further on, and its opposite need not hold either.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from sopilot.language.handbook import (
     leaves,
 )
 
-Facts = dict[tuple[str, Binding], Leaf]
-"""A rule and its arguments → the leaf that was met on every way here."""
+Facts = dict[tuple[str, Binding], tuple[Leaf, bool]]
+"""A rule and its arguments → the leaf that was met on every way here, or (``False``) the opposite
+of one that was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ class Settled:
         """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
-            known = facts.get((tree.predicate, tree.arguments))
-            if known is None:
+            known, met = facts.get((tree.predicate, tree.arguments), (None, False))
+            if known is None or (not met and known.wanted == tree.wanted):
                 return tree
             gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
             if gone.impossible:
@@ -140,20 +142,22 @@ class Settled:
                     break
                 if isinstance(child, Leaf):
                     other = Leaf(child.predicate, child.arguments, not child.wanted)
-                    self._learn(other, facts)
+                    self._learn(other, facts, met=False)
         if not children and last is not None:
             return last
         if len(children) == 1 and isinstance(children[0], Leaf):
             return children[0]
         return type(tree)(tuple(children))
 
-    def _learn(self, tree: Tree, facts: Facts) -> None:
-        """What is known once the tree was met."""
+    def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
+        """What is known once the tree was met, or its opposite was not."""
         if any(self._disturbs(leaf) for leaf in leaves(tree)):
             facts.clear()
         elif isinstance(tree, Leaf):
             if not self._predicates[tree.predicate].is_gate:
-                facts.setdefault((tree.predicate, tree.arguments), tree)
+                key = (tree.predicate, tree.arguments)
+                if met or key not in facts:
+                    facts[key] = (tree, met)
         elif isinstance(tree, All | InOrder):
             for child in tree.children:
                 self._learn(child, facts)
