@@ -23,7 +23,7 @@ ANSWERS = ("yes", "Yes, please go ahead.", "no", "Yes, but another one", "How mu
 AGREED = ANSWERS[:2]
 
 
-class Denied(AssertionError):
+class Denied(BaseException):
     """The policy does not allow what was carried out."""
 
 
