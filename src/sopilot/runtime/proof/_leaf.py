@@ -286,7 +286,7 @@ class Prover:
                 continue
             touched = max(touched, one.touched)
             exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
-            named = others or _names_the_same(call, one.arguments)
+            named = others or (exact and _names_the_same(call, one.arguments))
             if exact and one.succeeded >= 0 and named:
                 exacts.append(one)
         pending = any(
