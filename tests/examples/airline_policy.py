@@ -12,6 +12,7 @@ tell, and never against a tool.
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -91,7 +92,7 @@ def same_trip(case: Case, flights: list[Segment]) -> bool:
     legs = [case.routes[number] for number, _ in flights if number in case.routes]
     if not legs or len(legs) != len(flights):
         return False
-    joined = all(before[1] == after[0] for before, after in zip(legs, legs[1:], strict=False))
+    joined = all(before[1] == after[0] for before, after in itertools.pairwise(legs))
     start, end = case.reservation["origin"], case.reservation["destination"]
     if not joined or legs[0][0] != start:
         return False
