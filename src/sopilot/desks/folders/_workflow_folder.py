@@ -2,24 +2,20 @@
 
 ``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``: the tools
 for one task, which keep and make their files in the folder ``out`` and go on from what is there.
-``tasks.yaml`` lists the tasks. The Python of a folder runs because somebody named
-the folder on the command line; nothing that a program says is ever run.
+``tasks.yaml`` lists the tasks.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
 import yaml
 
 from sopilot.adapters.text_files import load_program, read_text
+from sopilot.desks.folders._folder_python import folder_module
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.language.program import Act, Kind, Program
@@ -74,7 +70,7 @@ class WorkflowFolder:
         raise UserMistake([Diagnostic("unknown-task", message, help=did_you_mean(task_id, known))])
 
     def make_tools(self, task: FolderTask, out: Path) -> Tools:
-        module = _module(self.path)
+        module = folder_module(self.path, TOOLS)
         maker: Callable[[Mapping[str, JSON], Path], Tools] | None
         maker = getattr(module, "make_tools", None)
         if maker is None:
@@ -156,23 +152,6 @@ def _vote(path: Path, index: int, vote: object) -> Vote:
 
 def _mistake(path: Path, message: str, help_: str) -> UserMistake:
     return UserMistake([Diagnostic("bad-tasks", message, Place(str(path)), help_)])
-
-
-# --- tools ----------------------------------------------------------------------------
-
-
-def _module(folder: Path) -> ModuleType:
-    """``tools.py`` as part of a package of its own, so that it can import its neighbours."""
-    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    package = f"sopilot_folder_{digest}"
-    if not (folder / TOOLS).exists():
-        raise UserMistake(f"{folder} has no {TOOLS}")
-    if package not in sys.modules:
-        # Neighbours are found by the path alone; an `__init__.py` is welcome, not needed.
-        module = ModuleType(package)
-        module.__path__ = [str(folder)]
-        sys.modules[package] = module
-    return importlib.import_module(f"{package}.tools")
 
 
 # --- the program as a handbook ---------------------------------------------------------

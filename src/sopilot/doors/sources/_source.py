@@ -12,8 +12,10 @@ from pathlib import Path
 from sopilot.adapters.text_files import is_program_text, read_text
 from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.folders import is_workflow_folder, load_folder
+from sopilot.desks.folders.benchmark import HANDBOOK, is_benchmark_folder, load_benchmark
 from sopilot.desks.scenarios import Scenario, load_scenarios
 from sopilot.desks.tasks import Task, desk_tasks, folder_task, results_task, scenario_task
+from sopilot.desks.tasks.benchmark_tasks import benchmark_task
 from sopilot.language.compiler import Compiled, Compiler, Explanation
 from sopilot.language.diagnostics import Diagnostic, InternalBug, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Procedure, load_handbook
@@ -22,7 +24,8 @@ from sopilot.runtime.agent import Briefing
 from sopilot.runtime.session.protocols import JSON
 
 SOURCE_HELP = (
-    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), or SOPBench "
+    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), a benchmark "
+    "folder (handbook.yaml, benchmark.py), or SOPBench "
     "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
 )
 TOOL_LISTS = ("official", "full-state")
@@ -193,6 +196,32 @@ class DeskSource(TaskSource):
         raise InternalBug(f"`{name}` is a task of the desk and was not found")
 
 
+class BenchmarkSource(TaskSource):
+    """A benchmark folder: a handbook, and tasks, world and oracle of somebody else's. The
+    benchmark is opened when a task is wanted: its handbook can be read without it."""
+
+    bundled = True  # its world is its own
+
+    def __init__(self, name: str) -> None:
+        text = read_text(Path(name) / HANDBOOK)
+        super().__init__(name, load_handbook(text, str(Path(name) / HANDBOOK)), text)
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        benchmark = load_benchmark(self.name)
+        return [
+            benchmark_task(self.name, one, briefing, functools.partial(benchmark.open, one))
+            for one in benchmark.tasks()
+        ]
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        return found[0]  # its world serves for any goal
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in found])
+        message = f"`{self.name}` has no task `{name}`"
+        raise UserMistake([Diagnostic("unknown-task", message, Place(self.name), cure)])
+
+
 class FolderSource(TaskSource):
     """A workflow folder: its program is written by hand and its tools are real."""
 
@@ -226,6 +255,8 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
     if is_workflow_folder(name):
         return FolderSource(name, Path(out or ".").resolve())
+    if is_benchmark_folder(name):
+        return BenchmarkSource(name)
     if name in bundled_names():
         return _desk_source(name)
     if text is None:
