@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,25 +18,25 @@ class AirlineTools:
     under ``error``."""
 
     def __init__(self, tools: Mapping[str, Any], data: str) -> None:
-        self._tools = tools
+        self.classes = tools
         self.data: dict[str, Any] = json.loads(data)
 
     def time(self) -> str:
         return NOW
 
     def schemas(self) -> Sequence[ToolSchema]:
-        described = [tool.get_info()["function"] for tool in self._tools.values()]
+        described = [tool.get_info()["function"] for tool in self.classes.values()]
         return [ToolSchema(one["name"], one["description"], one["parameters"]) for one in described]
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         return self.perform(name, arguments)
 
     def perform(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
-        if name not in self._tools:
+        if name not in self.classes:
             return ToolResult(False, {"error": f"Error: there is no tool {name}"})
-        given = copy.deepcopy(dict(arguments))
+        given = json.loads(json.dumps(dict(arguments)))
         try:
-            answer = self._tools[name].invoke(data=self.data, **given)
+            answer = self.classes[name].invoke(data=self.data, **given)
         except Exception as problem:  # as the benchmark's own environment has it
             answer = f"Error: {problem}"
         if isinstance(answer, str) and answer.startswith("Error"):

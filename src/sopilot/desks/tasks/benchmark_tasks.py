@@ -12,6 +12,10 @@ from sopilot.runtime.agent import Briefing, Budgets, Seen, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
 
 
+DIALOG = Budgets(user_turns=30, domain_calls=200, agent_turns=300)
+"""A policy that asks its users before it acts needs more turns than one request."""
+
+
 def benchmark_task(
     source: str,
     entry: BenchmarkTask,
@@ -43,7 +47,7 @@ def benchmark_task(
         reader=reader,
         knows=entry.knows,
         answers=entry.answers,
-        budgets=budgets or Budgets(),
+        budgets=budgets or DIALOG,
         names_goal=False,
     )
 
