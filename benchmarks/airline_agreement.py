@@ -2,11 +2,11 @@
 
     python benchmarks/airline_agreement.py [--every 1] [--sample 60] [--json FILE]
 
-Every reservation of τ-bench's data × cabin × insurance × tier: cancelling for every reason, changing
-in nine ways with every payment method, compensating for every flight, adding bags. The plain
-functions (tests/examples/airline_policy.py) were written from the policy's text before there was
-a handbook. A sample of cancellations is put to the whole machine, with guard and audit, as well.
-Exits 1 at a difference.
+Every reservation of τ-bench's data × cabin × insurance × tier: cancelling for every reason,
+changing in nine ways with every payment method, compensating for every flight, adding bags. The
+plain functions (tests/examples/airline_policy.py) were written from the policy's text before
+there was a handbook. A sample of cancellations is put to the whole machine, with guard and audit,
+as well. Exits 1 at a difference.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
     """Cancellations through session, guard and audit: how many, how many licensed, and what
     came out otherwise than the policy has it."""
     import airline_policy as policy
+
     from airline.checkout import find_checkout, load_data, load_tools
     from airline.guarded import airline_source, attempt, copied
     from airline.world import AirlineTools

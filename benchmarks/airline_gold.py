@@ -64,7 +64,10 @@ WHY: dict[tuple[str, int], str] = {
     ("28", 10): _NO_GROUND,
     ("31", 6): _NO_GROUND,
     ("33", 16): _NO_GROUND,
-    ("34", 5): "no insurance, not business, booked two weeks ago: an upgrade to economy is no ground",
+    (
+        "34",
+        5,
+    ): "no insurance, not business, booked two weeks ago: an upgrade to economy is no ground",
     ("34", 6): _NO_GROUND,
     ("45", 2): _NOTHING_SETTLED,
     ("46", 3): _NOTHING_SETTLED,
@@ -152,7 +155,9 @@ class Replay:
 
     def complained_of(self, world: AirlineTools, user: str, flight: str) -> dict[str, str]:
         """The user's newest reservation with a flight of that number, or with one of today."""
-        mine = [world.data["reservations"][one] for one in world.data["users"][user]["reservations"]]
+        mine = [
+            world.data["reservations"][one] for one in world.data["users"][user]["reservations"]
+        ]
         for one in sorted(mine, key=lambda each: str(each["created_at"]), reverse=True):
             for leg in one["flights"]:
                 if flight in ("", leg["flight_number"]) and leg["date"] <= "2024-05-15":

@@ -37,6 +37,9 @@ CAMPAIGNS: dict[str, list[str]] = {
     "sopbench-reference": ["sweep.py", "--json", "{file}"],
     "sopbench-kills": ["kill_sweep.py", "--ray"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
+    "airline-gold": ["airline_gold.py", "--json", "{file}"],
+    "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
+    "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }
 

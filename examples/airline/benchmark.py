@@ -49,9 +49,7 @@ class AirlineWorld:
 class AirlineBenchmark:
     """The files are read once; every world has data of its own."""
 
-    def __init__(
-        self, tools: Mapping[str, Any], data: str, gold: Sequence[GoldTask]
-    ) -> None:
+    def __init__(self, tools: Mapping[str, Any], data: str, gold: Sequence[GoldTask]) -> None:
         self._tools = tools
         self._data = data
         self._gold = {one.name: one for one in gold}

@@ -24,7 +24,12 @@ SNAPSHOT = "59a200c"
 """The commit whose fifty tasks the figures are about."""
 HOME_VARIABLE = "TAUBENCH_HOME"
 _AIRLINE = "tau_bench/envs/airline"
-_NEEDED = ("tau_bench/types.py", f"{_AIRLINE}/tools", f"{_AIRLINE}/data", f"{_AIRLINE}/tasks_test.py")
+_NEEDED = (
+    "tau_bench/types.py",
+    f"{_AIRLINE}/tools",
+    f"{_AIRLINE}/data",
+    f"{_AIRLINE}/tasks_test.py",
+)
 _BARE = ("tau_bench", "tau_bench.envs", "tau_bench.envs.airline")
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import airline_policy as policy
-from airline.world import NOW, AirlineTools
 from airline_compiled import Circumstances, CompiledProcedure
 
+from airline.world import NOW, AirlineTools
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook
 
@@ -134,9 +134,7 @@ class Agreement:
         self, record: dict[str, Any], user: dict[str, Any], kind: str,
         flights: list[policy.Segment], variant: Variant,
     ) -> None:  # fmt: skip
-        case = policy.Case(
-            record, user["membership"], LOCAL_NOW, frozenset(), routes=self.routes
-        )
+        case = policy.Case(record, user["membership"], LOCAL_NOW, frozenset(), routes=self.routes)
         legs = [
             {"flight_number": number, "date": date, **_ends(self.routes[number])}
             for number, date in flights
@@ -242,7 +240,9 @@ def changes(
 
     def sold(number: str) -> str | None:
         dates = flights[number]["dates"]
-        return next((day for day in reversed(days) if dates.get(day, {}).get("status") == "available"), None)
+        return next(
+            (day for day in reversed(days) if dates.get(day, {}).get("status") == "available"), None
+        )
 
     moved = [(number, sold(number)) for number, _ in own]
     yield "as it is", own

@@ -11,7 +11,6 @@ from sopilot.desks.tasks.world import FinishedRun, ReplayedTools
 from sopilot.runtime.agent import Briefing, Budgets, Seen, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
 
-
 DIALOG = Budgets(user_turns=30, domain_calls=200, agent_turns=300)
 """A policy that asks its users before it acts needs more turns than one request."""
 
