@@ -105,7 +105,7 @@ def test_one_scenario_alone_and_watched(starter: Path) -> None:
     assert only.stdout == f"passed  {name}\n\n1 scenario: 1 passed, 0 failed\n"
     watched = run("test", starter, "--watch", name)
     assert "  | gate logged_in(customer)" in watched.stdout
-    assert 'login(customer="Ada", password="wrong")' in watched.stdout
+    assert 'login(customer="Ada", password="•••")' in watched.stdout
     (told,) = mistakes("test", starter, "--only", "a wrong pasword opens nothing")
     assert f"did you mean `{name}`?" in told
 

@@ -10,7 +10,7 @@ handbook: judged-desk
 actions:
   look: {input: {user: string}}
   draw: {input: {user: string}, changes: [lots]}
-  wipe: {input: {user: string}, irreversible: true}
+  wipe: {input: {user: string}, irreversible: true, confirm: false}
   note: {input: {user: string}}
 predicates:
   calm(user): {says: "{user} is calm.", verify: look(user), judged_by: model}

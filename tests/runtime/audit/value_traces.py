@@ -232,8 +232,9 @@ def forge_grade(run: ValueRun, here: Position) -> None:
         run.tell(action, arguments)
     run.seq = run.configuration.next_seq
     run.clock += 1.0
+    forged = run.rng.choice(("attested", "x"))
     outcome = run.world.machine.step(
-        run.configuration, Return(side(run)), at=run.clock, grade=run.rng.choice(("attested", "x"))
+        run.configuration, Return(side(run)), at=run.clock, grade=lambda *given: forged
     )
     run.events.extend(outcome.events)
     run.configuration = outcome.configuration

@@ -41,6 +41,9 @@ class ScenarioJudge:
         )
         raise CannotJudge(self.problems[-1])
 
+    def is_fact(self, predicate: str) -> bool:
+        return self._by_verdict.is_fact(predicate)
+
     def computed(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> Mapping[str, JSON]:

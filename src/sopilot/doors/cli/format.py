@@ -10,13 +10,15 @@ from sopilot.adapters.text_files import read_text, write_whole
 from sopilot.doors.cli.output import say
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import format_handbook
+from sopilot.language.handbook.upgrading import upgrade_handbook
 
 
 @click.command()
 @click.argument("files", nargs=-1, required=True)
 @click.option("--check", is_flag=True, help="Change nothing; exit 1 if a file would change.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the result; change no file.")
-def command(files: tuple[str, ...], check: bool, to_stdout: bool) -> None:
+@click.option("--upgrade", is_flag=True, help="Also rewrite what the last release let pass.")
+def command(files: tuple[str, ...], check: bool, to_stdout: bool, upgrade: bool) -> None:
     """Lay handbooks and scenario files out in one way. Comments and order stay."""
     if check and to_stdout:
         raise UserMistake("`--check` and `--stdout` exclude each other")
@@ -26,7 +28,9 @@ def command(files: tuple[str, ...], check: bool, to_stdout: bool) -> None:
         path = Path(name)
         try:
             text = read_text(path)
-            formatted.append((path, text, format_handbook(text, name)))
+            laid_out = format_handbook(text, name)
+            after = upgrade_handbook(laid_out, name) if upgrade else laid_out
+            formatted.append((path, text, after))
         except UserMistake as mistake:
             mistakes.extend(mistake.diagnostics)
     if mistakes:

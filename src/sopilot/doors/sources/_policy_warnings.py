@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from sopilot.language.diagnostics import Diagnostic, Severity
 from sopilot.language.handbook import Handbook
-from sopilot.language.handbook.locating import locate_requirement
+from sopilot.language.handbook.locating import locate_input, locate_requirement
+
+_LIKE_A_SECRET = re.compile(
+    r"passw(or)?d|pass_?(code|phrase|key)|secret|(^|_)pin$|(api|private|access)_?key|(^|_)(cvv|cvc)$"
+)
 
 
 def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
@@ -22,4 +28,17 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
                     Severity.WARNING,
                 )
             )
+    found += [
+        Diagnostic(
+            "looks-secret",
+            f"`{item.name}` of `{action.name}` looks like a secret, and stands in clear in traces, "
+            "exports and pages",
+            locate_input(text, source, action.name, item.name),
+            "write `secret: true`",
+            Severity.WARNING,
+        )
+        for action in handbook.actions.values()
+        for item in action.inputs
+        if not item.secret and _LIKE_A_SECRET.search(item.name.lower())
+    ]
     return found

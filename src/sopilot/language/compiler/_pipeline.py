@@ -18,6 +18,15 @@ from dataclasses import dataclass
 
 from sopilot import __version__
 from sopilot.language.compiler._factoring import Factoring, Group
+from sopilot.language.compiler._goal import (
+    argument_of,
+    goal_arguments,
+    goal_terms,
+    guard_of,
+    otherwise,
+    own,
+    start_names,
+)
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
 from sopilot.language.compiler._ordering import order_by_prerequisite
@@ -35,8 +44,6 @@ from sopilot.language.handbook import (
     Action,
     All,
     AnyOf,
-    Binding,
-    Constant,
     First,
     Handbook,
     InOrder,
@@ -45,11 +52,8 @@ from sopilot.language.handbook import (
     Predicate,
     Procedure,
     Recipe,
-    Scalar,
-    Term,
     Tree,
     leaves,
-    names_in,
     obligations,
 )
 from sopilot.language.handbook.codec import handbook_hash
@@ -57,18 +61,15 @@ from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.program.model import (
     Act,
     ActionFacts,
-    Argument,
     Arguments,
     Complete,
     Fail,
     Function,
     Guarded,
     Kind,
-    Literal,
     Local,
     Program,
     Source,
-    Unknown,
 )
 from sopilot.language.program.verifier import require_valid
 
@@ -155,7 +156,7 @@ class Compiler:
             procedure.says,
             procedure.arguments,
             handbook.actions[procedure.action].requires,
-            _own(procedure, handbook.actions[procedure.action]),
+            own(procedure, handbook.actions[procedure.action]),
         )
         kept = self._skeletons.get(key)
         skeleton = kept or self._skeleton(handbook, procedure)
@@ -195,7 +196,7 @@ class Compiler:
         if of is not handbook:
             asked = {one.action for one in handbook.procedures.values() if one.confirm}
             guarded = tuple(
-                _guarded(one)
+                guard_of(one)
                 for name, one in sorted(handbook.actions.items())
                 if one.is_guarded or name in asked
             )
@@ -222,7 +223,7 @@ class Compiler:
         plan = factoring.plan(tree)
 
         goal = handbook.actions[procedure.action]
-        parameters = _scope(goal, procedure)
+        parameters = start_names(goal, procedure)
         scope = frozenset(parameters)
         resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
 
@@ -233,7 +234,7 @@ class Compiler:
                     passed = (name for name in leaf.parameters if name in scope)
                     found = (leaf.name, tuple((name, Local(name)) for name in passed))
                 else:
-                    arguments = tuple((p, _argument(t, scope)) for p, t in leaf.arguments)
+                    arguments = tuple((p, argument_of(t, scope)) for p, t in leaf.arguments)
                     found = (names.rule(leaf.predicate), arguments)
                 resolved[leaf] = found
             return found
@@ -241,13 +242,13 @@ class Compiler:
         functions: dict[str, Function] = {}
         unworded: dict[str, list[tuple[int, Leaf]]] = {}
         schedule = Schedule(resolve, self._wording.fixed)
-        act = Act("act", procedure.action, _goal_arguments(goal, procedure), goal=True)
+        act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
             steps=schedule.process(
-                plan, act, Complete("done"), Fail("refuse", _otherwise(handbook, procedure))
+                plan, act, Complete("done"), Fail("refuse", otherwise(handbook, procedure))
             ),
             says=procedure.says or goal.says,
         )
@@ -282,7 +283,7 @@ class Compiler:
             parameters,
             {
                 term.name: inputs[name]
-                for name, term in _goal_terms(goal, procedure)
+                for name, term in goal_terms(goal, procedure)
                 if isinstance(term, Name)
             }
             | own,
@@ -376,58 +377,3 @@ def _operator(group: Group) -> type:
     operator = getattr(group.body, "operator", All)
     assert isinstance(operator, type)
     return operator
-
-
-def _scope(goal: Action, procedure: Procedure) -> tuple[str, ...]:
-    """The names the process is started with: the goal's inputs, then the tree's own."""
-    terms = [term for _, term in _goal_terms(goal, procedure)]
-    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
-    for name in (*(item.name for item in procedure.inputs), *names_in(procedure.requires)):
-        names.setdefault(name)
-    computed = {one.name for one in procedure.computed}
-    return tuple(name for name in names if name not in computed)
-
-
-def _goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
-    scope = frozenset(_scope(goal, procedure))
-    return tuple((name, _argument(term, scope)) for name, term in _goal_terms(goal, procedure))
-
-
-def _own(procedure: Procedure, goal: Action) -> str:
-    """What of a procedure beyond its tree and its goal makes a program."""
-    own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
-    return repr((own, goal.confirm)) if any(own) or goal.confirm is not None else ""
-
-
-def _otherwise(handbook: Handbook, procedure: Procedure) -> str:
-    """What follows a refusal: another procedure, or words."""
-    if procedure.otherwise in handbook.procedures:
-        return f"then start `{procedure.otherwise}`"
-    return f"tell the user: {procedure.otherwise}" if procedure.otherwise else ""
-
-
-def _goal_terms(goal: Action, procedure: Procedure) -> Binding:
-    """Every input of the goal; one that the procedure does not mention keeps its own name."""
-    given = dict(procedure.arguments)
-    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
-
-
-def _argument(term: Term, scope: frozenset[str]) -> Argument:
-    if isinstance(term, Constant):
-        value: Scalar = term.value
-        return Literal(value)
-    return Local(term.name) if term.name in scope else Unknown(term.name)
-
-
-def _guarded(action: Action) -> Guarded:
-    approval = action.approval
-    if approval is None:
-        return Guarded(action.name, recheck=action.recheck)
-    return Guarded(
-        action.name,
-        approval.roles,
-        approval.needed,
-        approval.expires_seconds,
-        action.recheck,
-        approval.when,
-    )

@@ -19,6 +19,7 @@ from sopilot.language.handbook._model import (
     Predicate,
     Procedure,
     Recipe,
+    confirmation,
 )
 from sopilot.language.handbook._reader import load_handbook, read_handbook
 from sopilot.language.handbook._schema import handbook_schema, published_schema
@@ -90,6 +91,7 @@ __all__ = [
     "VerdictError",
     "VerdictProblem",
     "compute",
+    "confirmation",
     "format_handbook",
     "free_names",
     "handbook_hash",

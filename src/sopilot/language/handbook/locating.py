@@ -28,6 +28,16 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
     return Place(source, found.line, found.column)
 
 
+def locate_input(text: str, source: str, action: str, name: str) -> Place:
+    """The place of an action's input."""
+    root = parse_nodes(text, DiagnosticCollector(source))
+    inputs = _value(_value(_value(root, "actions"), action), "input")
+    for key, _ in inputs.pairs if isinstance(inputs, MapNode) else ():
+        if key.text == name:
+            return Place(source, key.line, key.column)
+    return Place(source, path=f"actions.{action}.input.{name}")
+
+
 def _value(node: Node | None, key: str) -> Node | None:
     if not isinstance(node, MapNode):
         return None

@@ -21,9 +21,14 @@ def obligations(handbook: Handbook, procedure: Procedure) -> Tree:
     """
     action = handbook.actions[procedure.action]
     tree = _required(action, procedure)
+    return with_made(handbook, procedure, tree)
+
+
+def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
+    """The tree, and behind it what the procedure computes and confirms."""
     last: list[Tree] = [
         Leaf(name, tuple((one, Name(one)) for one in handbook.predicates[name].parameters))
-        for name in _made(action, procedure)
+        for name in _made(handbook.actions[procedure.action], procedure)
     ]
     return InOrder((tree, *last)) if last else tree
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sopilot.language.handbook import ActionCall, Leaf, Name, Tree, leaves
-from sopilot.runtime.audit._requirement import decided, leaves_behind, recipes_of
+from sopilot.runtime.audit._requirement import decided, leaves_behind, recipes_of, required_by
 from sopilot.runtime.audit._transcript_leaf import Proof
 from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.vm.values import JSON
@@ -110,7 +110,7 @@ class Grounds:
         # offered, cannot be made.
         return all(
             any(
-                self._at_worst(handbook.actions[one.action].requires, values, depth + 1) is False
+                self._at_worst(required_by(handbook, one.action), values, depth + 1) is False
                 for one in way
             )
             for way in recipes

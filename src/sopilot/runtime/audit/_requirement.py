@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sopilot.language.handbook import (
-    BUILT_IN,
+    ASK_USER,
+    NOTHING,
     ActionCall,
     AnyOf,
     Constant,
@@ -50,7 +51,7 @@ def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
             if leaf not in found:
                 found[leaf] = None
                 recipes = recipes_of(handbook.predicates[leaf.predicate])
-                trees += [handbook.actions[one.action].requires for way in recipes for one in way]
+                trees += [required_by(handbook, one.action) for way in recipes for one in way]
     return tuple(found)
 
 
@@ -66,11 +67,19 @@ def decided(tree: Tree, truth: LeafTruth) -> Truth:
     return None if None in parts else not deciding
 
 
+def required_by(handbook: Handbook, action: str) -> Tree:
+    """What a call needs; the machine's own questions need nothing."""
+    known = handbook.actions.get(action)
+    return NOTHING if known is None else known.requires
+
+
 def recipes_of(predicate: Predicate) -> tuple[Recipe, ...]:
     """The ways to check a predicate as the SOP writes them: which tools a foreign agent was
     offered is not known, so no call of a recipe is let off."""
     if predicate.established_by is not None:
         return ((predicate.established_by,),)
+    if predicate.done is not None:
+        return ((predicate.done,),)
     return tuple(recipe for recipe in predicate.recipes if recipe)
 
 
@@ -85,11 +94,17 @@ def support(
     Empty for a leaf that needs no call, and for what an agent asks in its own words."""
     predicate = handbook.predicates[leaf.predicate]
     recipes = recipes_of(predicate)
-    if not recipes or (predicate.question and not any(one.action in BUILT_IN for one in made)):
+    if not recipes or _asked_in_other_words(recipes, made):
         return []
     subject = leaf_values(leaf, values)
     found = (_supported(recipe, subject, predicate, made) for recipe in recipes)
     return next((one for one in found if one is not None), None)
+
+
+def _asked_in_other_words(recipes: tuple[Recipe, ...], made: Sequence[TranscriptCall]) -> bool:
+    """Whether the user is to be asked, and the agent was none that asks by the machine's call."""
+    asks = all(call.action == ASK_USER for recipe in recipes for call in recipe)
+    return asks and not any(one.action == ASK_USER for one in made)
 
 
 def supporting_calls(
@@ -97,15 +112,6 @@ def supporting_calls(
 ) -> list[TranscriptCall] | None:
     found = support(handbook, leaf, values, made)
     return None if found is None else [one for _, calls in found for one in calls]
-
-
-def was_done(
-    predicate: Predicate, subject: Mapping[str, JSON], made: Sequence[TranscriptCall]
-) -> bool:
-    """Whether the call of a fact has succeeded, with whatever its other inputs were."""
-    assert predicate.done is not None
-    call = _latest(predicate.done, subject, predicate, [one for one in made if one.ok], {})
-    return call is not None
 
 
 def _supported(

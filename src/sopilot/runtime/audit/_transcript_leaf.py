@@ -14,7 +14,6 @@ from sopilot.runtime.audit._requirement import (
     leaf_values,
     support,
     supporting_calls,
-    was_done,
 )
 from sopilot.runtime.audit.transcript import TranscriptCall
 from sopilot.runtime.vm.values import JSON, Judge
@@ -88,9 +87,9 @@ class Proof:
         if self.oracle is not None:
             return self.oracle(index, leaf.predicate, leaf_values(leaf, values))
         predicate = self.handbook.predicates[leaf.predicate]
-        if predicate.done is not None:
-            return was_done(predicate, leaf_values(leaf, values), self.made)
         calls = self.calls(leaf, values)
+        if predicate.done is not None:
+            return calls is not None and any(call.ok for call in calls)
         if calls is None or (predicate.question and not calls):
             return None
         if predicate.is_gate and predicate.verdict is None:
@@ -112,7 +111,8 @@ class Proof:
     ) -> bool:
         if predicate.verdict is None or self.machine is None:
             return False
-        return leaf_values(leaf, values).keys() >= set(predicate.parameters)
+        needed = set(predicate.parameters) - set(predicate.optional)
+        return leaf_values(leaf, values).keys() >= needed
 
     def _verdict(
         self,

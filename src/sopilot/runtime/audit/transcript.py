@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake
+from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake, text_of
 from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 
 LONGEST_VALUE = 200_000
@@ -69,6 +69,8 @@ class Transcript:
     dialog: str = ""
     told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     now: str = ""
+    said: tuple[tuple[int, str], ...] = ()
+    """The user's messages by their numbers."""
 
 
 def read_messages(
@@ -88,6 +90,7 @@ def read_messages(
     calls: list[TranscriptCall] = []
     waiting: list[tuple[str, int]] = []
     seen = False
+    said: list[tuple[int, str]] = []
     for number, message in enumerate(messages):
         for one in calls_and_results(message, number):
             if isinstance(one, AskedCall):
@@ -112,7 +115,10 @@ def read_messages(
                     answered=True,
                     let_through=answer.let_through and not one.failed,
                 )
-    return Transcript(tuple(calls), len(messages))
+        spoken = text_of(message.get("content")) if message.get("role") == "user" else None
+        if isinstance(spoken, str):
+            said.append((number, spoken))
+    return Transcript(tuple(calls), len(messages), said=tuple(said))
 
 
 def _answered(wanted: str | None, waiting: list[tuple[str, int]]) -> int | None:

@@ -6,7 +6,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity, UserMistake, did_you_mean
-from sopilot.language.handbook import NOTHING, Handbook, Leaf, Procedure, Tree, leaves
+from sopilot.language.handbook import (
+    CONFIRM,
+    NOTHING,
+    Handbook,
+    Leaf,
+    Procedure,
+    Tree,
+    confirmation,
+    leaves,
+)
+from sopilot.language.handbook.assent import assent
+from sopilot.language.handbook.obligations import with_made
 from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._refusing import Grounds
@@ -150,6 +161,7 @@ class Review:
                 f"`{call.action}` was called although the goal had succeeded already",
                 severity=Severity.ERROR if call.action in own else Severity.WARNING,
             )
+        self._hear_confirmation(call)
         procedure = self._procedure(call)
         unchecked = self._judge_checks(call, procedure)
         if call.let_through:
@@ -158,6 +170,24 @@ class Review:
         if not unchecked:
             # A call without its own prerequisites proves nothing for a later one.
             self.proof.made.extend((*self._enforced_calls(call), call))
+
+    def _hear_confirmation(self, call: TranscriptCall) -> None:
+        """An agent of others asks in its own words: what the user said last before the call is
+        the answer, whatever the question was."""
+        action = self.handbook.actions[call.action]
+        goals = (one for one in self.handbook.procedures.values() if one.action == call.action)
+        heard = [one for one in self.transcript.said if one[0] < call.message]
+        # The first message is the request, and no answer to anything.
+        if not any(confirmation(one, action) for one in goals) or len(heard) < 2:
+            return
+        number, said = heard[-1]
+        arguments = {"action": call.action, **(call.arguments or {})}
+        value = {"said": said, "answer": assent(said), "message": number}
+        self.proof.made.append(
+            TranscriptCall(
+                call.index, number, CONFIRM, arguments, True, value, answered=True, let_through=True
+            )
+        )
 
     def _runs(self, call: TranscriptCall) -> bool:
         """A tool that answers a call with arguments of its own choosing has run it."""
@@ -202,7 +232,9 @@ class Review:
 
         def fit(one: Procedure) -> tuple[bool, int]:
             known = self.proof.known(call.index, self._values(call, one))
-            return decided(one.requires, known) is False, len(self._unchecked(call, one))
+            return decided(self._requirement(call, one), known) is False, len(
+                self._unchecked(call, one)
+            )
 
         return min(named, key=fit)
 
@@ -220,7 +252,7 @@ class Review:
 
     def _requirement(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:
         if procedure is not None:
-            return procedure.requires
+            return with_made(self.handbook, procedure, procedure.requires)
         return self.handbook.actions[call.action].requires
 
     def _checks_asked_for(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:

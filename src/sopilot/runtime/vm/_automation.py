@@ -124,9 +124,10 @@ def _computed(here: Position, expression: str) -> JSON:
     if variables is None:
         return None
     try:
-        return compute(expression, variables)
+        value: JSON = compute(expression, variables)
     except SopilotError:
         return None
+    return value
 
 
 def _judged(here: Position, expression: str, judge: Judge) -> bool | None:

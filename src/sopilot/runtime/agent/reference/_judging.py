@@ -34,7 +34,10 @@ TextJudge = Callable[[Mapping[str, JSON], Sequence[Seen]], bool]
 
 @runtime_checkable
 class Computes(Protocol):
-    """A judge that also computes arguments; nothing where there is nothing to compute."""
+    """A judge that also computes arguments (nothing where there is nothing to compute), and
+    knows which predicates are about what was done in the whole session."""
+
+    def is_fact(self, predicate: str) -> bool: ...
 
     def computed(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
@@ -100,6 +103,10 @@ class VerdictJudge:
             and all(same(one.arguments.get(name), value) for name, value in given.items())
             for one in succeeded
         )
+
+    def is_fact(self, predicate: str) -> bool:
+        known = self._handbook.predicates.get(predicate)
+        return known is not None and known.done is not None
 
     def computed(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]

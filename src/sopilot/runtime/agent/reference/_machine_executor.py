@@ -200,8 +200,8 @@ class MachineExecutor:
                 )
                 return self._with_next([step], _TRUTHS[True])
             # What was done in this session may be anywhere in it.
-            alone = not evidence and not any(self._move.recipes)
-            seen: Sequence[Seen] = self._facts.seen if alone else evidence
+            done = isinstance(judge, Computes) and judge.is_fact(function)
+            seen: Sequence[Seen] = self._facts.seen if done else evidence
             holds = self._judge(function, known, seen)
         except CannotJudge as error:
             return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")

@@ -1,0 +1,78 @@
+"""The goal of a procedure: the names it is started with, its call, its guard, its refusal."""
+
+from __future__ import annotations
+
+from sopilot.language.handbook import (
+    Action,
+    Binding,
+    Constant,
+    Handbook,
+    Name,
+    Procedure,
+    Scalar,
+    Term,
+    names_in,
+)
+from sopilot.language.program.model import (
+    Argument,
+    Arguments,
+    Guarded,
+    Literal,
+    Local,
+    Unknown,
+)
+
+
+def start_names(goal: Action, procedure: Procedure) -> tuple[str, ...]:
+    """The names the process is started with: the goal's inputs, then the tree's own."""
+    terms = [term for _, term in goal_terms(goal, procedure)]
+    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
+    for name in (*(item.name for item in procedure.inputs), *names_in(procedure.requires)):
+        names.setdefault(name)
+    computed = {one.name for one in procedure.computed}
+    return tuple(name for name in names if name not in computed)
+
+
+def goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
+    scope = frozenset(start_names(goal, procedure))
+    return tuple((name, argument_of(term, scope)) for name, term in goal_terms(goal, procedure))
+
+
+def own(procedure: Procedure, goal: Action) -> str:
+    """What of a procedure beyond its tree and its goal makes a program."""
+    own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
+    return repr((own, goal.confirm)) if any(own) or goal.confirm is not None else ""
+
+
+def otherwise(handbook: Handbook, procedure: Procedure) -> str:
+    """What follows a refusal: another procedure, or words."""
+    if procedure.otherwise in handbook.procedures:
+        return f"then start `{procedure.otherwise}`"
+    return f"tell the user: {procedure.otherwise}" if procedure.otherwise else ""
+
+
+def goal_terms(goal: Action, procedure: Procedure) -> Binding:
+    """Every input of the goal; one that the procedure does not mention keeps its own name."""
+    given = dict(procedure.arguments)
+    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
+
+
+def argument_of(term: Term, scope: frozenset[str]) -> Argument:
+    if isinstance(term, Constant):
+        value: Scalar = term.value
+        return Literal(value)
+    return Local(term.name) if term.name in scope else Unknown(term.name)
+
+
+def guard_of(action: Action) -> Guarded:
+    approval = action.approval
+    if approval is None:
+        return Guarded(action.name, recheck=action.recheck)
+    return Guarded(
+        action.name,
+        approval.roles,
+        approval.needed,
+        approval.expires_seconds,
+        action.recheck,
+        approval.when,
+    )
