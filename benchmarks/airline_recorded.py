@@ -137,12 +137,15 @@ def main() -> None:
     recorded = json.loads((find_checkout() / RECORDED).read_text("utf-8"))
     runs = {f"{one['task_id']}.{one['trial']}": one for one in recorded}
     handbook = airline_source().handbook
+    # Whether the user said yes stands in a column of its own.
+    plain = {name: replace(one, confirm=None) for name, one in handbook.actions.items()}
+    unasked = replace(handbook, actions=plain)
     reports: dict[str, Report] = {}
     rows: list[dict[str, Any]] = []
     for name, run in runs.items():
-        transcript, report = audited(handbook, name, run["traj"])
-        reports[name] = report
-        rows += cancellations(handbook, name, transcript, report, run)
+        transcript, reports[name] = audited(handbook, name, run["traj"])
+        _, grounds = audited(unasked, name, run["traj"])
+        rows += cancellations(unasked, name, transcript, grounds, run)
     findings = table(runs, reports)
     print(f"{'sessions with':45} reward 1  reward 0")
     for kind, counts in findings.items():

@@ -44,7 +44,7 @@ class AirlineTools:
         return ToolResult(True, _read(answer))
 
 
-def _read(answer: object) -> JSON:
+def _read(answer: JSON) -> JSON:
     if not isinstance(answer, str):
         return answer
     try:

@@ -26,7 +26,7 @@ from sopilot.language.handbook import (
 from sopilot.runtime.audit._acceptance import Truth
 from sopilot.runtime.audit._linked_calls import at_place
 from sopilot.runtime.audit.transcript import TranscriptCall
-from sopilot.runtime.vm.values import JSON, MISSING, agree
+from sopilot.runtime.vm.values import JSON, MISSING, Missing, agree
 
 LeafTruth = Callable[[Leaf], Truth]
 
@@ -170,16 +170,14 @@ def _agrees(
 ) -> bool:
     for parameter, term in call.arguments:
         if isinstance(term, Constant):
-            wanted: JSON = term.value
+            wanted: JSON | Missing = term.value
         elif isinstance(term, Path):
-            wanted = at_place(term, scope)
-            if wanted is MISSING:
-                continue  # an earlier answer says it, and nobody can read that one
+            wanted = at_place(term, scope)  # an answer that nobody can read says nothing
         elif term.name in predicate.parameters and term.name in subject:
             wanted = subject[term.name]
         else:
             continue
-        if wanted is None or parameter not in arguments:
+        if wanted is None or wanted is MISSING or parameter not in arguments:
             continue
         if not agree(wanted, arguments[parameter]):
             return False
