@@ -9,6 +9,7 @@ import pytest
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import Conditions, run_task
+from sopilot.doors.mcp.playing import resume_play, start_play
 from sopilot.doors.sources import is_task, named_task, open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS, Reference
@@ -53,3 +54,14 @@ def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
     (ferry / "benchmark.py").write_text("")
     with pytest.raises(UserMistake, match="no function `open_benchmark"):
         open_source(str(ferry)).task("first")
+
+
+def test_an_agent_can_play_it(ferry: Path) -> None:
+    async def play() -> None:
+        store = MemoryStore()
+        begun = await start_play(store, f"{ferry}#first")
+        await begun.close()
+        score = await (await resume_play(store, begun.id)).finish()
+        assert score.verdict == {"success": False, "reasons": ["nothing was paid back"]}
+
+    asyncio.run(play())

@@ -13,7 +13,7 @@ from sopilot.doors.cli.human_user import HumanUser
 from sopilot.doors.cli.output import heading, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import TaskSource, open_source
+from sopilot.doors.sources import BenchmarkSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -74,7 +74,7 @@ def perform(
         model,
         model_name=options.model,
         user=HumanUser(options.request) if options.person else None,
-        budgets=Budgets(**dict(options.budgets)),
+        budgets=replace(_budgets(source, task), **dict(options.budgets)),
         watch=Watcher(quiet=quiet, frames=frames, person=options.person),
     )
 
@@ -104,6 +104,11 @@ def perform(
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
         raise SystemExit(130) from None
+
+
+def _budgets(source: TaskSource, task: Task) -> Budgets:
+    """A benchmark's dialogs are as long as its own tasks need them."""
+    return task.budgets if isinstance(source, BenchmarkSource) else Budgets()
 
 
 def _model(options: RunOptions, task: Task) -> Model:

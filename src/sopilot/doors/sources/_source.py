@@ -56,6 +56,8 @@ class TaskSource:
     """A handbook of one's own. ``text`` is the file as it was read."""
 
     bundled = False
+    own_world = False
+    """Whether its tools answer from a simulated world that comes with it."""
 
     def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
         self.name = name
@@ -180,6 +182,7 @@ class DeskSource(TaskSource):
     """A desk that ships, with a world of its own."""
 
     bundled = True
+    own_world = True
 
     def __init__(self, name: str) -> None:
         self.desk = load_desk(name)
@@ -200,10 +203,11 @@ class BenchmarkSource(TaskSource):
     """A benchmark folder: a handbook, and tasks, world and oracle of somebody else's. The
     benchmark is opened when a task is wanted: its handbook can be read without it."""
 
-    bundled = True  # its world is its own
+    own_world = True
 
-    def __init__(self, name: str) -> None:
-        text = read_text(Path(name) / HANDBOOK)
+    def __init__(self, name: str, text: str | None = None) -> None:
+        if text is None:
+            text = read_text(Path(name) / HANDBOOK)
         super().__init__(name, load_handbook(text, str(Path(name) / HANDBOOK)), text)
 
     def _all_tasks(self, briefing: Briefing) -> list[Task]:
@@ -256,7 +260,7 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     if is_workflow_folder(name):
         return FolderSource(name, Path(out or ".").resolve())
     if is_benchmark_folder(name):
-        return BenchmarkSource(name)
+        return BenchmarkSource(name, text)
     if name in bundled_names():
         return _desk_source(name)
     if text is None:
