@@ -31,6 +31,7 @@ lint: install
 types: install
 	$(BIN)/mypy
 	$(BIN)/mypy -p quotation
+	$(BIN)/mypy -p airline
 
 imports: install
 	$(BIN)/lint-imports

@@ -45,6 +45,9 @@ CAMPAIGNS: dict[str, list[str]] = {
     "mailbox-sweep": ["mailbox_sweep.py", "--json", "{file}"],
     "killed-study": ["killed_study.py", "--json", "{file}"],
     "mcp-storm": ["mcp_storm.py", "--json", "{file}"],
+    "airline-gold": ["airline_gold.py", "--json", "{file}"],
+    "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
+    "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
 }
 

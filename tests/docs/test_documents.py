@@ -35,7 +35,7 @@ def test_what_a_document_shows_is_what_happens(
         if block.language == "console":
             _run_commands(shell, block, where)
         elif block.language == "python" and block.comment == "file":
-            Path(block.about).write_text(block.text, encoding="utf-8")
+            _write(block.about, block.text)
         elif block.language == "python":
             code, output = shell.python(block.text)
             assert code == 0, f"{where}: {output}"
@@ -65,6 +65,11 @@ def _run_commands(shell: DocumentShell, block: Block, where: str) -> None:
             )
 
 
+def _write(name: str, text: str) -> None:
+    Path(name).parent.mkdir(parents=True, exist_ok=True)
+    Path(name).write_text(text, encoding="utf-8")
+
+
 def _take_yaml(block: Block, where: str) -> None:
     assert block.comment or re.search(r"^procedures:", block.text, re.M), (
         f"{where}: a piece of YAML that nothing reads"
@@ -73,7 +78,7 @@ def _take_yaml(block: Block, where: str) -> None:
     if block.comment == "append":
         text = Path(block.about).read_text(encoding="utf-8") + text
     if block.comment:
-        Path(block.about).write_text(text, encoding="utf-8")
+        _write(block.about, text)
     if re.search(r"^procedures:", text, re.M):
         found = check_text(text, block.about or where)
         problems = "\n".join(str(one) for one in found if one.severity is not Severity.NOTE)

@@ -1,6 +1,6 @@
-"""Workflow folders: a program written by hand, its tools in Python, its tasks.
+"""Folders with Python of their own: workflows written by hand, and other people's benchmarks.
 
-Owns the reading of such a folder and what surrounds its tools: people who vote, and
+Owns the reading of such folders and what surrounds a workflow's tools: people who vote, and
 runs that are cut off. A folder's Python runs where somebody trusts it, and only then.
 """
 

@@ -13,10 +13,12 @@ from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
     Audited,
     ForeignInput,
+    Told,
     TraceInput,
     file_input,
     session_input,
 )
+from sopilot.doors.sources.given_values import pairs
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -33,6 +35,13 @@ from sopilot.runtime.session.protocols import JSON
     "the programs must be this handbook's.",
 )
 @click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
+@click.option("--now", default="", metavar="TIME", help="When a transcript was, as ISO 8601.")
+@click.option(
+    "--knows",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What the user of a transcript told, for a procedure's own inputs. May be given again.",
+)
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
 @click.option(
     "--html",
@@ -46,18 +55,21 @@ def command(
     what: str,
     handbook: str | None,
     goal: str | None,
+    now: str,
+    knows: tuple[str, ...],
     verify: bool,
     page: Path | None,
     as_json: bool,
     store_spec: str | None,
 ) -> None:
     """Judge WHAT by its SOP: the id of a session, a trace file, or a transcript of any agent
-    as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded SOPBench
-    trajectories).
+    as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of
+    SOPBench or τ-bench).
 
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """
-    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
+    told = Told(now, pairs("--knows", knows))
+    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec, told=told)
     if verify:
         _verify(given, as_json)
         return
@@ -77,11 +89,16 @@ def command(
 
 
 def read_input(
-    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None
+    what: str,
+    *,
+    handbook: str | None,
+    goal: str | None,
+    store_spec: str | None,
+    told: Told | None = None,
 ) -> TraceInput | ForeignInput:
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
-        return file_input(what, handbook=handbook, goal=goal)
+        return file_input(what, handbook=handbook, goal=goal, told=told)
     return with_store(
         store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
     )

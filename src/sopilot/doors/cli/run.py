@@ -95,7 +95,7 @@ def command(
 
 def tell_world(options: RunOptions, source: TaskSource) -> None:
     """Who answers for the tools of one's own handbook, on stderr."""
-    if source.bundled or isinstance(source, FolderSource):
+    if source.own_world or isinstance(source, FolderSource):
         return
     if options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)

@@ -14,7 +14,7 @@ from sopilot.doors.cli.human_user import HumanUser
 from sopilot.doors.cli.output import counted, heading, marked, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import FolderSource, TaskSource, open_source
+from sopilot.doors.sources import BenchmarkSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -57,9 +57,9 @@ TRUST = click.option(
 
 def allow_code(source: TaskSource, *, trust: bool) -> None:
     """Tells that the Python of a folder runs, and asks for it once."""
-    if not isinstance(source, FolderSource):
+    code = source.code()
+    if code is None:
         return
-    code = source.folder.code()
     files = counted(len(code.files), "file")
     say(
         f"this runs the Python of {code.folder} ({files}, sha256 {code.digest[:12]}) "
@@ -100,7 +100,7 @@ def perform(
         model,
         model_name=options.model,
         user=HumanUser(options.request) if options.person else None,
-        budgets=Budgets(**dict(options.budgets)),
+        budgets=replace(_budgets(source, task), **dict(options.budgets)),
         watch=Watcher(quiet=quiet, frames=frames, person=options.person),
     )
 
@@ -130,6 +130,11 @@ def perform(
     except KeyboardInterrupt:
         say(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
         raise SystemExit(130) from None
+
+
+def _budgets(source: TaskSource, task: Task) -> Budgets:
+    """A benchmark's dialogs are as long as its own tasks need them."""
+    return task.budgets if isinstance(source, BenchmarkSource) else Budgets()
 
 
 def _model(options: RunOptions, task: Task, session_id: str) -> Model:

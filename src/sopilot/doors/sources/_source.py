@@ -12,8 +12,11 @@ from pathlib import Path
 from sopilot.adapters.text_files import is_program_text, read_text
 from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.folders import is_workflow_folder, load_folder
+from sopilot.desks.folders.benchmark import HANDBOOK, is_benchmark_folder, load_benchmark
+from sopilot.desks.folders.trust import FolderCode, folder_code
 from sopilot.desks.scenarios import Scenario, load_scenarios
 from sopilot.desks.tasks import Task, desk_tasks, folder_task, results_task, scenario_task
+from sopilot.desks.tasks.benchmark_tasks import benchmark_task
 from sopilot.language.compiler import Compiled, Compiler, Explanation
 from sopilot.language.diagnostics import Diagnostic, InternalBug, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Procedure, load_handbook
@@ -23,7 +26,8 @@ from sopilot.runtime.agent.briefing import OwnText, no_own_text
 from sopilot.runtime.session.protocols import JSON
 
 SOURCE_HELP = (
-    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), or SOPBench "
+    "SOURCE is a handbook file, a bundled name (bank-desk, clinic-desk, it-desk), a benchmark "
+    "folder (handbook.yaml, benchmark.py), or SOPBench "
     "tasks: sopbench:all, sopbench:bank, sopbench:bank/get_loan, sopbench:bank/get_loan#3."
 )
 TOOL_LISTS = ("official", "full-state")
@@ -60,6 +64,8 @@ class TaskSource:
     """A handbook of one's own. ``text`` is the file as it was read."""
 
     bundled = False
+    own_world = False
+    """Whether its tools answer from a simulated world that comes with it."""
 
     def __init__(self, name: str, handbook: Handbook, text: str | None = None) -> None:
         self.name = name
@@ -68,6 +74,10 @@ class TaskSource:
         self._units: dict[tuple[str | None, str | None], list[Unit]] = {}
         self._scenarios: dict[Path, Sequence[Scenario]] = {}
         self._briefings: dict[tuple[str | None, str], Briefing] = {}
+
+    def code(self) -> FolderCode | None:
+        """The Python that its tasks run, where it is somebody's folder."""
+        return None
 
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
         """Every procedure, or the one named, compiled and verified."""
@@ -184,6 +194,7 @@ class DeskSource(TaskSource):
     """A desk that ships, with a world of its own."""
 
     bundled = True
+    own_world = True
 
     def __init__(self, name: str) -> None:
         self.desk = load_desk(name)
@@ -200,6 +211,36 @@ class DeskSource(TaskSource):
         raise InternalBug(f"`{name}` is a task of the desk and was not found")
 
 
+class BenchmarkSource(TaskSource):
+    """A benchmark folder: a handbook, and tasks, world and oracle of somebody else's. The
+    benchmark is opened when a task is wanted: its handbook can be read without it."""
+
+    own_world = True
+
+    def __init__(self, name: str, text: str | None = None) -> None:
+        if text is None:
+            text = read_text(Path(name) / HANDBOOK)
+        super().__init__(name, load_handbook(text, str(Path(name) / HANDBOOK)), text)
+
+    def code(self) -> FolderCode:
+        return folder_code(Path(self.name).resolve())
+
+    def _all_tasks(self, briefing: Briefing) -> list[Task]:
+        benchmark = load_benchmark(self.name)
+        return [
+            benchmark_task(self.name, one, briefing, functools.partial(benchmark.open, one))
+            for one in benchmark.tasks()
+        ]
+
+    def _without_task(self, found: Sequence[Task], goal: str | None) -> Task:
+        return found[0]  # its world serves for any goal
+
+    def _no_task(self, name: str, found: Sequence[Task]) -> Task:
+        cure = did_you_mean(name, [task.name for task in found])
+        message = f"`{self.name}` has no task `{name}`"
+        raise UserMistake([Diagnostic("unknown-task", message, Place(self.name), cure)])
+
+
 class FolderSource(TaskSource):
     """A workflow folder: its program is written by hand and its tools are real."""
 
@@ -207,6 +248,9 @@ class FolderSource(TaskSource):
         self.folder = load_folder(name)
         self.out = out
         super().__init__(name, Handbook(self.folder.name))
+
+    def code(self) -> FolderCode:
+        return self.folder.code()
 
     def task(
         self, name: str | None = None, *, goal: str | None = None, language: str = "en"
@@ -233,6 +277,8 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
     if name in bundled_names():
         return _desk_source(name)
+    if is_benchmark_folder(name):
+        return BenchmarkSource(name, text)
     if is_workflow_folder(name):
         return FolderSource(name, Path(out or ".").resolve())
     if text is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from sopilot.runtime.session import (
     read_trace,
     verify_trace,
 )
+from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.session.recovery import program_changes
 from sopilot.runtime.session.secrets import shown_events
 from sopilot.runtime.session.trace_check import as_recorded
@@ -156,12 +157,12 @@ class TraceInput:
 class ForeignInput:
     """Transcripts, each with the handbook and the goal it is judged by."""
 
-    transcripts: tuple[tuple[str, Handbook, str, Transcript], ...]
+    transcripts: tuple[tuple[str, Handbook, str | None, Transcript], ...]
 
     def audit(self) -> list[Audited]:
         return [
             Audited(
-                f"Audit of {goal}",
+                f"Audit of {goal or book.name}",
                 audit_transcript(book, transcript, goal=goal, judge=judge, session_id=name),
                 rows_of_transcript(transcript),
             )
@@ -169,7 +170,20 @@ class ForeignInput:
         ]
 
 
-def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInput | ForeignInput:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What nothing in a transcript says: the time of it, and what the user told by name."""
+
+    now: str = ""
+    knows: Mapping[str, JSON] = field(default_factory=dict)
+
+    def of(self, transcript: Transcript) -> Transcript:
+        return replace(transcript, now=self.now, told={**transcript.told, **self.knows})
+
+
+def file_input(
+    what: str, *, handbook: str | None, goal: str | None, told: Told | None = None
+) -> TraceInput | ForeignInput:
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
@@ -187,7 +201,11 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
             "this is neither a trace nor JSON",
             "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
         ) from None
-    return transcript_input(what, content, handbook, goal)
+    found = transcript_input(what, content, handbook, goal)
+    if told is None:
+        return found
+    rows = found.transcripts
+    return ForeignInput(tuple((name, book, one, told.of(each)) for name, book, one, each in rows))
 
 
 async def session_input(
@@ -212,6 +230,8 @@ def transcript_input(
         return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
     if handbook is None:
         raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
+    if content and all(isinstance(one, Mapping) and "traj" in one for one in content):
+        return ForeignInput(tuple(_trajectories(what, content, handbook, goal)))
     book, chosen = _procedure(handbook, goal)
     effects = frozenset(one.action for one in book.procedures.values())
     transcript = read_messages(content, effects=effects)
@@ -228,9 +248,9 @@ def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
 
 def _recorded(
     what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
-) -> list[tuple[str, Handbook, str, Transcript]]:
+) -> list[tuple[str, Handbook, str | None, Transcript]]:
     """SOPBench's own recordings name their task, so that no handbook need be named."""
-    found = []
+    found: list[tuple[str, Handbook, str | None, Transcript]] = []
     for number, entry in enumerate(entries):
         recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
         if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
@@ -250,6 +270,22 @@ def _recorded(
             found.append((f"{Path(what).stem}#{number}", book, chosen, transcript))
     if not found:
         raise _mistake(what, "no trajectory of that goal is recorded here", "")
+    return found
+
+
+def _trajectories(
+    what: str, entries: Sequence[Any], handbook: str, goal: str | None
+) -> list[tuple[str, Handbook, str | None, Transcript]]:
+    """τ-bench's recordings: dialogs about whatever their users want, so that every call is
+    judged by the procedure it belongs to."""
+    book = compile_source(handbook, goal=goal)[0].handbook
+    effects = frozenset(one.action for one in book.procedures.values())
+    found: list[tuple[str, Handbook, str | None, Transcript]] = []
+    for number, entry in enumerate(entries):
+        if not isinstance(entry["traj"], list):
+            raise _mistake(what, f"entry {number} holds no messages", "is the file whole?")
+        name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
+        found.append((name, book, goal, read_messages(entry["traj"], effects=effects)))
     return found
 
 

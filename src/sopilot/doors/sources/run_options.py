@@ -84,7 +84,7 @@ def world_file(options: RunOptions, session_id: str, store_spec: str | None) -> 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
     whose = None
-    if source.bundled:
+    if source.own_world:
         whose = "are simulated"
     elif isinstance(source, FolderSource):
         whose = "are its own"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from sopilot.desks.tasks import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.desks.folders.benchmark import BenchmarkTask
+from sopilot.desks.tasks import Task
+from sopilot.desks.tasks.benchmark_tasks import benchmark_task
 from sopilot.lab.bench import sopbench_process
 from sopilot.lab.bench._contestants import domain_budgets
 from sopilot.lab.bench._upstream_judge import UpstreamJudge
@@ -14,7 +15,7 @@ from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import SopbenchTask, load_tasks
 from sopilot.lab.bench.wording import own_text
-from sopilot.language.diagnostics import InternalBug, UserMistake
+from sopilot.language.diagnostics import UserMistake
 from sopilot.language.program import Program
 from sopilot.runtime.agent import Briefing, Seen
 from sopilot.runtime.session.protocols import JSON
@@ -34,40 +35,34 @@ def sopbench_task(reference: str, *, tools: str = "official", language: str = "e
 def as_task(
     own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
 ) -> Task:
-    opened: list[UpstreamJudge] = []
-
-    def surround(keep: Path | None) -> Surroundings:
-        simulator, domain_tools = open_world(own, offered, upstream)
-        opened.append(UpstreamJudge(own, program, simulator, upstream))
-
-        def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
-            return simulator.evaluate(messages=messages)
-
-        async def close() -> None:
-            simulator.close()
-
-        return Surroundings(ReplayedTools(domain_tools), score, close)
-
-    def read(predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
-        """As upstream's state stands in the world that was opened last."""
-        if not opened:
-            raise InternalBug("a task is read before its world is opened")
-        return opened[-1](predicate, arguments, evidence)
-
-    return Task(
-        source=str(own.reference).partition("/")[0],
-        name=str(own.reference).partition("/")[2],
-        goal=own.goal,
-        briefing=Briefing(
-            own.handbook,
-            {own.goal: program},
-            language,
-            own_text(own, offered, upstream, language),
-        ),
-        surround=surround,
-        request=own.user_prompt,
-        reader=read,
-        knows=own.user_known,
+    source, _, name = str(own.reference).partition("/")
+    text = own_text(own, offered, upstream, language)
+    return benchmark_task(
+        source,
+        BenchmarkTask(name, own.user_prompt, own.goal, own.user_known),
+        Briefing(own.handbook, {own.goal: program}, language, text),
+        lambda: SopbenchWorld(own, program, offered, upstream),
         budgets=domain_budgets(own.domain),
-        names_goal=False,
     )
+
+
+class SopbenchWorld:
+    """Upstream's simulator, with its evaluator and its predicates as the oracle. Implements
+    ``BenchmarkWorld`` and ``KnowsTruth``."""
+
+    def __init__(
+        self, own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream
+    ) -> None:
+        self._simulator, self.tools = open_world(own, offered, upstream)
+        self._judge = UpstreamJudge(own, program, self._simulator, upstream)
+
+    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+        return self._simulator.evaluate(messages=messages)
+
+    def holds(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        return self._judge(predicate, arguments, evidence)
+
+    def close(self) -> None:
+        self._simulator.close()

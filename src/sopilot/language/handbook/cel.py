@@ -191,9 +191,11 @@ def _undeclared(text: str, names: frozenset[str]) -> frozenset[str]:
 def free_names(text: str) -> frozenset[str]:
     """The variables an expression reads. Names that a macro binds and functions are not among
     them; an expression that does not parse has none."""
-    missing = _undeclared(text, frozenset())
+    declared: frozenset[str] = frozenset()
+    while not (missing := _undeclared(text, declared)) <= declared:
+        declared |= missing  # the library lists its first errors alone, so there may be more
     # What stays unknown once it is declared as a variable is a function.
-    return missing - _undeclared(text, missing)
+    return declared - missing
 
 
 def read_answers(text: str) -> dict[str, int]:

@@ -34,7 +34,7 @@ def resolved_recipe(
     calls: list[ActionCall] = []
     for call in recipe:
         known = {**answers, call.element: None} if call.each is not None else dict(answers)
-        if call.each is not None and call.each.root not in answers:
+        if call.each is not None and call.each.root not in {*answers, *parameters}:
             problems.append(_no_answer(call.each.root, answers))
         if call.element and (call.element in taken or call.element in answers):
             message = f"`{call.element}` names something else already in {what}"
@@ -70,7 +70,8 @@ def _origin(
     if isinstance(term, Constant):
         return term, None
     if isinstance(term, Path):
-        return term, None if term.root in known else _no_answer(term.root, known)
+        rooted = term.root in known or term.root in parameters
+        return term, None if rooted else _no_answer(term.root, known)
     if term.name in parameters or term.name in asks:
         return term, None
     if term.name in known:
@@ -94,7 +95,7 @@ def _no_answer(root: str, answers: Collection[str]) -> OriginProblem:
     known = ", ".join(f"`{one}`" for one in answers)
     return OriginProblem(
         "no-origin",
-        f"`{root}` is no earlier answer of this recipe",
+        f"`{root}` is neither an earlier answer of this recipe nor a parameter",
         f"known here: {known}" if known else "a path leads into an earlier call's answer",
         root,
     )

@@ -115,7 +115,7 @@ def _check_steps(program: Program, function: Function, report: ProblemCollector)
             _check_values(function, index, step.arguments, known, report)
         elif isinstance(step, Act):
             _check_values(function, index, step.arguments, known, report)
-            for problem in path_problems(step, answers):
+            for problem in path_problems(step, answers | set(function.parameters)):
                 report.step(function, index, "unknown-answer", problem, "name an earlier call")
             answers.add(step.answer)
             for name in _repeated([name for name, _ in step.arguments]):
@@ -179,13 +179,13 @@ def _check_values(
     known.update(learned)
 
 
-def path_problems(act: Act, answers: set[str]) -> list[str]:
-    """Paths of a call that do not lead into an earlier answer of its recipe."""
+def path_problems(act: Act, roots: set[str]) -> list[str]:
+    """Paths of a call that lead neither into an earlier answer of its recipe nor a parameter."""
     problems = []
-    if act.each is not None and act.each.root not in answers:
+    if act.each is not None and act.each.root not in roots:
         problems.append(f"`{act.each.root}` is no earlier answer")
     for _, argument in act.arguments:
-        if isinstance(argument, Path) and argument.root not in answers | {act.element}:
+        if isinstance(argument, Path) and argument.root not in roots | {act.element}:
             problems.append(f"`{argument.root}` is no earlier answer")
     return problems
 
@@ -223,7 +223,7 @@ def _check_plain_calls(
     known = set(function.parameters)
     answers: set[str] = set()
     for act in acts:
-        for problem in path_problems(act, answers):
+        for problem in path_problems(act, answers | set(function.parameters)):
             report.function(function, "unknown-answer", problem, "name an earlier call")
         answers.add(act.answer)
         for _, argument in act.arguments:

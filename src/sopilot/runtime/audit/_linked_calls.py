@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sopilot.language.handbook import Path
-from sopilot.language.program.model import Act, Literal, Unknown
+from sopilot.language.program.model import Act, Literal, Local, Unknown
 from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult
 from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
@@ -88,6 +88,9 @@ def meets(process: ProcessView, wanted: Wanted, result: SeenResult) -> bool:
 def _wanted(
     process: ProcessView, frame: FrameView, act: Act, answers: Mapping[str, JSON]
 ) -> list[Wanted] | None:
+    own = frame.code.function.parameters
+    given = {name: process.value_of(Local(name), frame) for name in own}
+    answers = {**{name: one for name, one in given.items() if one is not MISSING}, **answers}
     scopes: list[Mapping[str, JSON]] = [answers]
     if act.each is not None:
         listed = at_place(act.each, answers)

@@ -65,6 +65,8 @@ def asked_calls(
     named: Mapping[str, JSON],
 ) -> list[dict[str, JSON]] | Lack:
     """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2)."""
+    given = {name: values[name] for name in code.function.parameters if name in values}
+    named = {**given, **named}
     scopes: list[Mapping[str, JSON]] = [named]
     if act.each is not None:
         listed = at_place(act.each, named)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from sopilot.language.handbook import (
+    ASK_USER,
     NOTHING,
     ActionCall,
     AnyOf,
@@ -23,8 +24,9 @@ from sopilot.language.handbook import (
     leaves,
 )
 from sopilot.runtime.audit._acceptance import Truth
+from sopilot.runtime.audit._linked_calls import at_place
 from sopilot.runtime.audit.transcript import TranscriptCall
-from sopilot.runtime.vm.values import JSON, agree
+from sopilot.runtime.vm.values import JSON, MISSING, Missing, agree
 
 LeafTruth = Callable[[Leaf], Truth]
 
@@ -81,21 +83,67 @@ def recipes_of(predicate: Predicate) -> tuple[Recipe, ...]:
     return tuple(recipe for recipe in predicate.recipes if recipe)
 
 
+Support = list[tuple[ActionCall, list[TranscriptCall]]]
+"""Each call of a recipe with the calls that it stands for: one, or one an element."""
+
+
+def support(
+    handbook: Handbook, leaf: Leaf, values: Mapping[str, JSON], made: Sequence[TranscriptCall]
+) -> Support | None:
+    """The calls that check the leaf, latest first choice; ``None`` when it was not checked.
+    Empty for a leaf that needs no call, and for what an agent asks in its own words."""
+    predicate = handbook.predicates[leaf.predicate]
+    recipes = recipes_of(predicate)
+    if not recipes or _asked_in_other_words(recipes, made):
+        return []
+    subject = leaf_values(leaf, values)
+    found = (_supported(recipe, subject, predicate, made) for recipe in recipes)
+    return next((one for one in found if one is not None), None)
+
+
+def _asked_in_other_words(recipes: tuple[Recipe, ...], made: Sequence[TranscriptCall]) -> bool:
+    """Whether the user is to be asked, and the agent was none that asks by the machine's call."""
+    asks = all(call.action == ASK_USER for recipe in recipes for call in recipe)
+    return asks and not any(one.action == ASK_USER for one in made)
+
+
 def supporting_calls(
     handbook: Handbook, leaf: Leaf, values: Mapping[str, JSON], made: Sequence[TranscriptCall]
 ) -> list[TranscriptCall] | None:
-    """The calls that check the leaf, latest first choice; ``None`` when it was not checked.
-    Empty for a leaf that needs no call."""
-    predicate = handbook.predicates[leaf.predicate]
-    recipes = recipes_of(predicate)
-    if not recipes:
-        return []
-    subject = leaf_values(leaf, values)
-    for recipe in recipes:
-        found = [_latest(call, subject, predicate, made) for call in recipe]
-        if all(one is not None for one in found):
-            return [one for one in found if one is not None]
-    return None
+    found = support(handbook, leaf, values, made)
+    return None if found is None else [one for _, calls in found for one in calls]
+
+
+def _supported(
+    recipe: Recipe,
+    subject: Mapping[str, JSON],
+    predicate: Predicate,
+    made: Sequence[TranscriptCall],
+) -> Support | None:
+    rows: Support = []
+    answers: dict[str, JSON] = dict(subject)
+    for call in recipe:
+        found: list[TranscriptCall] = []
+        for scope in _scopes(call, answers):
+            one = _latest(call, subject, predicate, made, scope)
+            if one is None:
+                return None
+            found.append(one)
+        rows.append((call, found))
+        told = [one.value for one in found]
+        answers[call.answer] = told if call.each is not None else told[0]
+    return rows
+
+
+def _scopes(call: ActionCall, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """What the paths of a call look into, once an element. Of a list that nobody can read one
+    call is enough."""
+    if call.each is None:
+        return [answers]
+    listed = at_place(call.each, answers)
+    if not isinstance(listed, list):
+        return [answers]
+    return [{**answers, call.element: one} for one in listed]
 
 
 def _latest(
@@ -103,9 +151,12 @@ def _latest(
     subject: Mapping[str, JSON],
     predicate: Predicate,
     made: Sequence[TranscriptCall],
+    scope: Mapping[str, JSON],
 ) -> TranscriptCall | None:
     for one in reversed(made):
-        if one.action == call.action and _agrees(call, subject, predicate, one.arguments or {}):
+        if one.action == call.action and _agrees(
+            call, subject, predicate, one.arguments or {}, scope
+        ):
             return one
     return None
 
@@ -115,17 +166,18 @@ def _agrees(
     subject: Mapping[str, JSON],
     predicate: Predicate,
     arguments: Mapping[str, JSON],
+    scope: Mapping[str, JSON],
 ) -> bool:
     for parameter, term in call.arguments:
         if isinstance(term, Constant):
-            wanted: JSON = term.value
+            wanted: JSON | Missing = term.value
         elif isinstance(term, Path):
-            continue  # an earlier answer says it: see `design/audit.md`
+            wanted = at_place(term, scope)  # an answer that nobody can read says nothing
         elif term.name in predicate.parameters and term.name in subject:
             wanted = subject[term.name]
         else:
             continue
-        if wanted is None or parameter not in arguments:
+        if wanted is None or wanted is MISSING or parameter not in arguments:
             continue
         if not agree(wanted, arguments[parameter]):
             return False

@@ -9,7 +9,12 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import Handbook, Leaf, Predicate
 from sopilot.language.handbook.wording import fill, template
 from sopilot.runtime.audit._acceptance import Truth
-from sopilot.runtime.audit._requirement import leaf_values, supporting_calls
+from sopilot.runtime.audit._requirement import (
+    Support,
+    leaf_values,
+    support,
+    supporting_calls,
+)
 from sopilot.runtime.audit.transcript import TranscriptCall
 from sopilot.runtime.vm.values import JSON, Judge
 
@@ -22,11 +27,13 @@ UNKNOWN = "…"
 
 @dataclass(slots=True)
 class Proof:
-    """``made`` are the calls so far that can show something."""
+    """``made`` are the calls so far that can show something; ``now`` is when all of it was,
+    where somebody knows."""
 
     handbook: Handbook
     machine: Judge | None = None
     oracle: TruthAt | None = None
+    now: str = ""
     made: list[TranscriptCall] = field(default_factory=list)
 
     def calls(self, leaf: Leaf, values: Mapping[str, JSON]) -> list[TranscriptCall] | None:
@@ -51,6 +58,8 @@ class Proof:
         if self.oracle is not None or calls is None or any(call.by_tool for call in calls):
             return False
         predicate = self.handbook.predicates[leaf.predicate]
+        if predicate.done is not None or (predicate.question and not calls):
+            return False
         if predicate.is_gate and predicate.verdict is None:
             return not all(call.answered for call in calls)
         telling = self._telling(leaf, values)
@@ -59,6 +68,11 @@ class Proof:
         return self._judged_by_machine(predicate, leaf, values) and (
             self._verdict(predicate, leaf, values, telling) is None
         )
+
+    def is_unmade(self, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
+        """Whether no way to check the leaf was gone: only where its other ways come out false
+        does that matter."""
+        return self.oracle is None and self.calls(leaf, values) is None
 
     def sentence(self, leaf: Leaf, values: Mapping[str, JSON]) -> str:
         """The SOP's sentence under the values of a call; what is not known is left open."""
@@ -76,7 +90,7 @@ class Proof:
         calls = self.calls(leaf, values)
         if predicate.done is not None:
             return calls is not None and any(call.ok for call in calls)
-        if calls is None:
+        if calls is None or (predicate.question and not calls):
             return None
         if predicate.is_gate and predicate.verdict is None:
             answered = all(call.answered for call in calls)
@@ -86,11 +100,11 @@ class Proof:
             return None
         return self._verdict(predicate, leaf, values, telling)
 
-    def _telling(self, leaf: Leaf, values: Mapping[str, JSON]) -> list[TranscriptCall] | None:
+    def _telling(self, leaf: Leaf, values: Mapping[str, JSON]) -> Support | None:
         told = [
             one for one in self.made if one.answered and (one.ok or isinstance(one.value, bool))
         ]
-        return supporting_calls(self.handbook, leaf, values, told)
+        return support(self.handbook, leaf, values, told)
 
     def _judged_by_machine(
         self, predicate: Predicate, leaf: Leaf, values: Mapping[str, JSON]
@@ -105,13 +119,19 @@ class Proof:
         predicate: Predicate,
         leaf: Leaf,
         values: Mapping[str, JSON],
-        calls: list[TranscriptCall],
+        telling: Support,
     ) -> Truth:
         assert self.machine is not None
         assert predicate.verdict is not None
         variables: dict[str, JSON] = {**self.handbook.parameters, **leaf_values(leaf, values)}
-        variables["results"] = {call.action: call.value for call in calls}
-        variables["result"] = calls[-1].value if calls else None
+        answers = {
+            call.answer: [one.value for one in found] if call.each is not None else found[0].value
+            for call, found in telling
+        }
+        variables["results"] = answers
+        variables["result"] = answers[telling[-1][0].answer] if telling else None
+        if self.now:
+            variables.setdefault("now", self.now)
         try:
             return self.machine(predicate.verdict, variables)
         except SopilotError:

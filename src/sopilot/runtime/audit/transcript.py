@@ -60,13 +60,15 @@ class TranscriptCall:
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """``replies`` counts what the user said after the request, where that is known;
-    ``dialog`` is what both said then, and ``told`` are values that the user gave by name."""
+    ``dialog`` is what both said then, and ``told`` are values that the user gave by name.
+    ``now`` is the time of all of it, where somebody knows."""
 
     calls: tuple[TranscriptCall, ...]
     messages: int
     replies: int = 0
     dialog: str = ""
     told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    now: str = ""
     said: tuple[tuple[int, str], ...] = ()
     """The user's messages by their numbers."""
 

@@ -31,21 +31,22 @@ from sopilot.runtime.audit._requirement import (
 )
 from sopilot.runtime.audit._transcript_leaf import Proof, TruthAt
 from sopilot.runtime.audit.transcript import Transcript, TranscriptCall
-from sopilot.runtime.vm.values import Judge
+from sopilot.runtime.vm.values import JSON, Judge
 
 
 def audit_transcript(
     handbook: Handbook,
     transcript: Transcript,
     *,
-    goal: str,
+    goal: str | None,
     judge: Judge | None = None,
     truth: TruthAt | None = None,
     enforced: Mapping[str, Tree] | None = None,
     offered: Collection[str] | None = None,
     session_id: str | None = None,
 ) -> Report:
-    """Judge the domain calls of a transcript for one goal of the handbook.
+    """Judge the domain calls of a transcript for one goal of the handbook. Without a goal the
+    calls alone are judged, and nothing is said of what was not done.
 
     Every call is judged: a goal action against its procedure, any other against its
     own requirement. ``truth`` supplies the truth of predicates where an oracle
@@ -54,15 +55,16 @@ def audit_transcript(
     a call counts as a call of those verifiers as well. ``offered`` are the tools that
     there were: what could not be called is a ground to refuse.
     """
-    if goal not in handbook.procedures:
+    if goal is not None and goal not in handbook.procedures:
         raise UserMistake(
             f"`{goal}` is not a procedure of `{handbook.name}`: "
             + did_you_mean(goal, handbook.procedures)
         )
-    proof = Proof(handbook, judge, truth)
-    review = Review(proof, transcript, (goal,), enforced=enforced or {}, offered=offered)
+    proof = Proof(handbook, judge, truth, transcript.now)
+    goals = (goal,) if goal is not None else ()
+    review = Review(proof, transcript, goals, enforced=enforced or {}, offered=offered)
     review.judge_calls()
-    if not review.attempted(goal):
+    if goal is not None and not review.attempted(goal):
         action = handbook.procedures[goal].action
         missing = offered is not None and action not in offered
         obstacle = f"the tool `{action}` is not on offer" if missing else ""
@@ -130,6 +132,10 @@ class Review:
     def _outcome(self) -> str:
         if self.refusals:
             return REFUSED if self.refusals[-1].causes else ABANDONED
+        if not self.goals:
+            effects = {one.action for one in self.handbook.procedures.values()}
+            done = any(one.ok and one.action in effects for one in self._run())
+            return COMPLETED if done else ABANDONED
         return COMPLETED if self.done_at() is not None else ABANDONED
 
     # --- one call --------------------------------------------------------------------
@@ -159,7 +165,7 @@ class Review:
         procedure = self._procedure(call)
         unchecked = self._judge_checks(call, procedure)
         if call.let_through:
-            self._judge_truth(call, procedure)
+            self._judge_truth(call, procedure, unchecked)
             self._judge_approval(call)
         if not unchecked:
             # A call without its own prerequisites proves nothing for a later one.
@@ -215,19 +221,34 @@ class Review:
         return found
 
     def _procedure(self, call: TranscriptCall) -> Procedure | None:
-        """The procedure whose goal the call is. Of several, the one gone for, else the one
-        that has most of its checks made."""
+        """The procedure whose goal the call is. Of several, the one gone for, else one that
+        nothing rules out, and of these the one that has most of its checks made."""
         named = [self.handbook.procedures[goal] for goal in self.goals]
         named = [one for one in named if one.action == call.action] or [
             one for one in self.handbook.procedures.values() if one.action == call.action
         ]
         if len(named) <= 1:
             return named[0] if named else None
-        return min(named, key=lambda one: len(self._unchecked(call, one)))
+
+        def fit(one: Procedure) -> tuple[bool, int]:
+            known = self.proof.known(call.index, self._values(call, one))
+            return decided(self._requirement(call, one), known) is False, len(
+                self._unchecked(call, one)
+            )
+
+        return min(named, key=fit)
 
     def _unchecked(self, call: TranscriptCall, procedure: Procedure | None) -> list[Leaf]:
         tree = self._checks_asked_for(call, procedure)
-        return unchecked_leaves(self.handbook, tree, call.arguments or {}, self.proof.made)
+        values = self._values(call, procedure)
+        return unchecked_leaves(self.handbook, tree, values, self.proof.made)
+
+    def _values(self, call: TranscriptCall, procedure: Procedure | None) -> dict[str, JSON]:
+        """Those of the call and, for inputs that the tool does not take, what the user told."""
+        own = [one.name for one in procedure.inputs] if procedure is not None else []
+        told = {name: self.transcript.told.get(name) for name in own}
+        given = {name: value for name, value in told.items() if value is not None}
+        return {**given, **(call.arguments or {})}
 
     def _requirement(self, call: TranscriptCall, procedure: Procedure | None) -> Tree:
         if procedure is not None:
@@ -241,7 +262,7 @@ class Review:
         return self._requirement(call, procedure)
 
     def _judge_checks(self, call: TranscriptCall, procedure: Procedure | None) -> list[Leaf]:
-        unchecked, values = self._unchecked(call, procedure), call.arguments or {}
+        unchecked, values = self._unchecked(call, procedure), self._values(call, procedure)
         if procedure is not None:
             tree = self._checks_asked_for(call, procedure)
             names = {leaf.predicate for leaf in leaves(tree) if self._needs_call(leaf)}
@@ -271,10 +292,13 @@ class Review:
     def _needs_call(self, leaf: Leaf) -> bool:
         return bool(recipes_of(self.handbook.predicates[leaf.predicate]))
 
-    def _judge_truth(self, call: TranscriptCall, procedure: Procedure | None) -> None:
+    def _judge_truth(
+        self, call: TranscriptCall, procedure: Procedure | None, unchecked: Collection[Leaf]
+    ) -> None:
         """A call that the tool let through although its requirement was known to be false, or
-        although nothing that was answered shows that it was true."""
-        tree, values = self._requirement(call, procedure), call.arguments or {}
+        although nothing that was answered shows that it was true. That the checks of
+        ``unchecked`` were not made has been said."""
+        tree, values = self._requirement(call, procedure), self._values(call, procedure)
         known = self.proof.known(call.index, values)
         if decided(tree, known) is False:
             false = [leaf for leaf in leaves(tree) if known(leaf) is (not leaf.wanted)]
@@ -291,9 +315,10 @@ class Review:
 
         def shown(leaf: Leaf) -> bool | None:
             truth = known(leaf)
-            if truth is None and not (leaf.wanted and self.proof.is_unproven(leaf, values)):
-                return leaf.wanted
-            return truth
+            if truth is not None or leaf in unchecked:
+                return leaf.wanted if truth is None else truth
+            open_ = self.proof.is_unproven(leaf, values) if leaf.wanted else False
+            return None if open_ or self.proof.is_unmade(leaf, values) else leaf.wanted
 
         if decided(tree, shown) is True:
             return

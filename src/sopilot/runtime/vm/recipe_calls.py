@@ -1,8 +1,8 @@
 """The calls that a recipe asks for, once its terms have values: paths and ``for_each`` too.
 
 A recipe is a row of calls. An argument is a value of the function, a constant, a value that
-the user gives, or a place in the answer to an earlier call of the same row; a call with
-``each`` is made for every element of a list in such an answer.
+the user gives, or a place in the answer to an earlier call of the same row or in a value of the
+function; a call with ``each`` is made for every element of a list at such a place.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def wanted_calls(
     """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
     argument open; otherwise nothing is wanted before it has one, unless it is ``optional``:
     then its argument is left out."""
+    answers = _rooted(act, values, answers)
     inside = [answers] if act.each is None else elements(act, answers)
     if isinstance(inside, Absent):
         return inside
@@ -107,6 +108,23 @@ def wanted_calls(
             arguments[parameter] = value
         calls.append(WantedCall(act, arguments, tuple(free)))
     return calls
+
+
+def _rooted(act: Act, values: Values, answers: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """The answers and, for paths that start there, values of the function itself."""
+    roots = _path_roots(act) - answers.keys()
+    if not roots:
+        return answers
+    found = {name: values(name) for name in roots}
+    return {**answers, **{name: one for name, one in found.items() if not isinstance(one, Absent)}}
+
+
+def _path_roots(act: Act) -> set[str]:
+    """Where the paths of a call start, its own element left out."""
+    paths = [term for _, term in act.arguments if isinstance(term, Path)]
+    if act.each is not None:
+        paths.append(act.each)
+    return {path.root for path in paths} - {act.element}
 
 
 def linked(recipes: Iterable[Iterable[Act]]) -> bool:

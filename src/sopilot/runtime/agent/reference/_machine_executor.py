@@ -181,7 +181,8 @@ class MachineExecutor:
     def _linked(self) -> ModelReply:
         """The next call of a recipe whose calls look into earlier answers."""
         facts = self._facts
-        value = known_or(self._move.known, facts.value)
+        known = {name: whole(value, facts) for name, value in self._move.known.items()}
+        value = known_or(known, facts.value)
         for recipe in self._move.recipes:
             found = gather(recipe, value, self._here())
             if found.missing is None:

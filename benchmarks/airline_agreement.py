@@ -1,0 +1,120 @@
+"""The compiled airline handbook against the policy as plain functions, for every reservation.
+
+    python benchmarks/airline_agreement.py [--every 1] [--sample 60] [--json FILE]
+
+Every reservation of τ-bench's data × cabin × insurance × tier: cancelling for every reason,
+changing in nine ways with every payment method, compensating for every flight, adding bags. The
+plain functions (tests/examples/airline_policy.py) were written from the policy's text before
+there was a handbook. A sample of cancellations is put to the whole machine, with guard and audit,
+as well. Exits 1 at a difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARD = 50
+
+
+def prepare() -> None:
+    sys.path[:0] = [str(ROOT / "examples"), str(ROOT / "tests" / "examples")]
+
+
+def shard(reservations: list[str]) -> tuple[dict[str, int], dict[str, int], list[str]]:
+    from airline.checkout import find_checkout, load_data, load_tools
+    from airline.guarded import airline_source
+    from airline.world import AirlineTools
+    from airline_agreement import Agreement
+
+    home = find_checkout()
+    tools = AirlineTools(load_tools(home), load_data(home))
+    agreement = Agreement(airline_source().handbook, tools)
+    for one in reservations:
+        agreement.reservation(one)
+    tally = agreement.tally
+    return dict(tally.cases), dict(tally.allowed), tally.differences
+
+
+async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
+    """Cancellations through session, guard and audit: how many, how many licensed, and what
+    came out otherwise than the policy has it."""
+    import airline_policy as policy
+
+    from airline.checkout import find_checkout, load_data, load_tools
+    from airline.guarded import airline_source, attempt, copied
+    from airline.world import AirlineTools
+    from airline_agreement import LOCAL_NOW, Agreement
+
+    home = find_checkout()
+    source = airline_source()
+    tools = AirlineTools(load_tools(home), load_data(home))
+    agreement = Agreement(source.handbook, tools)
+    rng = random.Random(17)
+    licensed, wrong = 0, []
+    for one in rng.sample(sorted(tools.data["reservations"]), count):
+        record = tools.data["reservations"][one]
+        case = policy.Case(
+            record,
+            tools.data["users"][record["user_id"]]["membership"],
+            LOCAL_NOW,
+            agreement.on_sale(policy.segments(record)),
+            reason=rng.choice(policy.REASONS),
+            says_unflown=rng.random() < 0.5,
+        )
+        knows = {"user_id": record["user_id"], "reservation_id": one, "reason": case.reason}
+        said = {"said_unflown": "yes" if case.says_unflown else "no"}
+        done = await attempt(source, copied(tools), "cancel_reservation", knows, said)
+        licensed += done.licensed
+        if done.licensed != policy.may_cancel(case) or done.findings:
+            wrong.append(f"{one} {case.reason} {case.says_unflown}: {done}")
+    return count, licensed, wrong
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--every", type=int, default=1, help="only every so many reservations")
+    parser.add_argument("--sample", type=int, default=60, help="cases for the whole machine")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    prepare()
+    from airline.checkout import find_checkout, load_data
+
+    started = time.monotonic()
+    reservations = list(json.loads(load_data(find_checkout()))["reservations"])[:: options.every]
+    shards = [reservations[at : at + SHARD] for at in range(0, len(reservations), SHARD)]
+    cases: dict[str, int] = {}
+    allowed: dict[str, int] = {}
+    differences: list[str] = []
+    with ProcessPoolExecutor(options.workers, initializer=prepare) as pool:
+        for made, permitted, found in pool.map(shard, shards):
+            for total, part in ((cases, made), (allowed, permitted)):
+                for kind, number in part.items():
+                    total[kind] = total.get(kind, 0) + number
+            differences += found
+    count, licensed, wrong = asyncio.run(by_the_machine(options.sample))
+    report = {
+        "reservations": len(reservations),
+        "cases": cases,
+        "allowed_by_policy": allowed,
+        "differences": len(differences),
+        "first_differences": differences[:20],
+        "by_the_whole_machine": {"cases": count, "licensed": licensed, "differences": wrong},
+        "seconds": round(time.monotonic() - started),
+    }
+    print(json.dumps(report, indent=1))
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    sys.exit(1 if differences or wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The 200 recorded GPT-4o runs of τ-bench's airline, audited by the handbook.
+
+    python benchmarks/airline_recorded.py [--json FILE]
+
+A table of findings against the benchmark's own reward, and every `cancel_reservation` with the
+grounds that the recorded answers show. The audit reads calls and answers alone; what users told
+(``REASONS``) is read from the dialogs by hand. ``airline_read_by_hand.yaml`` has judgements that
+a person has checked: one that the audit now judges otherwise makes this exit 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+
+from airline.checkout import find_checkout  # noqa: E402
+from airline.guarded import airline_source  # noqa: E402
+from airline.world import NOW  # noqa: E402
+from sopilot.language.handbook import Handbook, Leaf, Name, judge  # noqa: E402
+from sopilot.language.handbook.assent import assent  # noqa: E402
+from sopilot.runtime.audit import Report  # noqa: E402
+from sopilot.runtime.audit._transcript_leaf import Proof  # noqa: E402
+from sopilot.runtime.audit.transcript import Transcript, read_messages  # noqa: E402
+from sopilot.runtime.audit.transcripts import audit_transcript  # noqa: E402
+
+RECORDED = "historical_trajectories/gpt-4o-airline.json"
+REASONS = {"1.1": "health"}
+"""Run → the reason that its user gives for cancelling. All others change plans, or name none."""
+GROUNDS = ("just_booked", "in_business", "insured", "ahead", "in_force")
+
+
+def audited(
+    handbook: Handbook, name: str, messages: list[dict[str, Any]]
+) -> tuple[Transcript, Report]:
+    effects = frozenset(one.action for one in handbook.procedures.values())
+    transcript = read_messages(messages, effects=effects)
+    told = {"reason": REASONS.get(name, "change of plan")}
+    users = [one for one in transcript.calls if one.action == "get_user_details" and one.ok]
+    if users and users[-1].arguments:
+        told["user_id"] = users[-1].arguments["user_id"]
+    transcript = replace(transcript, told=told, now=NOW)
+    return transcript, audit_transcript(handbook, transcript, goal=None, judge=judge)
+
+
+def cancellations(
+    handbook: Handbook, name: str, transcript: Transcript, report: Report, run: dict[str, Any]
+) -> list[dict[str, Any]]:
+    rows = []
+    for call in transcript.calls:
+        if call.action != "cancel_reservation":
+            continue
+        proof = Proof(handbook, judge, now=NOW)
+        proof.made.extend(one for one in transcript.calls if one.index < call.index)
+        values = dict(call.arguments or {})
+        known = proof.known(call.index, values)
+        shown = {
+            one: known(Leaf(one, (("reservation_id", Name("reservation_id")),))) for one in GROUNDS
+        }
+        found = [one for one in report.findings if one.seq == call.index]
+        rows.append(
+            {
+                "run": name,
+                "reservation": values.get("reservation_id"),
+                "reason": REASONS.get(name, "change of plan"),
+                "grounds": shown,
+                "findings": sorted({one.code for one in found}),
+                "judgement": judgement(shown, call.ok, [one.code for one in found]),
+                "last_word": last_word(run["traj"], call.message),
+                "reward": run["reward"],
+            }
+        )
+    return rows
+
+
+def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
+    if not ok:
+        return "turned away by the tool"
+    if "executed-against-condition" in codes:
+        return (
+            "against the policy: flown"
+            if shown["ahead"] is False
+            else "against the policy: no ground"
+        )
+    if codes and shown["ahead"] is False:
+        return "flown by its dates, and nothing shown against it"
+    if codes:
+        return "not checked"
+    if shown["just_booked"]:
+        return "allowed: booked within a day"
+    if shown["in_business"]:
+        return "allowed: business"
+    return "allowed: insured, for the reason given"
+
+
+def last_word(messages: list[dict[str, Any]], before: int) -> str:
+    """What the user's last message before the call is, as a confirmation."""
+    said = [one.get("content") or "" for one in messages[:before] if one.get("role") == "user"]
+    return str(assent(said[-1])) if said else "nothing"
+
+
+def read_by_hand() -> dict[tuple[str, int], tuple[str, str, str]]:
+    """(run, number of the cancellation in it) → the judgement, right or wrong, and why."""
+    text = (ROOT / "benchmarks" / "airline_read_by_hand.yaml").read_text("utf-8")
+    return {(run, number): (one, how, why) for run, number, one, how, why in yaml.safe_load(text)}
+
+
+def table(runs: dict[str, dict[str, Any]], reports: dict[str, Report]) -> dict[str, Any]:
+    kinds: dict[str, Counter[str]] = {}
+    for name, report in reports.items():
+        side = "reward 1" if runs[name]["reward"] == 1 else "reward 0"
+        for code in sorted({one.code for one in report.findings}) or ["nothing found"]:
+            kinds.setdefault(code, Counter())[side] += 1
+        broken = {one.code for one in report.findings} & {"executed-against-condition"}
+        if broken:
+            rules = {
+                one.predicate for one in report.findings if one.code == "executed-against-condition"
+            }
+            for rule in sorted(str(one) for one in rules):
+                kinds.setdefault(f"  {rule}", Counter())[side] += 1
+    return {kind: dict(counts) for kind, counts in sorted(kinds.items())}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    recorded = json.loads((find_checkout() / RECORDED).read_text("utf-8"))
+    runs = {f"{one['task_id']}.{one['trial']}": one for one in recorded}
+    handbook = airline_source().handbook
+    # Whether the user said yes stands in a column of its own.
+    plain = {name: replace(one, confirm=None) for name, one in handbook.actions.items()}
+    unasked = replace(handbook, actions=plain)
+    reports: dict[str, Report] = {}
+    rows: list[dict[str, Any]] = []
+    for name, run in runs.items():
+        transcript, reports[name] = audited(handbook, name, run["traj"])
+        _, grounds = audited(unasked, name, run["traj"])
+        rows += cancellations(unasked, name, transcript, grounds, run)
+    findings = table(runs, reports)
+    print(f"{'sessions with':45} reward 1  reward 0")
+    for kind, counts in findings.items():
+        print(f"{kind:45} {counts.get('reward 1', 0):8}  {counts.get('reward 0', 0):8}")
+    numbers: Counter[str] = Counter()
+    by_hand = read_by_hand()
+    wrong = []
+    for row in rows:
+        number = numbers[row["run"]]
+        numbers[row["run"]] += 1
+        read = by_hand.get((row["run"], number))
+        if read is not None:
+            row["read_by_hand"], row["note"] = read[1:]
+            if read[0] != row["judgement"]:
+                wrong.append(row)
+                print(f"read by hand as `{read[0]}`:")
+        shown = f"{row['run']:>5} {row['reservation']} {row['judgement']:48}"
+        said = f"yes={row['last_word']:5} reward {row['reward']:.0f}"
+        print(f"{shown} {said}  {row.get('read_by_hand', '')}")
+    judged = Counter(row["judgement"] for row in rows)
+    report_json = {
+        "runs": len(runs),
+        "reward_1": sum(one["reward"] == 1 for one in runs.values()),
+        "clean": sum(one.clean for one in reports.values()),
+        "findings_against_reward": findings,
+        "cancellations": len(rows),
+        "judgements": dict(judged),
+        "confirmed": sum(row["last_word"] == "yes" for row in rows),
+        "read_by_hand": dict(Counter(row["read_by_hand"] for row in rows if "read_by_hand" in row)),
+        "rows": rows,
+    }
+    print({key: value for key, value in report_json.items() if key != "rows"})
+    if options.json:
+        options.json.write_text(json.dumps(report_json, indent=1) + "\n", encoding="utf-8")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

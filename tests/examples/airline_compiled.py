@@ -1,0 +1,199 @@
+"""The compiled procedures of the airline as functions of a world: what each comes to.
+
+Walks a program step by step and judges each rule by its compiled verdict on what the tools
+answer. No machine, no session, no model: so that every case can be asked. What the whole machine
+does with the same program is asked on a sample (``test_airline_policy.py``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sopilot.language.handbook import VerdictError, compute, judge
+from sopilot.language.program import Program
+from sopilot.language.program.model import (
+    Act,
+    Always,
+    Branch,
+    Check,
+    Complete,
+    Condition,
+    Every,
+    Fail,
+    Function,
+    Holds,
+    Literal,
+    Return,
+)
+from sopilot.runtime.vm.recipe_calls import Absent, wanted_calls
+
+Perform = Callable[[str, Mapping[str, Any]], tuple[bool, Any]]
+
+
+@dataclass
+class Circumstances:
+    """``said`` are answers by predicate, otherwise yes; ``done`` what has been done in this
+    session, by predicate. ``variant`` names the state of the records that an action reads, so
+    that what was judged on the same answers is judged once."""
+
+    said: Mapping[str, str] = field(default_factory=dict)
+    done: frozenset[str] = frozenset()
+    variant: Mapping[str, object] = field(default_factory=dict)
+
+
+class CompiledProcedure:
+    def __init__(
+        self, program: Program, perform: Perform, now: str, *, keeps: tuple[str, ...] = ()
+    ) -> None:
+        """``keeps`` are the actions whose answers no variant changes."""
+        self._program = program
+        self._perform = perform
+        self._now = now
+        self._keeps = keeps
+        self._index = {
+            name: {step.label: at for at, step in enumerate(function.steps)}
+            for name, function in program.functions.items()
+        }
+        self._memory: dict[object, object] = {}
+        self._reads = {
+            name: tuple(dict.fromkeys(one.action for one in function.steps if isinstance(one, Act)))
+            for name, function in program.functions.items()
+        }
+
+    def outcome(self, given: Mapping[str, Any], about: Circumstances) -> dict[str, Any] | None:
+        """The values at the goal action, computed ones too; none where it is refused."""
+        entry = self._program.functions[self._program.entry]
+        known = dict(given)
+        return known if self._call(entry, known, known, about) else None
+
+    def forget(self) -> None:
+        """What is remembered of one reservation is of no use for the next."""
+        self._memory = {key: one for key, one in self._memory.items() if key[0] in self._keeps}  # type: ignore[index]  # every key is a tuple
+
+    def _call(
+        self, function: Function, local: dict[str, Any], known: dict[str, Any], about: Circumstances
+    ) -> bool:
+        steps, index = function.steps, self._index[function.name]
+        slots: dict[str, bool] = {}
+        at = 0
+        while True:
+            step = steps[at]
+            target: str | None = None
+            if isinstance(step, Check):
+                if step.slot not in slots:
+                    callee = self._program.functions[step.function]
+                    passed = {
+                        name: term.value
+                        if isinstance(term, Literal)
+                        else local.get(term.name, known.get(term.name))
+                        for name, term in step.arguments
+                    }
+                    slots[step.slot] = self._holds(callee, passed, known, about)
+                target = step.met if slots[step.slot] == step.wanted else step.unmet
+            elif isinstance(step, Branch):
+                target = step.then if _true(step.when, slots) else step.otherwise
+            elif isinstance(step, Act):
+                assert step.goal
+                return True
+            elif isinstance(step, Return):
+                assert step.holds is not None
+                return _true(step.holds, slots)
+            elif isinstance(step, Complete | Fail):
+                return isinstance(step, Complete)
+            else:
+                raise AssertionError(step)
+            at = at + 1 if target is None else index[target]
+
+    def _holds(
+        self, callee: Function, passed: dict[str, Any], known: dict[str, Any], about: Circumstances
+    ) -> bool:
+        if callee.predicate is None and not callee.computes:
+            return self._call(callee, passed, known, about)
+        if callee.is_fact:
+            return callee.name in about.done
+        if callee.name.endswith("_is_confirmed"):
+            return about.said.get(callee.name, "yes") == "yes"
+        if callee.question:
+            answer = about.said.get(callee.name, "yes")
+            if callee.verdict is None:
+                return answer == "yes"
+            return judge(callee.verdict, {**passed, "result": {"answer": answer, "said": answer}})
+        if callee.computes:
+            value = self._computed(callee, passed, about)
+            known[callee.computes] = value
+            return True
+        key = self._key(callee, passed, about)
+        if key not in self._memory:
+            self._memory[key] = self._judged(callee, passed, about)
+        return bool(self._memory[key])
+
+    def _judged(self, callee: Function, passed: dict[str, Any], about: Circumstances) -> bool:
+        answers = self._answers(callee, passed, about)
+        if answers is None:
+            return False
+        if callee.verdict is None:
+            return True  # a gate: its call succeeded
+        try:
+            return judge(callee.verdict, self._variables(passed, answers))
+        except VerdictError:
+            return False
+
+    def _computed(self, callee: Function, passed: dict[str, Any], about: Circumstances) -> Any:
+        passed = {name: one for name, one in passed.items() if name != callee.computes}
+        key = self._key(callee, passed, about)
+        if key not in self._memory:
+            answers = self._answers(callee, passed, about)
+            assert answers is not None
+            assert callee.value is not None
+            self._memory[key] = compute(callee.value, self._variables(passed, answers))
+        return self._memory[key]
+
+    def _key(self, callee: Function, passed: Mapping[str, Any], about: Circumstances) -> object:
+        states = tuple(about.variant.get(one) for one in self._reads[callee.name])
+        return (callee.name, states, json.dumps(passed, sort_keys=True))
+
+    def _variables(self, passed: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+        last = next(reversed(list(answers.values())), None)
+        constants = dict(self._program.constants)
+        return {**constants, **passed, "results": answers, "result": last, "now": self._now}
+
+    def _answers(
+        self, callee: Function, passed: Mapping[str, Any], about: Circumstances
+    ) -> dict[str, Any] | None:
+        """What the calls of the recipe are answered, by name; none where one fails."""
+        answers: dict[str, Any] = {}
+
+        def value(name: str) -> Any:
+            return passed[name] if passed.get(name) is not None else Absent(name)
+
+        for act in (step for step in callee.steps if isinstance(step, Act)):
+            wanted = wanted_calls(act, value, answers)
+            if isinstance(wanted, Absent):
+                return None
+            found = [self._answer(act.action, one.arguments, about) for one in wanted]
+            if not all(ok for ok, _ in found):
+                return None
+            values = [one for _, one in found]
+            answers[act.answer] = values if act.each is not None else values[0]
+        return answers
+
+    def _answer(
+        self, action: str, arguments: Mapping[str, Any], about: Circumstances
+    ) -> tuple[bool, Any]:
+        key = (action, about.variant.get(action), json.dumps(dict(arguments), sort_keys=True))
+        if key not in self._memory:
+            self._memory[key] = self._perform(action, arguments)
+        found: tuple[bool, Any] = self._memory[key]  # type: ignore[assignment]  # a call's answer
+        return found
+
+
+def _true(condition: Condition, slots: Mapping[str, bool]) -> bool:
+    if isinstance(condition, Holds):
+        return slots[condition.slot] == condition.wanted
+    if isinstance(condition, Always):
+        return condition.value
+    parts = [_true(part, slots) for part in condition.conditions]
+    return all(parts) if isinstance(condition, Every) else any(parts)
