@@ -17,6 +17,7 @@ from airline.checkout import checkout_home, find_checkout, load_data, load_tasks
 from airline.guarded import Attempt, airline_source, attempt, copied
 from airline.world import NOW, AirlineTools
 from airline_agreement import LOCAL_NOW, Agreement, shown
+from sopilot.desks.folders.trust import folder_code
 from sopilot.desks.tasks.benchmark_tasks import benchmark_task
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
@@ -216,6 +217,7 @@ def test_a_sample_of_the_real_reservations_agrees(source: Any) -> None:
 
 @needs_checkout
 def test_the_tasks_come_in_as_tasks() -> None:
+    folder_code(FOLDER.resolve()).trust()
     opened = open_source(str(FOLDER))
     assert len(load_tasks(find_checkout())) == len(opened.tasks()) == 50
     with pytest.raises(UserMistake, match="has no task `51`"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.desks.folders.trust import folder_code
 from sopilot.desks.tasks import Conditions, run_task
 from sopilot.doors.mcp.playing import resume_play, start_play
 from sopilot.doors.sources import is_task, named_task, open_source
@@ -26,6 +27,7 @@ def ferry(tmp_path: Path) -> Path:
     for name in ("handbook.yaml", "benchmark.py"):
         block = text.split(f"<!-- file: ferry/{name} -->\n", 1)[1].split("```", 2)[1]
         (folder / name).write_text(block.split("\n", 1)[1], encoding="utf-8")
+    folder_code(folder).trust()
     return folder
 
 
@@ -52,6 +54,9 @@ def test_what_is_missing_is_said(ferry: Path) -> None:
 
 def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
     (ferry / "benchmark.py").write_text("")
+    with pytest.raises(UserMistake, match="is not the code that was trusted"):
+        open_source(str(ferry)).task("first")
+    folder_code(ferry).trust()
     with pytest.raises(UserMistake, match="no function `open_benchmark"):
         open_source(str(ferry)).task("first")
 
