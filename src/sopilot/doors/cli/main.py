@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "What a model would see of an SOP.",
     "explain": "Why a guard is there, which recipe won, what was factored.",
     "sessions": "Sessions that are kept, and where each one stands.",
+    "register": "Every action of all sessions: when, what, who approved, how far proven.",
     "approve": "Approve, reject or amend a call that waits for people.",
     "trace": "Export, sign and verify traces.",
     "audit": "Judge a session, a trace or a transcript by its SOP.",

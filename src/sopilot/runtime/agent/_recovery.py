@@ -9,7 +9,7 @@ from sopilot.runtime.agent.operators import RecallsOutcomes
 from sopilot.runtime.session import HeldState, Session
 from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.session.protocols import ToolResult
-from sopilot.runtime.session.recovery import PROGRAM_CHANGED
+from sopilot.runtime.trace.runtime_notes import PROGRAM_CHANGED
 from sopilot.runtime.vm import Actor
 
 NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 
 from sopilot.language.program import Guarded, Program, program_from_yaml, program_to_yaml
+from sopilot.runtime.proof.freshness import changes
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.vm import Limits, Machine
@@ -33,6 +34,10 @@ class ProgramSet:
             machine = Machine(self.programs, limits=limits, hashes=self.hashes)
             self._machines[limits] = machine
         return machine
+
+    def changing(self, action: str) -> bool:
+        """Whether a success of ``action`` may change anything beside gates."""
+        return changes(self.machine(Limits()).programs, action) != ()
 
     @classmethod
     def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:

@@ -1,0 +1,34 @@
+"""What both databases filter the register by, in their common words."""
+
+from __future__ import annotations
+
+from sopilot.runtime.records import Wanted
+from sopilot.runtime.vm.values import spell
+
+_EXPIRED = "outcome = 'held' AND expires_at IS NOT NULL AND expires_at < {0}"
+
+
+def filters(wanted: Wanted, mark: str) -> tuple[str, list[object]]:
+    """A WHERE clause, or nothing, and its values; ``mark`` is how the database writes one."""
+    clauses: list[str] = []
+    values: list[object] = []
+
+    def add(clause: str, *given: object) -> None:
+        clauses.append(clause.format(mark))
+        values.extend(given)
+
+    if wanted.begin is not None:
+        add("at >= {0}", wanted.begin)
+    if wanted.end is not None:
+        add("at < {0}", wanted.end)
+    if wanted.action is not None:
+        add("action = {0}", spell(wanted.action))
+    if wanted.outcome == "expired":
+        add(f"(outcome = 'expired' OR ({_EXPIRED}))", wanted.now)
+    elif wanted.outcome == "held":
+        add(f"(outcome = 'held' AND NOT ({_EXPIRED}))", wanted.now)
+    elif wanted.outcome is not None:
+        add("outcome = {0}", wanted.outcome)
+    if wanted.grade is not None:
+        add("grade = {0}", wanted.grade)
+    return (f" WHERE {' AND '.join(clauses)}" if clauses else ""), values

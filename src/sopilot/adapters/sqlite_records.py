@@ -1,0 +1,68 @@
+"""The register of actions in a SQLite file."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from sopilot.adapters.record_filters import filters
+from sopilot.adapters.sqlite_connection import SQLiteFile
+from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.trace import Head
+
+_UPSERT = "INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+def add_actions(db: sqlite3.Connection, number: int, rows: Sequence[ActionRow]) -> None:
+    """In the transaction of the events they were made from."""
+    for row in rows:
+        db.execute(_UPSERT, (number, *row))
+
+
+class SQLiteRecords:
+    def __init__(self, file: SQLiteFile) -> None:
+        self._file = file
+
+    async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
+        where, values = filters(wanted, "?")
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT sessions.id, call, at, action, outcome, grade, expires_at, arguments, rest"
+                f" FROM actions JOIN sessions ON session = number{where}"
+                " ORDER BY at DESC, session DESC, call",
+                values,
+            ).fetchall()
+        return [(row[0], ActionRow(*row[1:])) for row in rows]
+
+    async def count_actions(self) -> int:
+        async with self._file.reading() as db:
+            return int(db.execute("SELECT count(*) FROM actions").fetchone()[0])
+
+    async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
+        async with self._file.writing() as db:
+            found = db.execute(
+                "SELECT number FROM sessions JOIN heads ON session = number"
+                " WHERE id = ? AND hash = ?",
+                (head.session_id, head.hash),
+            ).fetchone()
+            if found is None:
+                return False
+            db.execute("DELETE FROM actions WHERE session = ?", found)
+            add_actions(db, found[0], rows)
+        return True
+
+    async def rebuild_is_due(self) -> bool:
+        async with self._file.reading() as db:
+            row = db.execute("SELECT value FROM meta WHERE name = 'register_due'").fetchone()
+        return row is not None and row[0] > 0
+
+    async def rebuilt(self) -> None:
+        async with self._file.writing() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('register_due', 0)")
+
+    async def heads(self) -> list[Head]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT id, seq, hash FROM sessions JOIN heads ON session = number ORDER BY number"
+            ).fetchall()
+        return [Head(*row) for row in rows]
