@@ -27,6 +27,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "audit-agreement": ["audit_agreement.py", "bank", "dmv", "library"],
     "crash-storm": ["crash_storm.py", "--json", "{file}"],
     "tamper": ["tamper.py", "--json", "{file}"],
+    "store-tamper": ["store_tamper.py", "--json", "{file}"],
     "discipline-check": ["discipline_check.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
     "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],

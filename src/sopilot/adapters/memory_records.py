@@ -1,10 +1,11 @@
-"""The register of actions in memory."""
+"""The register of actions and the log of sessions in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.records.log import LogEntry, SealedHead, digest_of
 from sopilot.runtime.trace import Head
 from sopilot.runtime.vm.values import spell
 
@@ -13,6 +14,16 @@ class MemoryRecords:
     def __init__(self) -> None:
         self.session_heads: dict[str, Head] = {}
         self._rows: dict[str, dict[str, ActionRow]] = {}
+        self._log: list[LogEntry] = []
+        self._seals: list[SealedHead] = []
+
+    def created(self, head: Head, at: float) -> None:
+        self.session_heads[head.session_id] = head
+        self._add_entry(head, at)
+
+    def _add_entry(self, head: Head, at: float) -> None:
+        actions = digest_of(self._rows.get(head.session_id, {}).values())
+        self._log.append(LogEntry(len(self._log), at, *head, actions))
 
     def add_actions(self, session_id: str, rows: Sequence[ActionRow]) -> None:
         kept = self._rows.setdefault(session_id, {})
@@ -45,6 +56,22 @@ class MemoryRecords:
 
     async def heads(self) -> list[Head]:
         return list(self.session_heads.values())
+
+    async def digests(self) -> dict[str, str]:
+        return {session_id: digest_of(rows.values()) for session_id, rows in self._rows.items()}
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        return self._log[after + 1 :]
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        for session_id in session_ids:
+            self._add_entry(self.session_heads[session_id], at)
+
+    async def add_seal(self, seal: SealedHead) -> None:
+        self._seals.append(seal)
+
+    async def seals(self) -> list[SealedHead]:
+        return list(self._seals)
 
 
 def _fits(row: ActionRow, wanted: Wanted) -> bool:

@@ -76,7 +76,7 @@ class MemoryStore:
             owner,
             expires,
         )
-        self.records.session_heads[session.id] = self._sessions[session.id].head
+        self.records.created(self._sessions[session.id].head, now)
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 2
 READABLE_FROM = 2
 """Schema 2 only adds tables, but who does not keep the register up would leave actions out."""
-TABLES = ("meta", "programs", "sessions", "events", "payloads", "signatures", "actions")
+TABLES = (
+    "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "log", "seals",
+)  # fmt: skip
 
 # Documents are bytea: text cannot hold the NUL character that JSON strings may.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -43,6 +45,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " call text NOT NULL, at double precision NOT NULL, action text NOT NULL,"
         " outcome text NOT NULL, grade text NOT NULL, expires_at double precision,"
         " arguments text NOT NULL, rest text NOT NULL, PRIMARY KEY (session, call))",
+        "CREATE TABLE {log} (number bigint PRIMARY KEY, at double precision NOT NULL,"
+        " session text NOT NULL, seq bigint NOT NULL, hash text NOT NULL, actions text NOT NULL)",
+        "CREATE TABLE {seals} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " line text NOT NULL)",
         "INSERT INTO {meta} SELECT 'register_due', count(*) FROM {sessions}",
     ),
 )

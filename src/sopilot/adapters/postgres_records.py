@@ -1,4 +1,4 @@
-"""The register of actions in PostgreSQL."""
+"""The register of actions and the log of sessions in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.record_filters import filters
+from sopilot.adapters.record_filters import digests_of, filters, read_seal
 from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealedHead
 from sopilot.runtime.trace import Head
+from sopilot.runtime.vm.values import spell
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -27,6 +29,24 @@ async def add_actions(
     """In the transaction of the events they were made from."""
     for row in rows:
         await db.execute(server.sql(_UPSERT), (number, *row))
+
+
+async def add_entries(
+    server: PostgresServer,
+    db: AsyncConnection,
+    at: float,
+    stood: Sequence[tuple[Head, str]],
+) -> None:
+    """Numbered on without a gap: writers of the log take turns until they have committed."""
+    await db.execute(server.sql("LOCK TABLE {log} IN EXCLUSIVE MODE"))
+    cursor = await db.execute(server.sql("SELECT coalesce(max(number) + 1, 0) FROM {log}"))
+    row = await cursor.fetchone()
+    first = int(row[0]) if row else 0
+    async with db.cursor() as writing:
+        await writing.executemany(
+            server.sql("INSERT INTO {log} VALUES (%s,%s,%s,%s,%s,%s)"),
+            [(first + n, at, *head, actions) for n, (head, actions) in enumerate(stood)],
+        )
 
 
 class PostgresRecords:
@@ -89,3 +109,56 @@ class PostgresRecords:
             )
             rows = await cursor.fetchall()
         return [Head(*row) for row in rows]
+
+    async def digests(self) -> dict[str, str]:
+        async with self._server.transaction() as db:
+            return await self._digests(db)
+
+    async def _digests(self, db: AsyncConnection) -> dict[str, str]:
+        cursor = await db.execute(
+            self._server.sql(
+                "SELECT id, call, at, action, outcome, grade, expires_at, arguments, rest"
+                " FROM {actions} JOIN {sessions} ON session = number ORDER BY session"
+            )
+        )
+        return digests_of(await cursor.fetchall())
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        async with self._server.transaction() as db:
+            cursor = await db.execute(
+                self._server.sql(
+                    "SELECT number, at, session, seq, hash, actions FROM {log}"
+                    " WHERE number > %s ORDER BY number"
+                ),
+                (after,),
+            )
+            rows = await cursor.fetchall()
+        return [LogEntry(*row) for row in rows]
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        async with self._server.transaction() as db:
+            # Head and rows of a session change together: its row is locked until both are read.
+            cursor = await db.execute(
+                self._server.sql(
+                    "SELECT id, head_seq, head_hash FROM {sessions} WHERE id = ANY(%s)"
+                    " ORDER BY number FOR SHARE"
+                ),
+                (list(session_ids),),
+            )
+            heads = [Head(*row) for row in await cursor.fetchall()]
+            digests = await self._digests(db)
+            stood = [(head, digests.get(head.session_id, NO_ACTIONS)) for head in heads]
+            await add_entries(self._server, db, at, stood)
+
+    async def add_seal(self, seal: SealedHead) -> None:
+        async with self._server.transaction() as db:
+            await db.execute(
+                self._server.sql("INSERT INTO {seals} (line) VALUES (%s)"),
+                (spell(seal.as_json()),),
+            )
+
+    async def seals(self) -> list[SealedHead]:
+        async with self._server.transaction() as db:
+            cursor = await db.execute(self._server.sql("SELECT line FROM {seals} ORDER BY number"))
+            rows = await cursor.fetchall()
+        return [read_seal(line) for (line,) in rows]

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_actions
+from sopilot.adapters.postgres_records import PostgresRecords, add_actions, add_entries
+from sopilot.runtime.records.log import NO_ACTIONS
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -68,6 +69,8 @@ class PostgresStore:
             )
             if cursor.rowcount != 1:
                 raise SessionExists(session.id)
+            created = Head(session.id, -1, start)
+            await add_entries(self._server, db, now, [(created, NO_ACTIONS)])
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(

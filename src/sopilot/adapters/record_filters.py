@@ -1,8 +1,16 @@
-"""What both databases filter the register by, in their common words."""
+"""What both databases have in common: filters of the register, and rows read back."""
 
 from __future__ import annotations
 
-from sopilot.runtime.records import Wanted
+import json
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.records.log import SealedHead, digest_of, sealed_from_json
+from sopilot.runtime.session import StoreCorrupt
+from sopilot.runtime.vm import TraceError
 from sopilot.runtime.vm.values import spell
 
 _EXPIRED = "outcome = 'held' AND expires_at IS NOT NULL AND expires_at < {0}"
@@ -32,3 +40,18 @@ def filters(wanted: Wanted, mark: str) -> tuple[str, list[object]]:
     if wanted.grade is not None:
         add("grade = {0}", wanted.grade)
     return (f" WHERE {' AND '.join(clauses)}" if clauses else ""), values
+
+
+def digests_of(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
+    """Session id → digest, from rows that begin with the id and stand together."""
+    return {
+        session_id: digest_of(ActionRow(*row[1:]) for row in its)
+        for session_id, its in groupby(rows, key=lambda row: str(row[0]))
+    }
+
+
+def read_seal(line: str) -> SealedHead:
+    try:
+        return sealed_from_json(json.loads(line))
+    except (ValueError, TypeError, TraceError):
+        raise StoreCorrupt("a sealed head of the store is damaged") from None

@@ -1,14 +1,16 @@
-"""The register of actions in a SQLite file."""
+"""The register of actions and the log of sessions in a SQLite file."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
 
-from sopilot.adapters.record_filters import filters
+from sopilot.adapters.record_filters import digests_of, filters, read_seal
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealedHead, digest_of
 from sopilot.runtime.trace import Head
+from sopilot.runtime.vm.values import spell
 
 _UPSERT = "INSERT OR REPLACE INTO actions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -17,6 +19,14 @@ def add_actions(db: sqlite3.Connection, number: int, rows: Sequence[ActionRow]) 
     """In the transaction of the events they were made from."""
     for row in rows:
         db.execute(_UPSERT, (number, *row))
+
+
+def add_entry(db: sqlite3.Connection, at: float, head: Head, actions: str = NO_ACTIONS) -> None:
+    """One number behind the last: whoever writes has the file for itself."""
+    db.execute(
+        "INSERT INTO log SELECT coalesce(max(number) + 1, 0), ?, ?, ?, ?, ? FROM log",
+        (at, *head, actions),
+    )
 
 
 class SQLiteRecords:
@@ -66,3 +76,45 @@ class SQLiteRecords:
                 "SELECT id, seq, hash FROM sessions JOIN heads ON session = number ORDER BY number"
             ).fetchall()
         return [Head(*row) for row in rows]
+
+    async def digests(self) -> dict[str, str]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT id, call, at, action, outcome, grade, expires_at, arguments, rest"
+                " FROM actions JOIN sessions ON session = number ORDER BY session, call"
+            ).fetchall()
+        return digests_of(rows)
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT number, at, session, seq, hash, actions FROM log WHERE number > ?"
+                " ORDER BY number",
+                (after,),
+            ).fetchall()
+        return [LogEntry(*row) for row in rows]
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        async with self._file.writing() as db:
+            for session_id in session_ids:
+                number, seq, digest = db.execute(
+                    "SELECT number, seq, hash FROM sessions JOIN heads ON session = number"
+                    " WHERE id = ?",
+                    (session_id,),
+                ).fetchone()
+                rows = db.execute(
+                    "SELECT call, at, action, outcome, grade, expires_at, arguments, rest"
+                    " FROM actions WHERE session = ?",
+                    (number,),
+                ).fetchall()
+                actions = digest_of(ActionRow(*row) for row in rows)
+                add_entry(db, at, Head(session_id, seq, digest), actions)
+
+    async def add_seal(self, seal: SealedHead) -> None:
+        async with self._file.writing() as db:
+            db.execute("INSERT INTO seals (line) VALUES (?)", (spell(seal.as_json()),))
+
+    async def seals(self) -> list[SealedHead]:
+        async with self._file.reading() as db:
+            rows = db.execute("SELECT line FROM seals ORDER BY number").fetchall()
+        return [read_seal(line) for (line,) in rows]

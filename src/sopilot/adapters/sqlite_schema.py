@@ -84,7 +84,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             FROM events_by_pair ORDER BY session, seq""",
         "DROP TABLE events_by_pair",
     ),
-    # The register. A file that has sessions already gets its rows from their traces, on demand.
+    # The register and the log. A file that has sessions already gets its rows from their traces,
+    # on demand, and its entries at the first sealing.
     (
         """CREATE TABLE actions (
             session INTEGER NOT NULL REFERENCES sessions (number),
@@ -98,6 +99,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             rest TEXT NOT NULL,
             PRIMARY KEY (session, call)
         ) WITHOUT ROWID""",
+        """CREATE TABLE log (
+            number INTEGER PRIMARY KEY,
+            at REAL NOT NULL,
+            session TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            hash TEXT NOT NULL,
+            actions TEXT NOT NULL
+        )""",
+        "CREATE TABLE seals (number INTEGER PRIMARY KEY, line TEXT NOT NULL)",
         "INSERT OR REPLACE INTO meta SELECT 'register_due', count(*) FROM sessions",
     ),
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
-from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions
+from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
 from sopilot.runtime.session import (
     Batch,
@@ -78,6 +78,7 @@ class SQLiteStore:
                 " lease_expires_at, summary) VALUES (?, -1, ?, ?, ?, 1, ?, '{}')",
                 (number, start, now, owner, expires),
             )
+            add_entry(db, now, Head(session.id, -1, start))
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(

@@ -87,3 +87,11 @@ def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
             assert fault in found
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize("count", [75, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_every_manipulation_of_a_store_is_found_and_named(count: int, tmp_path: Path) -> None:
+    report = run("store_tamper.py", "--manipulations", str(count), report=tmp_path / "r.json")
+    assert report["manipulations"] >= count * 0.9
+    assert (report["missed"], report["unnamed"]) == (0, 0)
+    assert len(report["by kind"]) == 15

@@ -92,7 +92,7 @@ class ActionEntry:
         }
         return ActionRow(
             spell(self.call_id),
-            self.at,
+            float(self.at),
             spell(self.action),
             str(self.outcome),
             self.grade,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from sopilot.runtime.records._action import ActionRow
 from sopilot.runtime.records._selection import Wanted
+from sopilot.runtime.records.log import LogEntry, SealedHead
 from sopilot.runtime.trace import Head
 
 
@@ -31,4 +32,22 @@ class Records(Protocol):
 
     async def heads(self) -> list[Head]:
         """Of every session, as the store has them."""
+        ...
+
+    async def digests(self) -> dict[str, str]:
+        """Session → ``digest_of`` its rows; sessions without a row may be left out."""
+        ...
+
+    async def log(self, *, after: int = -1) -> list[LogEntry]:
+        """By number. ``create`` of the store writes a session's first entry."""
+        ...
+
+    async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
+        """An entry for each as it stands, numbered on, in one transaction."""
+        ...
+
+    async def add_seal(self, seal: SealedHead) -> None: ...
+
+    async def seals(self) -> list[SealedHead]:
+        """Oldest first."""
         ...

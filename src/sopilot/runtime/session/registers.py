@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.runtime.records import ActionRow, Condition, Selected, Wanted, select
-from sopilot.runtime.session._loading import load
+from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head
@@ -19,11 +19,19 @@ class Traces:
         self._store = store
         self._known: ProgramSet | None = None
 
-    async def rows(self, session_id: str) -> tuple[Head, list[ActionRow]]:
-        """At which head, and which. Raises what ``load`` does of a session that is damaged."""
+    async def loaded(self, session_id: str) -> Loaded:
+        """Raises what ``load`` does of a session that is damaged."""
         loaded = await load(self._store, session_id, known=self._known)
-        self._known = loaded.programs
-        return loaded.record.head, [entry.row() for entry in loaded.register.entries.values()]
+        self._known = loaded.first
+        return loaded
+
+    def rows_of(self, loaded: Loaded) -> list[ActionRow]:
+        return [entry.row() for entry in loaded.register.entries.values()]
+
+    async def rows(self, session_id: str) -> tuple[Head, list[ActionRow]]:
+        """At which head, and which."""
+        loaded = await self.loaded(session_id)
+        return loaded.record.head, self.rows_of(loaded)
 
 
 async def rebuild_register(

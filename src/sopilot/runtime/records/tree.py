@@ -1,0 +1,111 @@
+"""Merkle trees as RFC 6962 defines them: roots, inclusion and consistency proofs. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+
+def leaf_hash(data: bytes) -> bytes:
+    return hashlib.sha256(b"\x00" + data).digest()
+
+
+def _node(left: bytes, right: bytes) -> bytes:
+    return hashlib.sha256(b"\x01" + left + right).digest()
+
+
+def root_hash(leaves: Iterable[bytes]) -> bytes:
+    """Of leaf hashes, in one pass: whole subtrees of falling size wait on a stack."""
+    stack: list[bytes] = []
+    for size, leaf in enumerate(leaves, 1):
+        while size & 1 == 0:
+            leaf = _node(stack.pop(), leaf)
+            size >>= 1
+        stack.append(leaf)
+    if not stack:
+        return hashlib.sha256(b"").digest()
+    found = stack.pop()
+    while stack:
+        found = _node(stack.pop(), found)
+    return found
+
+
+def _split(size: int) -> int:
+    """The largest power of two below ``size``."""
+    return 1 << ((size - 1).bit_length() - 1)
+
+
+def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
+    """From the leaf up to the root: the neighbours on the way."""
+    if len(leaves) <= 1:
+        return []
+    cut = _split(len(leaves))
+    if index < cut:
+        return [*inclusion_proof(leaves[:cut], index), root_hash(leaves[cut:])]
+    return [*inclusion_proof(leaves[cut:], index - cut), root_hash(leaves[:cut])]
+
+
+def proves_inclusion(
+    leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes
+) -> bool:
+    if not 0 <= index < size:
+        return False
+    place, last, found = index, size - 1, leaf
+    for neighbour in path:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            found = _node(neighbour, found)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            found = _node(found, neighbour)
+        place, last = place >> 1, last >> 1
+    return last == 0 and found == root
+
+
+def consistency_proof(leaves: Sequence[bytes], old: int) -> list[bytes]:
+    """That the tree of the first ``old`` leaves is the beginning of this one."""
+    if old in (0, len(leaves)):
+        return []
+    return _subproof(leaves, old, True)
+
+
+def _subproof(leaves: Sequence[bytes], old: int, whole: bool) -> list[bytes]:
+    if old == len(leaves):
+        return [] if whole else [root_hash(leaves)]
+    cut = _split(len(leaves))
+    if old <= cut:
+        return [*_subproof(leaves[:cut], old, whole), root_hash(leaves[cut:])]
+    return [*_subproof(leaves[cut:], old - cut, False), root_hash(leaves[:cut])]
+
+
+def proves_consistency(
+    old: int, old_root: bytes, new: int, new_root: bytes, path: Sequence[bytes]
+) -> bool:
+    if not 0 <= old <= new:
+        return False
+    if old == new:
+        return old_root == new_root and not path
+    if old == 0:
+        return not path and old_root == root_hash(())
+    rest = list(path)
+    if old & (old - 1) == 0:
+        rest.insert(0, old_root)
+    if not rest:
+        return False
+    place, last = old - 1, new - 1
+    while place & 1:
+        place, last = place >> 1, last >> 1
+    first = second = rest[0]
+    for neighbour in rest[1:]:
+        if last == 0:
+            return False
+        if place & 1 or place == last:
+            first, second = _node(neighbour, first), _node(neighbour, second)
+            while not place & 1 and place:
+                place, last = place >> 1, last >> 1
+        else:
+            second = _node(second, neighbour)
+        place, last = place >> 1, last >> 1
+    return last == 0 and first == old_root and second == new_root
