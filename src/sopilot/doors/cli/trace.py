@@ -131,9 +131,10 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
 @click.argument("key_file", metavar="FILE", type=NEW_FILE)
 @json_option
 def keygen(key_file: Path, as_json: bool) -> None:
-    """Make a signing key in FILE, and print its public half."""
+    """Make a signing key in FILE, and print its public half, which FILE.pub has as well."""
     key = generate_key()
     write_key(key, key_file)
+    write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
     click.echo(json.dumps({"public": key.public}) if as_json else key.public)
 
 

@@ -23,7 +23,14 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--head", "head_file", type=FILE, help="What `sopilot seal --to` wrote.")
-@click.option("--key", "keys", multiple=True, required=True, metavar="HEX", help="Public keys.")
+@click.option(
+    "--key",
+    "given_keys",
+    multiple=True,
+    required=True,
+    metavar="HEX|FILE",
+    help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
+)
 @click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
 @click.option(
     "--without-events",
@@ -34,7 +41,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @STORE
 def command(
     head_file: Path | None,
-    keys: Sequence[str],
+    given_keys: Sequence[str],
     proof_file: Path | None,
     without_events: bool,
     as_json: bool,
@@ -49,6 +56,7 @@ def command(
     """
     if (head_file is None) == (proof_file is None):
         raise UserMistake("give --head and a store, or --proof")
+    keys = [_public_key(given) for given in given_keys]
     if proof_file is not None:
         _proof(proof_file, keys, as_json)
         return
@@ -62,6 +70,23 @@ def command(
     else:
         _show(found, without_events)
     sys.exit(0 if found.complete else 1)
+
+
+def _public_key(given: str) -> str:
+    path = Path(given)
+    text = path.read_text("ascii", errors="replace").strip() if path.is_file() else given
+    try:
+        if len(bytes.fromhex(text)) == 32:
+            return text.lower()
+    except ValueError:
+        pass
+    raise UserMistake(
+        [
+            Diagnostic(
+                "no-key", f"`{given}` is no public key", help="64 hexadecimal digits, or FILE.pub"
+            )
+        ]
+    )
 
 
 def read_seal_file(path: Path) -> SealFile:
