@@ -28,6 +28,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "crash-storm": ["crash_storm.py", "--json", "{file}"],
     "tamper": ["tamper.py", "--json", "{file}"],
     "store-tamper": ["store_tamper.py", "--json", "{file}"],
+    "records-cost": ["records_cost.py", "--json", "{file}"],
+    "records-scale": ["records_scale.py", "--json", "{file}"],
     "discipline-check": ["discipline_check.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
     "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],
