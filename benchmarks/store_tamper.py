@@ -278,7 +278,7 @@ async def prepare(folder: Path, source: random.Random) -> tuple[SQLiteStore, Sea
             with sqlite3.connect(folder / "old.db") as old:
                 db.backup(old)
             old.close()
-        before = len(read_seals(text).entries) if text else 0
+        before = len(read_seals(text).lines) if text else 0
         text += write_seals(sealing.entries[before:], sealing.seal)
     return store, read_seals(text), key.public
 

@@ -105,7 +105,7 @@ def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: StoreFactor
         ids = await some_sessions(store)
         sealing = await seal_store(store, KEY, at=5.0)
         seals = read_seals(write_seals(sealing.entries, sealing.seal))
-        assert seals == SealFile((sealing.seal,), sealing.entries)
+        assert (seals.heads, seals.entries()) == ((sealing.seal,), sealing.entries)
         session = await resume_session(store, ids[1], tools=CountingTools(), clock=HandClock())
         await walk(session, "transfer")
         await session.release()

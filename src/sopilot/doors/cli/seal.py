@@ -48,9 +48,9 @@ def command(key_file: Path, targets: Sequence[str], as_json: bool, store_spec: s
     }
 
     async def use(store: Store) -> tuple[Sealing, int]:
-        log = tuple(await store.records.log())
-        for target, (_, entries) in kept.items():
-            if entries != log[: len(entries)]:
+        log = await store.records.log() if kept else []
+        for target, (_, lines) in kept.items():
+            if list(lines) != [entry.line for entry in log[: len(lines)]]:
                 raise RunEnded(
                     f"nothing was sealed: {target} has other entries than the log; "
                     "`sopilot verify` names them"
@@ -62,8 +62,8 @@ def command(key_file: Path, targets: Sequence[str], as_json: bool, store_spec: s
     sealing, before = with_store(store_spec, use)
     for target in targets:
         if target in kept:
-            text, entries = kept[target]
-            new = write_seals(sealing.entries[len(entries) :], sealing.seal)
+            text, lines = kept[target]
+            new = write_seals(sealing.entries[len(lines) :], sealing.seal)
             write_whole(Path(target), text + new)
         else:
             _post(target, sealing.entries[before:], sealing.seal)
@@ -76,13 +76,13 @@ def command(key_file: Path, targets: Sequence[str], as_json: bool, store_spec: s
             say(f"sent to {target}")
 
 
-def _kept(path: Path) -> tuple[str, tuple[LogEntry, ...]]:
+def _kept(path: Path) -> tuple[str, tuple[str, ...]]:
     """What an earlier sealing sent there."""
     if not path.exists():
         return "", ()
     try:
         text = path.read_text("utf-8")
-        return text, read_seals(text).entries
+        return text, read_seals(text).lines
     except (TraceError, OSError, UnicodeDecodeError) as problem:
         raise UserMistake(
             [Diagnostic("no-seals", f"holds no sealed heads: {problem}", Place(str(path)))]

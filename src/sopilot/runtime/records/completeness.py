@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sopilot.runtime.records.log import LogEntry, SealedHead, SealFile, head_of
+from sopilot.runtime.records.log import LogEntry, SealFile, head_of
+from sopilot.runtime.records.tree import leaf_hash, roots_at
 from sopilot.runtime.trace import Head
 
 FOREIGN_KEY = "foreign-key"
@@ -60,29 +61,34 @@ class Compared:
 def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
     """Heads that nobody we know has signed, and entries that the last one does not cover."""
     gaps = []
+    leaves = (leaf_hash(line.encode("utf-8", "surrogatepass")) for line in seals.lines)
+    roots = roots_at(leaves, {sealed.head.size for sealed in seals.heads})
     for sealed in seals.heads:
         size = sealed.head.size
         if sealed.key not in keys:
             gaps.append(Gap(FOREIGN_KEY, f"the head of {size} entries is signed with another key"))
         elif not sealed.is_genuine:
             gaps.append(Gap(BAD_SEAL, f"the signature of the head of {size} entries is wrong"))
-        elif seals.entries:
-            kept = seals.entries[:size]
-            if head_of(kept, 0).root != sealed.head.root:
-                gaps.append(
-                    Gap(BAD_SEAL, f"the entries beside the head of {size} are not those it covers")
-                )
+        elif seals.lines and roots.get(size, b"").hex() != sealed.head.root:
+            gaps.append(
+                Gap(BAD_SEAL, f"the entries beside the head of {size} are not those it covers")
+            )
     return gaps
 
 
-def compare(sealed: SealedHead, kept: Sequence[LogEntry], store: StoreView) -> Compared:
-    """``kept`` are the entries that came with the head, checked already; without them a log
-    that was rewritten is found, but what stood there can only be named as far as sessions
-    disagree."""
+def compare(seals: SealFile, store: StoreView) -> Compared:
+    """Against the last head of ``seals``, which are checked already. Without the entries beside
+    it a log that was rewritten is found, but what stood there can only be named as far as
+    sessions disagree."""
+    sealed = seals.heads[-1]
     size = sealed.head.size
     found = Compared(later=max(0, len(store.log) - size))
-    known = tuple(kept[:size])
     gaps = found.gaps
+    known: Sequence[LogEntry] = ()
+    as_sealed = False
+    if seals.lines:
+        as_sealed = [one.line for one in store.log[:size]] == list(seals.lines[:size])
+        known = store.log[:size] if as_sealed else seals.entries()[:size]
     gaps += _numbering(store.log)
     if len(store.log) < size:
         gaps.append(
@@ -93,7 +99,7 @@ def compare(sealed: SealedHead, kept: Sequence[LogEntry], store: StoreView) -> C
                 entry=len(store.log),
             )
         )
-    elif head_of(store.log[:size], 0).root != sealed.head.root:
+    elif not (as_sealed if seals.lines else head_of(store.log[:size], 0).root == sealed.head.root):
         gaps.append(
             Gap(
                 REWRITTEN_LOG, f"the first {size} entries of the log are not those that were sealed"

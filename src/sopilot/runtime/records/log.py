@@ -12,8 +12,11 @@ from sopilot.runtime.records._action import ActionRow
 from sopilot.runtime.records.tree import leaf_hash, root_hash
 from sopilot.runtime.trace.signing import SigningKey, verify_signature
 from sopilot.runtime.vm import JSON, TraceError, canonical
+from sopilot.runtime.vm.values import spell
 
 LOG_FORMAT = 1
+
+_quoted = json.encoder.encode_basestring
 
 
 class LogEntry(NamedTuple):
@@ -38,18 +41,26 @@ class LogEntry(NamedTuple):
         }
 
     @property
+    def line(self) -> str:
+        """The canonical spelling, written out: a log may have very many entries."""
+        return (
+            f'{{"actions":{_quoted(self.actions)},"at":{spell(self.at)},"entry":{self.number},'
+            f'"hash":{_quoted(self.hash)},"seq":{self.seq},"session":{_quoted(self.session_id)}}}'
+        )
+
+    @property
     def leaf(self) -> bytes:
-        return leaf_hash(canonical(self.as_json()))
+        return leaf_hash(self.line.encode("utf-8", "surrogatepass"))
 
 
 def digest_of(rows: Iterable[ActionRow]) -> str:
     """Of a session's rows in the register, whatever their order."""
-    digest = hashlib.sha256()
-    for row in sorted(rows):
-        for cell in row:
-            text = cell if isinstance(cell, str) else repr(cell)
-            digest.update(f"{len(text)}:{text}".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    spelled = "".join(
+        f"{len(call)}:{call}{at!r}:{len(action)}:{action}{len(outcome)}:{outcome}{len(grade)}:{grade}"
+        f"{expires!r}:{len(arguments)}:{arguments}{len(rest)}:{rest}"
+        for call, at, action, outcome, grade, expires, arguments, rest in sorted(rows)
+    )
+    return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 NO_ACTIONS = digest_of(())
@@ -139,36 +150,45 @@ def _moment(found: Mapping[str, JSON]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SealFile:
-    """What was sent elsewhere: sealed heads, oldest first, and the entries they cover, where
-    those were sent along."""
+    """What was sent elsewhere: sealed heads, oldest first, and the lines of the entries they
+    cover, where those were sent along."""
 
     heads: tuple[SealedHead, ...]
-    entries: tuple[LogEntry, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """Read only where they are not what the store says: there may be very many. Raises
+        ``TraceError``."""
+        return tuple(entry_from_json(_read(line)) for line in self.lines)
+
+
+_ENTRY = '{"actions":'
 
 
 def read_seals(text: str) -> SealFile:
     """JSON Lines. Raises ``TraceError``."""
     heads: list[SealedHead] = []
-    entries: list[LogEntry] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            value = json.loads(line)
-            if isinstance(value, Mapping) and "sopilot_log" in value:
-                heads.append(sealed_from_json(value))
-            else:
-                entries.append(entry_from_json(value))
-        except ValueError as problem:
-            raise TraceError(f"line {number} is not JSON") from problem
-        except TraceError as problem:
-            raise TraceError(f"line {number}: {problem}") from None
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(_ENTRY):
+            lines.append(line)
+        elif line.strip():
+            try:
+                heads.append(sealed_from_json(_read(line)))
+            except TraceError as problem:
+                raise TraceError(f"line {number}: {problem}") from None
     if not heads:
         raise TraceError("there is no sealed head in it")
-    return SealFile(tuple(heads), tuple(entries))
+    return SealFile(tuple(heads), tuple(lines))
+
+
+def _read(line: str) -> JSON:
+    try:
+        value: JSON = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise TraceError("this is not a line of JSON") from problem
+    return value
 
 
 def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
-    values = [*(one.as_json() for one in entries), head.as_json()]
-    lines = [json.dumps(value, ensure_ascii=False) for value in values]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in (*(one.line for one in entries), spell(head.as_json())))

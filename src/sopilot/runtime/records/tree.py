@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -15,18 +15,31 @@ def _node(left: bytes, right: bytes) -> bytes:
 
 
 def root_hash(leaves: Iterable[bytes]) -> bytes:
-    """Of leaf hashes, in one pass: whole subtrees of falling size wait on a stack."""
+    return roots_at(leaves, ())[-1]
+
+
+def roots_at(leaves: Iterable[bytes], sizes: Collection[int]) -> dict[int, bytes]:
+    """The roots of the trees of the first so many leaf hashes, and under -1 that of all, in one
+    pass: whole subtrees of falling size wait on a stack."""
     stack: list[bytes] = []
+    found = {0: hashlib.sha256(b"").digest()}
+    wanted, sha256 = set(sizes), hashlib.sha256
     for size, leaf in enumerate(leaves, 1):
-        while size & 1 == 0:
-            leaf = _node(stack.pop(), leaf)
-            size >>= 1
+        left = size
+        while left & 1 == 0:
+            leaf = sha256(b"\x01" + stack.pop() + leaf).digest()
+            left >>= 1
         stack.append(leaf)
-    if not stack:
-        return hashlib.sha256(b"").digest()
-    found = stack.pop()
-    while stack:
-        found = _node(stack.pop(), found)
+        if size in wanted:
+            found[size] = _folded(stack)
+    found[-1] = _folded(stack) if stack else found[0]
+    return found
+
+
+def _folded(stack: Sequence[bytes]) -> bytes:
+    found = stack[-1]
+    for left in reversed(stack[:-1]):
+        found = _node(left, found)
     return found
 
 

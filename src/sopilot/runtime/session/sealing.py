@@ -75,7 +75,7 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
     now = await view(store)
     earlier = await store.records.seals()
     if earlier:
-        compared = compare(earlier[-1], (), now)
+        compared = compare(SealFile((earlier[-1],)), now)
         gaps = [*compared.gaps, *await _read(store, compared, compared.moved)]
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
@@ -107,7 +107,7 @@ async def verify_store(
     if gaps:
         return Verified(gaps, seal)
     now = await view(store)
-    compared = compare(seal, seals.entries, now)
+    compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
         session_id
