@@ -70,7 +70,7 @@ def test_people_approve_amend_and_reject(waiting: str) -> None:
     assert "did you mean `auditor`" in wrong.output
     amended = run(
         "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy",
-        "--arguments", '{"username": "ann", "amount": 5}', "--json",
+        "--arguments", '{"username": "una", "amount": 5}', "--json",
     )  # fmt: skip
     assert json.loads(amended.output)["arguments"]["amount"] == 5
     assert json.loads(amended.output)["approvals"] == 1

@@ -54,7 +54,13 @@ async def recover(session: Session) -> None:
     for call_id in session.retryable:
         await session.retry(call_id)
     for held in session.held_calls:
-        # Amended, or of a program that was changed, it waits until the goal is started for it.
-        hold = hold_reason(session.machine, session.configuration, held.action, held.arguments)
+        # Of a program that was changed, it waits until the goal is started for it.
+        hold = hold_reason(
+            session.machine,
+            session.configuration,
+            held.action,
+            held.arguments,
+            amended=held.amended,
+        )
         if held.state is HeldState.APPROVED and hold is None:
             await session.run_held(held.call_id)

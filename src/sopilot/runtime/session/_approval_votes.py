@@ -9,7 +9,8 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._tool_calls import expire_due, unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.vm import DECISIONS, JSON, Decision
+from sopilot.runtime.trace.people import folded_name
+from sopilot.runtime.vm import DECISIONS, JSON, Actor, Decision
 from sopilot.runtime.vm.values import plain_mapping
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ async def decide(
         if held is None:
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
-        problem = _problem(session.ledger.held[call_id], decision, by, role, arguments)
+        held = session.ledger.held[call_id]
+        problem = _problem(held, decision, by, role, arguments)
+        if problem is None and decision != "expire":
+            problem = _party(session, held, by)
         if problem is not None:
             raise UserMistake([problem])
         await session.step(
@@ -53,7 +57,7 @@ def _problem(
         return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
     if decision == "expire":
         return None
-    if not by.strip():
+    if not folded_name(by):
         return Diagnostic("nobody", "a decision needs the name of whoever makes it")
     if role not in held.roles:
         return Diagnostic(
@@ -64,11 +68,35 @@ def _problem(
     if (decision == "amend") != (arguments is not None):
         return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
     if decision == "approve" and any(
-        one.by == by and one.role == role and one.decision in ("approve", "amend")
+        folded_name(one.by) == folded_name(by)
+        and one.role == role
+        and one.decision in ("approve", "amend")
         for one in held.rulings
     ):
         return Diagnostic("approved-twice", f"{by} has approved as {role} already")
     return None
+
+
+_NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
+
+
+def _party(session: Session, held: HeldCall, by: str) -> Diagnostic | None:
+    """Who asks for the call, or is meant in it, cannot decide on it."""
+    name = folded_name(by)
+    whose = ""
+    if name in _NO_PERSON or name == folded_name(str(session.metadata.get("model") or "")):
+        whose = "the name of the model or of a part of the run, and no person's"
+    else:
+        process = session.configuration.processes.get(held.process or "")
+        for given in (held.arguments, process.known if process is not None else {}):
+            for field, value in given.items():
+                if isinstance(value, str) and folded_name(value) == name:
+                    whose = f"a party to this call (its `{field}`)"
+    if not whose:
+        return None
+    return Diagnostic(
+        "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
+    )
 
 
 async def wait_for_decision(
