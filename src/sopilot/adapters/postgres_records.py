@@ -133,7 +133,7 @@ class PostgresRecords:
                 (after,),
             )
             rows = await cursor.fetchall()
-        return [LogEntry(*row) for row in rows]
+        return list(map(LogEntry._make, rows))
 
     async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
         async with self._server.transaction() as db:

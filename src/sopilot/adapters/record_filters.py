@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
-from sopilot.runtime.records import ActionRow, Wanted
+from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.log import SealedHead, digest_of, sealed_from_json
 from sopilot.runtime.session import StoreCorrupt
 from sopilot.runtime.vm import TraceError
@@ -42,11 +43,11 @@ def filters(wanted: Wanted, mark: str) -> tuple[str, list[object]]:
     return (f" WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def digests_of(rows: Sequence[Sequence[Any]]) -> dict[str, str]:
-    """Session id → digest, from rows that begin with the id and stand together."""
+def digests_of(rows: Sequence[tuple[Any, ...]]) -> dict[Any, str]:
+    """Session → digest, from rows that begin with the session and stand together."""
     return {
-        session_id: digest_of(ActionRow(*row[1:]) for row in its)
-        for session_id, its in groupby(rows, key=lambda row: str(row[0]))
+        session: digest_of([row[1:] for row in its])
+        for session, its in groupby(rows, key=itemgetter(0))
     }
 
 

@@ -29,6 +29,13 @@ def add_entry(db: sqlite3.Connection, at: float, head: Head, actions: str = NO_A
     )
 
 
+def _ids(db: sqlite3.Connection) -> dict[int, str]:
+    """Number → id, from the index alone: the table itself holds the metadata, which is long."""
+    return dict(
+        db.execute("SELECT number, id FROM sessions INDEXED BY sqlite_autoindex_sessions_1")
+    )
+
+
 class SQLiteRecords:
     def __init__(self, file: SQLiteFile) -> None:
         self._file = file
@@ -72,18 +79,18 @@ class SQLiteRecords:
 
     async def heads(self) -> list[Head]:
         async with self._file.reading() as db:
-            rows = db.execute(
-                "SELECT id, seq, hash FROM sessions JOIN heads ON session = number ORDER BY number"
-            ).fetchall()
-        return [Head(*row) for row in rows]
+            ids = _ids(db)
+            rows = db.execute("SELECT session, seq, hash FROM heads ORDER BY session").fetchall()
+        return [Head(ids[number], seq, digest) for number, seq, digest in rows if number in ids]
 
     async def digests(self) -> dict[str, str]:
         async with self._file.reading() as db:
+            ids = _ids(db)
             rows = db.execute(
-                "SELECT id, call, at, action, outcome, grade, expires_at, arguments, rest"
-                " FROM actions JOIN sessions ON session = number ORDER BY session, call"
+                "SELECT session, call, at, action, outcome, grade, expires_at, arguments, rest"
+                " FROM actions ORDER BY session, call"
             ).fetchall()
-        return digests_of(rows)
+        return {ids.get(number, ""): digest for number, digest in digests_of(rows).items()}
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
         async with self._file.reading() as db:
@@ -92,7 +99,7 @@ class SQLiteRecords:
                 " ORDER BY number",
                 (after,),
             ).fetchall()
-        return [LogEntry(*row) for row in rows]
+        return list(map(LogEntry._make, rows))
 
     async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
         async with self._file.writing() as db:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sopilot.runtime.records.log import LogEntry, SealFile, head_of
+from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealFile, head_of
 from sopilot.runtime.records.tree import leaf_hash, roots_at
 from sopilot.runtime.trace import Head
 
@@ -40,7 +40,8 @@ class Gap(NamedTuple):
 
 
 class StoreView(NamedTuple):
-    """What the store says now. ``digests`` are of each session's rows in the register."""
+    """What the store says now. ``digests`` are of each session's rows in the register, where it
+    has any."""
 
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
@@ -169,7 +170,7 @@ def _session(entry: LogEntry, store: StoreView) -> Gap | None:
         )
     if head.seq == entry.seq and head.hash != entry.hash:
         return rewritten(entry)
-    if head.seq == entry.seq and store.digests.get(session_id, "") != entry.actions:
+    if head.seq == entry.seq and store.digests.get(session_id, NO_ACTIONS) != entry.actions:
         return register_differs(session_id)
     return None
 

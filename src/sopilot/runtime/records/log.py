@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sopilot.runtime.records._action import ActionRow
 from sopilot.runtime.records.tree import leaf_hash, root_hash
@@ -44,7 +44,7 @@ class LogEntry(NamedTuple):
     def line(self) -> str:
         """The canonical spelling, written out: a log may have very many entries."""
         return (
-            f'{{"actions":{_quoted(self.actions)},"at":{spell(self.at)},"entry":{self.number},'
+            f'{{"actions":{_quoted(self.actions)},"at":{self.at!r},"entry":{self.number},'
             f'"hash":{_quoted(self.hash)},"seq":{self.seq},"session":{_quoted(self.session_id)}}}'
         )
 
@@ -53,7 +53,7 @@ class LogEntry(NamedTuple):
         return leaf_hash(self.line.encode("utf-8", "surrogatepass"))
 
 
-def digest_of(rows: Iterable[ActionRow]) -> str:
+def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
     """Of a session's rows in the register, whatever their order."""
     spelled = "".join(
         f"{len(call)}:{call}{at!r}:{len(action)}:{action}{len(outcome)}:{outcome}{len(grade)}:{grade}"

@@ -61,8 +61,7 @@ async def view(store: Store) -> StoreView:
     records = store.records
     log = await records.log()
     heads = {head.session_id: head for head in await records.heads()}
-    digests = dict.fromkeys(heads, NO_ACTIONS) | await records.digests()
-    return StoreView(log, heads, digests)
+    return StoreView(log, heads, await records.digests())
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
