@@ -42,6 +42,9 @@ class MemoryRecords:
     async def count_actions(self) -> int:
         return sum(map(len, self._rows.values()))
 
+    async def count_sessions(self) -> int:
+        return len(self.session_heads)
+
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         if self.session_heads.get(head.session_id) != head:
             return False

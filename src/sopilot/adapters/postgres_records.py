@@ -68,8 +68,14 @@ class PostgresRecords:
         return [(row[0], ActionRow(*row[1:])) for row in rows]
 
     async def count_actions(self) -> int:
+        return await self._count("SELECT count(*) FROM {actions}")
+
+    async def count_sessions(self) -> int:
+        return await self._count("SELECT count(*) FROM {sessions}")
+
+    async def _count(self, query: str) -> int:
         async with self._server.transaction() as db:
-            cursor = await db.execute(self._server.sql("SELECT count(*) FROM {actions}"))
+            cursor = await db.execute(self._server.sql(query))
             row = await cursor.fetchone()
         return int(row[0]) if row else 0
 

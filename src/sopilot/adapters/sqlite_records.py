@@ -55,6 +55,10 @@ class SQLiteRecords:
         async with self._file.reading() as db:
             return int(db.execute("SELECT count(*) FROM actions").fetchone()[0])
 
+    async def count_sessions(self) -> int:
+        async with self._file.reading() as db:
+            return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         async with self._file.writing() as db:
             found = db.execute(

@@ -12,7 +12,7 @@ from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, RunEnded, UserMistake
-from sopilot.runtime.records.log import LogEntry, SealedHead, read_seals, write_seals
+from sopilot.runtime.records.log import LogEntry, SealedHead, lines_of, read_seals, write_seals
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.session.sealing import Sealing, seal_store
 from sopilot.runtime.trace import load_key
@@ -50,7 +50,7 @@ def command(key_file: Path, targets: Sequence[str], as_json: bool, store_spec: s
     async def use(store: Store) -> tuple[Sealing, int]:
         log = await store.records.log() if kept else []
         for target, (_, lines) in kept.items():
-            if list(lines) != [entry.line for entry in log[: len(lines)]]:
+            if list(lines) != lines_of(log[: len(lines)]):
                 raise RunEnded(
                     f"nothing was sealed: {target} has other entries than the log; "
                     "`sopilot verify` names them"

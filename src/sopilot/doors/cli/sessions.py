@@ -21,16 +21,19 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     """Sessions, newest first, with their status and where they stand."""
 
-    async def use(store: Store) -> list[SessionRecord]:
-        return await store.sessions(limit=limit)
+    async def use(store: Store) -> tuple[list[SessionRecord], int]:
+        return await store.sessions(limit=limit), await store.records.count_sessions()
 
-    records = with_store(store_spec, use)
+    records, count = with_store(store_spec, use)
     if as_json:
-        click.echo(json.dumps({"sessions": [_as_json(record) for record in records]}))
+        listed = [_as_json(record) for record in records]
+        click.echo(json.dumps({"sessions": listed, "of": count}))
     elif not records:
         click.echo("no sessions")
     else:
         say(table([_row(record) for record in records], _COLUMNS))
+        if len(records) < count:
+            say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
 
 
 def _as_json(record: SessionRecord) -> dict[str, object]:

@@ -56,6 +56,8 @@ class TraceInput:
     handbook: str | None
     ended: bool
     goal: str | None = None
+    named: str | None = None
+    """The handbook that the caller named, as against the one that the session remembers."""
 
     def verify(self) -> list[Problem]:
         return verify_trace(self.trace)
@@ -85,9 +87,12 @@ class TraceInput:
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
+        programs = self._programs(trace.programs)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
+        if self.named is not None:
+            _require_text(self.named, [programs, *changes.values()])
         report = audit_trace(
-            self._programs(trace.programs),
+            programs,
             whole,
             session_id=trace.session_id,
             judge=judge,
@@ -103,6 +108,9 @@ class TraceInput:
         if self.handbook is None:
             raise UserMistake("this session had no machine: name what judges it with --handbook")
         units = compile_source(self.handbook, goal=self.goal)
+        ran = str(self.trace.about.get("handbook") or "")
+        if ran and units[0].handbook.name != ran:
+            raise _other_handbook(self.handbook, f"is not `{ran}`, which the session was under")
         goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
         report = audit_untracked(
             units[0].handbook,
@@ -120,20 +128,41 @@ class TraceInput:
             return ProgramSet.from_texts(hashes, texts).programs
         if self.handbook is None:
             raise UserMistake("the trace came without its programs: name them with --handbook")
-        units = compile_source(self.handbook)
-        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
-        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
-        if strange:
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "other-program",
-                        f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
-                        help="audit with the handbook as it was, or export the trace with programs",
-                    )
-                ]
-            )
+        found = _require_same(self.handbook, hashes)
         return {goal: found.programs[goal] for goal in hashes}
+
+
+def _require_same(handbook: str, hashes: Mapping[str, str]) -> ProgramSet:
+    """The handbook's programs, which must be those that ran."""
+    units = compile_source(handbook)
+    found = ProgramSet({unit.procedure.name: unit.program for unit in units})
+    strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+    if strange:
+        raise _other_handbook(handbook, f"does not make the program of `{strange[0]}` that ran")
+    return found
+
+
+def _require_text(handbook: str, ran: Sequence[Mapping[str, Program]]) -> None:
+    """One of the sets of programs that ran is of this handbook's text, whichever tools were
+    offered with it."""
+    texts = {unit.procedure.name: unit.program.source.sha256 for unit in compile_source(handbook)}
+    if not any(
+        all(texts.get(goal) == program.source.sha256 for goal, program in programs.items())
+        for programs in ran
+    ):
+        raise _other_handbook(handbook, "is not the handbook whose programs ran")
+
+
+def _other_handbook(handbook: str, why: str) -> UserMistake:
+    return UserMistake(
+        [
+            Diagnostic(
+                "other-program",
+                f"`{handbook}` {why}",
+                help="audit without --handbook, or with the handbook as it was",
+            )
+        ]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +186,7 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
-        return TraceInput(read_trace(text), handbook, True, goal)
+        return TraceInput(read_trace(text), handbook, True, goal, handbook)
     try:
         content = json.loads(text)
     except ValueError:
@@ -176,7 +205,7 @@ async def session_input(
     trace = await export_trace(store, session_id, payloads=True)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
-    return TraceInput(trace, source, not record.owner, asked)
+    return TraceInput(trace, source, not record.owner, asked, handbook)
 
 
 def transcript_input(

@@ -23,6 +23,7 @@ from sopilot.runtime.audit._audit_state import AuditState, Contradiction, boolea
 from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
+from sopilot.runtime.audit._sentence import found_sentence
 from sopilot.runtime.audit._state import (
     BoundSlot,
     FrameView,
@@ -167,6 +168,9 @@ def _unmet(
         function.predicate or function.name,
         function.name,
         run.sentence_of(process, frame, wanted=step.wanted) or step.says,
+        found_sentence(
+            function, process.program.program.constants, frame.values, holds=binding.holds
+        ),
         function.remedy,
         binding.holds,
         binding.evidence,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealFile, head_of
+from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, lines_of
 from sopilot.runtime.records.tree import leaf_hash, roots_at
 from sopilot.runtime.trace import Head
 
@@ -62,7 +62,7 @@ class Compared:
 def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
     """Heads that nobody we know has signed, and entries that the last one does not cover."""
     gaps = []
-    leaves = (leaf_hash(line.encode("utf-8", "surrogatepass")) for line in seals.lines)
+    leaves = [leaf_hash(line.encode("utf-8", "surrogatepass")) for line in seals.lines]
     roots = roots_at(leaves, {sealed.head.size for sealed in seals.heads})
     for sealed in seals.heads:
         size = sealed.head.size
@@ -88,7 +88,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     known: Sequence[LogEntry] = ()
     as_sealed = False
     if seals.lines:
-        as_sealed = [one.line for one in store.log[:size]] == list(seals.lines[:size])
+        as_sealed = lines_of(store.log[:size]) == list(seals.lines[:size])
         known = store.log[:size] if as_sealed else seals.entries()[:size]
     gaps += _numbering(store.log)
     if len(store.log) < size:

@@ -41,16 +41,17 @@ class LogEntry(NamedTuple):
         }
 
     @property
-    def line(self) -> str:
-        """The canonical spelling, written out: a log may have very many entries."""
-        return (
-            f'{{"actions":{_quoted(self.actions)},"at":{self.at!r},"entry":{self.number},'
-            f'"hash":{_quoted(self.hash)},"seq":{self.seq},"session":{_quoted(self.session_id)}}}'
-        )
-
-    @property
     def leaf(self) -> bytes:
-        return leaf_hash(self.line.encode("utf-8", "surrogatepass"))
+        return leaf_hash(lines_of([self])[0].encode("utf-8", "surrogatepass"))
+
+
+def lines_of(entries: Iterable[LogEntry]) -> list[str]:
+    """The canonical spelling of each, written out: a log may have very many."""
+    return [
+        f'{{"actions":{_quoted(actions)},"at":{at!r},"entry":{number},"hash":{_quoted(digest)},'
+        f'"seq":{seq},"session":{_quoted(session_id)}}}'
+        for number, at, session_id, seq, digest, actions in entries
+    ]
 
 
 def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
@@ -94,7 +95,7 @@ def _statement(head: TreeHead) -> dict[str, JSON]:
 
 
 def head_of(entries: Sequence[LogEntry], at: float) -> TreeHead:
-    return TreeHead(len(entries), root_hash(one.leaf for one in entries).hex(), at)
+    return TreeHead(len(entries), root_hash([one.leaf for one in entries]).hex(), at)
 
 
 def seal_head(key: SigningKey, head: TreeHead) -> SealedHead:
@@ -191,4 +192,4 @@ def _read(line: str) -> JSON:
 
 
 def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
-    return "".join(f"{line}\n" for line in (*(one.line for one in entries), spell(head.as_json())))
+    return "".join(f"{line}\n" for line in (*lines_of(entries), spell(head.as_json())))

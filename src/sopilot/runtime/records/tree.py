@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 
 def leaf_hash(data: bytes) -> bytes:
@@ -14,33 +14,33 @@ def _node(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\x01" + left + right).digest()
 
 
-def root_hash(leaves: Iterable[bytes]) -> bytes:
-    return roots_at(leaves, ())[-1]
+def root_hash(leaves: Sequence[bytes]) -> bytes:
+    return roots_at(leaves, (len(leaves),))[len(leaves)]
 
 
-def roots_at(leaves: Iterable[bytes], sizes: Collection[int]) -> dict[int, bytes]:
-    """The roots of the trees of the first so many leaf hashes, and under -1 that of all, in one
-    pass: whole subtrees of falling size wait on a stack."""
-    stack: list[bytes] = []
-    found = {0: hashlib.sha256(b"").digest()}
-    wanted, sha256 = set(sizes), hashlib.sha256
-    for size, leaf in enumerate(leaves, 1):
-        left = size
-        while left & 1 == 0:
-            leaf = sha256(b"\x01" + stack.pop() + leaf).digest()
-            left >>= 1
-        stack.append(leaf)
-        if size in wanted:
-            found[size] = _folded(stack)
-    found[-1] = _folded(stack) if stack else found[0]
-    return found
+def roots_at(leaves: Sequence[bytes], sizes: Iterable[int]) -> dict[int, bytes]:
+    """The roots of the trees of the first so many leaf hashes; of more than there are, none.
 
-
-def _folded(stack: Sequence[bytes]) -> bytes:
-    found = stack[-1]
-    for left in reversed(stack[:-1]):
-        found = _node(left, found)
-    return found
+    Every whole subtree is hashed once, level by level; a tree of any size is put together from
+    the subtrees that its number's bits name.
+    """
+    sha256, levels = hashlib.sha256, [leaves]
+    while len(levels[-1]) > 1:
+        below = levels[-1]
+        pairs = zip(below[::2], below[1::2], strict=False)  # the odd one out has no neighbour
+        levels.append([sha256(b"\x01" + left + right).digest() for left, right in pairs])
+    roots = {}
+    for size in sizes:
+        if size > len(leaves):
+            continue
+        found = None if size else sha256(b"").digest()
+        for height, level in enumerate(levels):
+            if size >> height & 1:
+                tree = level[(size >> height) - 1]
+                found = tree if found is None else _node(tree, found)
+        assert found is not None
+        roots[size] = found
+    return roots
 
 
 def _split(size: int) -> int:

@@ -381,7 +381,7 @@ class Session:
             if action is not None:
                 actions[action.call_id] = action
         ledger = self.ledger
-        summary = summarise(configuration, ledger.forecast(events))
+        summary = summarise(configuration, ledger.forecast(events), self._register)
         rows = [action.row() for action in actions.values()] if actions else ()
         batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, rows)
         self._lease = await self._store.append(
