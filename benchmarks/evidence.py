@@ -33,6 +33,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "discipline-check": ["discipline_check.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
     "langgraph-walk": ["langgraph_walk.py", "--rounds", "15", "--json", "{file}"],
+    "careful-reader": ["careful_reader.py", "--json", "{file}"],
     "token-cost": ["token_cost.py", "--domain", "all", "--json", "{file}"],
     "local-model": ["local_model.py", "--json", "{file}"],
     "prompt-growth": ["prompt_growth.py", "--json", "{file}"],

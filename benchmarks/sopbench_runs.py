@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
@@ -16,6 +16,7 @@ from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.source import load_task
 from sopilot.language.handbook.cel import judge
+from sopilot.language.program import Program
 from sopilot.runtime.agent import (
     Arm,
     Briefing,
@@ -28,6 +29,7 @@ from sopilot.runtime.agent import (
 )
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import SystemClock
+from sopilot.runtime.session.protocols import Model
 from sopilot.runtime.trace import SealedEvent
 
 
@@ -40,6 +42,8 @@ class MeteredRun:
     events: Sequence[SealedEvent]
     findings: Sequence[str]
     calls: Sequence[tuple[str, bool]]
+    graded: Sequence[tuple[str, str]] = ()
+    """The findings with their severities."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -70,14 +74,22 @@ class Bench:
         self._shelf = ProgramShelf(tools, upstream)
 
     async def run(
-        self, reference: TaskReference, arm: Arm, misbehaviour: Misbehaviour | None = None
+        self,
+        reference: TaskReference,
+        arm: Arm,
+        misbehaviour: Misbehaviour | None = None,
+        executor: Callable[[Reference, Mapping[str, Program]], Model] | None = None,
     ) -> MeteredRun:
+        """``executor`` makes another model of the reference executor."""
         task = load_task(reference, upstream=self.upstream)
         program = self._shelf.program(task).program
         simulator, tools = open_world(task, self._tools, self.upstream)
         try:
             reader = UpstreamJudge(task, program, simulator, self.upstream)
-            model = MeteredModel(Reference(reader, misbehaviour))
+            played: Model = Reference(reader, misbehaviour)
+            if executor is not None:
+                played = executor(Reference(reader, misbehaviour), {task.goal: program})
+            model = MeteredModel(played)
             briefing = Briefing(task.handbook, {task.goal: program})
             session = await open_run(
                 MemoryStore(),
@@ -101,9 +113,12 @@ class Bench:
         finally:
             simulator.close()
         findings: Sequence[str] = ()
+        graded: Sequence[tuple[str, str]] = ()
         if arm.machine:
             audited = audit_trace({task.goal: program}, session.events, session_id=session.id)
             findings = [f"{each.code} {each.predicate}" for each in audited.findings]
+            severities = [str(each.severity) for each in audited.findings]
+            graded = list(zip(severities, findings, strict=True))
         calls = calls_made(one.event for one in session.events)
         return MeteredRun(
             str(reference),
@@ -113,4 +128,5 @@ class Bench:
             session.events,
             findings,
             tuple((call.action, call.ok) for call in calls),
+            graded,
         )

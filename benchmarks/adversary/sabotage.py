@@ -14,10 +14,10 @@ from unittest.mock import patch
 from adversary.values import JSON
 from sopilot.runtime.proof import _leaf as leaf
 from sopilot.runtime.proof import _licence as licence
-from sopilot.runtime.proof import freshness
 from sopilot.runtime.proof._leaf import Prover
 from sopilot.runtime.session import guards
 from sopilot.runtime.vm import _observing as observing
+from sopilot.runtime.vm import freshness
 from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Answered
 

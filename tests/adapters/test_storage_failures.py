@@ -163,7 +163,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     async def case() -> None:
         path = tmp_path / "notes.db"
         path.write_bytes(b"these are notes, not a database" * 100)
-        with pytest.raises(StoreCorrupt, match="damaged or not a store"):
+        with pytest.raises(StoreCorrupt, match="is not a store of sessions"):
             await SQLiteStore(path).sessions()
         assert path.read_bytes().startswith(b"these are notes")
         (tmp_path / "folder.db").mkdir()

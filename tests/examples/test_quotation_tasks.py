@@ -150,7 +150,7 @@ def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> 
          "--store", f"sqlite:{tmp_path}/s.db"],
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    document = json.loads(result.output)
+    document = json.loads(result.stdout)
     assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     first = read_cells(runs[1] / "task-1" / "Q-2041.xlsx")
     assert read_cells(tmp_path / "again" / "Q-2041.xlsx") == first
@@ -164,7 +164,7 @@ def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None
              "--store", f"sqlite:{tmp_path}/s.db", "--json"],
         )  # fmt: skip
         assert result.exit_code == 0, result.output
-        assert json.loads(result.output)["ending"] == "refused"
+        assert json.loads(result.stdout)["ending"] == "refused"
 
 
 def test_a_person_makes_the_moves(tmp_path: Path) -> None:

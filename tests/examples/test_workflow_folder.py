@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+import py_compile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
+from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.folders import is_workflow_folder, load_folder
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources.run_options import run_folder
@@ -58,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_small_folder_runs(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     store = f"sqlite:{tmp_path}/s.db"
-    arguments = ["run", str(folder), "--out", str(out), "--store", store]
+    arguments = ["run", str(folder), "--trust", "--out", str(out), "--store", store]
     result = CliRunner().invoke(sopilot, arguments)
     assert result.exit_code == 0, result.output
     assert (out / "waved").read_text() == "you!"
@@ -68,7 +71,7 @@ def test_a_small_folder_runs(folder: Path, tmp_path: Path) -> None:
 
 
 def test_every_task_and_the_coverage(folder: Path, tmp_path: Path) -> None:
-    arguments = ["run", str(folder), "--task", "all", "--out", str(tmp_path / "out")]
+    arguments = ["run", str(folder), "--trust", "--task", "all", "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(sopilot, [*arguments, "--store", f"sqlite:{tmp_path}/s.db"])
     assert result.exit_code == 0, result.output
     assert "steps reached 2/2" in result.output
@@ -105,6 +108,7 @@ def test_a_task_that_is_not_there(folder: Path) -> None:
 def test_tools_without_a_maker(folder: Path, tmp_path: Path) -> None:
     (folder / "tools.py").write_text("")
     loaded = load_folder(str(folder))
+    loaded.code().trust()
     with pytest.raises(UserMistake, match="has no function `make_tools"):
         loaded.make_tools(loaded.task(None), tmp_path / "out")
 
@@ -121,3 +125,78 @@ def test_other_sources_take_no_folder_to_work_in(tmp_path: Path) -> None:
     assert run_folder("bank-desk", None, None) is None
     with pytest.raises(UserMistake, match="--out is for workflow folders"):
         run_folder("bank-desk", None, str(tmp_path))
+
+
+# --- whose Python runs -----------------------------------------------------------------
+
+
+@pytest.fixture
+def witness(folder: Path) -> Path:
+    """A file that the folder's Python makes when it runs."""
+    made = folder.parent / "ran"
+    (folder / "tools.py").write_text(
+        f"from pathlib import Path\nPath({str(made)!r}).write_text('x')\n{TOOLS}"
+    )
+    return made
+
+
+def run_it(folder: Path, out: str, *more: str) -> Result:
+    where = folder.parent
+    arguments = ["run", str(folder), "--out", str(where / out), "--store", f"sqlite:{where}/s.db"]
+    return CliRunner().invoke(sopilot, [*arguments, *more])
+
+
+def test_the_python_of_a_folder_runs_once_somebody_trusts_it(folder: Path, witness: Path) -> None:
+    refused = run_it(folder, "a")
+    assert "add --trust" in str(refused.exception)
+    assert f"this runs the Python of {folder}" in refused.stderr
+    assert not witness.exists()
+    trusted = run_it(folder, "b", "--trust")
+    assert trusted.exit_code == 0, trusted.output
+    assert f"this runs the Python of {folder}" in trusted.stderr
+    assert witness.read_text() == "x"
+    assert run_it(folder, "c").exit_code == 0
+    assert (folder.parent / "c" / "waved").read_text() == "you!"
+
+
+def test_one_byte_more_is_not_what_was_trusted(folder: Path, witness: Path) -> None:
+    assert run_it(folder, "a", "--trust").exit_code == 0
+    before = witness.read_text()
+    (folder / "manners.py").write_text("WAVE = '?'\n")
+    changed = run_it(folder, "b")
+    assert "is not the code that was trusted" in str(changed.exception)
+    assert witness.read_text() == before
+    assert run_it(folder, "c", "--trust").exit_code == 0
+    assert (folder.parent / "c" / "waved").read_text() == "you?"
+
+
+def test_compiled_files_beside_the_source_are_not_run(folder: Path, tmp_path: Path) -> None:
+    """Such a file may hold anything, and Python would take it for the source's."""
+    evil = tmp_path / "evil.py"
+    evil.write_text("WAVE = ' and your money'\n")
+    target = importlib.util.cache_from_source(str(folder / "manners.py"))
+    mode = py_compile.PycInvalidationMode.UNCHECKED_HASH
+    py_compile.compile(str(evil), cfile=target, invalidation_mode=mode)
+    assert run_it(folder, "a", "--trust").exit_code == 0
+    assert (tmp_path / "a" / "waved").read_text() == "you!"
+
+
+def test_a_folder_cannot_pass_for_a_bundled_desk(
+    folder: Path, witness: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.rename(folder.with_name("bank-desk"))
+    monkeypatch.chdir(folder.parent)
+    store = f"sqlite:{folder.parent}/s.db"
+    result = CliRunner().invoke(sopilot, ["run", "bank-desk", "--trust", "--store", store])
+    assert result.exit_code == 0, result.output
+    assert not witness.exists()
+    checked = CliRunner().invoke(sopilot, ["check", "bank-desk"])
+    assert "1 file checked: 0 errors" in checked.output
+
+
+def test_a_list_of_trusted_folders_that_cannot_be_read_trusts_nobody(
+    folder: Path, witness: Path
+) -> None:
+    assert run_it(folder, "a", "--trust").exit_code == 0
+    (data_folder() / "trusted-folders.json").write_text('{"sopilot_trusted_folders": 1, "fol')
+    assert "was never trusted" in str(run_it(folder, "b").exception)

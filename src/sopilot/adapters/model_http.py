@@ -54,7 +54,7 @@ class HttpModel:
             raise ProviderError(
                 f"the connection failed: {error or type(error).__name__}"
             ) from error
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ProviderError(str(error), retryable=False) from error
 
     async def _send(self, body: Mapping[str, Any], timeout: float) -> ModelReply:

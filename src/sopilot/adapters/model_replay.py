@@ -49,7 +49,7 @@ def load_replay(path: str) -> ReplayModel:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserMistake(f"the recording `{path}` cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserMistake(f"the recording `{path}` is not JSON") from error
     if not isinstance(document, Mapping) or document.get("sopilot_replies") != FORMAT:
         raise UserMistake(f"`{path}` is not a recording of replies")

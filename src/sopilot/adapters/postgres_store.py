@@ -316,5 +316,5 @@ def _text(value: JSON) -> bytes:
 def _value(spelled: bytes) -> Any:
     try:
         return json.loads(bytes(spelled))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise StoreCorrupt("a row of the store is damaged") from None

@@ -8,11 +8,17 @@ import sqlite3
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from sopilot.adapters.sqlite_schema import SCHEMA_VERSION, migrate, require_readable, written_schema
+from sopilot.adapters.sqlite_schema import (
+    OWN_TABLES,
+    SCHEMA_VERSION,
+    migrate,
+    require_readable,
+    written_schema,
+)
 from sopilot.runtime.session import StoreCorrupt, StoreUnavailable
 
 if sys.platform != "win32":
@@ -22,6 +28,8 @@ _FIRST_WAIT = 0.001
 _LONGEST_WAIT = 0.05
 _BLOCKING_WAIT_MS = 50
 _BEGIN = "BEGIN IMMEDIATE"
+_NEEDS_A_WRITER = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_MAGIC = b"SQLite format 3\0"
 
 
 class SQLiteFile:
@@ -46,10 +54,27 @@ class SQLiteFile:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[sqlite3.Connection]:
-        """Readers never wait for writers here, but for the recovery of a crashed one."""
+        """Readers never wait for writers here, but for the recovery of a crashed one. Where
+        nothing was written through this object, reading leaves nothing behind either."""
+        if self.opened is None and await self._can_only_read():
+            with translated(self.path), _read_only(self.path) as connection:
+                yield connection
+            return
         connection = await self.connection()
         with translated(self.path):
             yield connection
+
+    async def _can_only_read(self) -> bool:
+        """Not where a writer has crashed: only one who may write can mend that."""
+        try:
+            with translated(self.path), _read_only(self.path) as connection:
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except StoreUnavailable as problem:
+            cause = problem.__cause__
+            if isinstance(cause, sqlite3.Error) and _code(cause) in _NEEDS_A_WRITER:
+                return False
+            raise
+        return True
 
     async def connection(self) -> sqlite3.Connection:
         if self.opened is None:
@@ -67,6 +92,8 @@ class SQLiteFile:
             self._lock_file = None
 
     async def _open(self) -> sqlite3.Connection:
+        with translated(self.path):
+            require_store(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             if self._lock_file is None:
@@ -156,6 +183,76 @@ class SQLiteFile:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
 
 
+def require_store(path: Path) -> None:
+    """Raises for a file that is something else, before anything is written to it. One that is
+    empty, or not there, is welcome."""
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(len(_MAGIC))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not begin:
+        return
+    if begin != _MAGIC:
+        raise StoreCorrupt(
+            f"{path} is not a store of sessions: it does not begin as one; "
+            "name another file, or restore a copy if it was one"
+        )
+    with _unchanged(path) as connection:
+        found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if found and not found >= OWN_TABLES:
+        raise StoreCorrupt(
+            f"{path} is a database of something else: it has no sessions in it, and nothing was "
+            "written to it; name another file"
+        )
+
+
+@contextmanager
+def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
+    """What is there, up to date: of an older release a copy, where nobody sees it."""
+    require_store(path)
+    with ExitStack() as stack:
+        source = stack.enter_context(_unchanged(path)) if path.exists() else None
+        if source is not None:
+            require_readable(source, str(path))
+            if written_schema(source) >= SCHEMA_VERSION:
+                yield source
+                return
+        copy = stack.enter_context(closing(sqlite3.connect(":memory:", isolation_level=None)))
+        if source is not None:
+            source.backup(copy)
+        migrate(copy)
+        yield copy
+
+
+@contextmanager
+def _unchanged(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection that leaves nothing beside the file. Where no writer has one open, SQLite
+    would make the files that they share: it is told that nobody changes anything, which our
+    own writers do not while their lock is shared."""
+    with ExitStack() as stack:
+        alone = not path.with_name(f"{path.name}-wal").exists() and _shared_lock(path, stack)
+        address = f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
+        connection = sqlite3.connect(address, uri=True, isolation_level=None)
+        yield stack.enter_context(closing(connection))
+
+
+def _shared_lock(path: Path, stack: ExitStack) -> bool:
+    """Whether nobody writes meanwhile. Without a lock file nobody ever did."""
+    if sys.platform == "win32":
+        return True
+    try:
+        lock = os.open(f"{path}.lock", os.O_RDONLY)
+    except OSError:
+        return True
+    stack.callback(os.close, lock)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class WriteTransaction:
     """Written out by hand: generators would cost as much as the transaction itself."""
 
@@ -235,7 +332,7 @@ def unavailable(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> Stor
     if isinstance(problem, UnicodeDecodeError):
         # A damaged name in the schema, quoted by SQLite's own message about it.
         return StoreCorrupt(f"{path} is damaged: it holds text that is none; restore a copy of it")
-    code = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF
+    code = _code(problem)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreCorrupt(f"{path} is damaged or not a store ({problem}); restore a copy of it")
     if code == sqlite3.SQLITE_FULL:
@@ -246,5 +343,8 @@ def unavailable(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> Stor
 
 
 def _is_busy(problem: sqlite3.Error) -> bool:
-    code = (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF
-    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return _code(problem) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _code(problem: sqlite3.Error) -> int:
+    return (getattr(problem, "sqlite_errorcode", None) or 0) & 0xFF

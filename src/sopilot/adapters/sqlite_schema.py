@@ -15,6 +15,9 @@ READABLE_FROM = 3
 release that only adds tables or columns keeps the number, so that this one goes on. Schema 3
 only adds tables, but who does not keep the register up would leave actions out of it."""
 
+OWN_TABLES = frozenset({"meta", "programs", "sessions", "events", "payloads", "signatures"})
+"""Every release's: a database without them is not a store."""
+
 EVENTS_PER_SESSION = 1 << 32
 """The ``place`` of an event is the number of its session times this, plus its own."""
 

@@ -285,5 +285,5 @@ def _whole(line: object) -> str:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise StoreCorrupt("a row of the store is damaged") from None

@@ -24,8 +24,11 @@ def read_text(path: Path) -> str:
     raise UserMistake([Diagnostic("unreadable-file", message, Place(str(path)), cure)])
 
 
-def write_whole(path: Path, text: str, cure: str = "name a place you may write to") -> None:
-    """The old file or the new one, never a part: an interruption must not cost anybody a file."""
+def write_whole(
+    path: Path, text: str, cure: str = "name a place you may write to", *, private: bool = False
+) -> None:
+    """The old file or the new one, never a part: an interruption must not cost anybody a file.
+    ``private`` is what holds what people said: its owner's alone."""
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -33,7 +36,8 @@ def write_whole(path: Path, text: str, cure: str = "name a place you may write t
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:
                 out.write(text)
-            Path(draft).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
+            if not private:
+                Path(draft).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o644)
             Path(draft).replace(target)
         except OSError:
             Path(draft).unlink(missing_ok=True)

@@ -16,9 +16,10 @@ from attacks_on_values import BALANCE, COVERED
 from mcp.client import Client
 from over_mcp import send, texts
 from scripted_moves import Case, Move, RecordingTools, Script, start
-from test_attacks_over_mcp import Door, gateway, streams
+from test_attacks_over_mcp import Door, gateway, guarding_gateway, streams
 
 from sopilot.doors.mcp._content import SESSION_META
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 (BALANCES,) = (case for case in CASES if case.handbook == BALANCE and case.number == 6)
@@ -158,5 +159,45 @@ def test_two_sessions_on_one_balance(door: Door, amount: int, held: bool) -> Non
             answer = await transfer(other, amount=amount)
         assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
         assert ("`covered` must be true and is false" in answer) == held
+
+    asyncio.run(run())
+
+
+KEPT_BACK = replace(
+    BALANCES,
+    handbook=BALANCE.replace(
+        "actions:\n", "actions:\n  wipe: {input: {user: string}, offered: false}\n"
+    ),
+)
+
+
+def test_what_the_handbook_does_not_offer_is_neither_listed_nor_called() -> None:
+    async def run() -> None:
+        tools = MoreTools(KEPT_BACK, "tidy_up", "read_other")
+        async with guarding_gateway(KEPT_BACK, tools, "pg", pass_through=["tidy_up"]) as client:
+            listed = {tool.name for tool in (await client.list_tools()).tools}
+            for name in ("wipe", "read_other"):
+                answer = texts(await client.call_tool(name, {"user": "ann"}))[0]
+                assert answer.startswith(f"Not done: there is no tool `{name}`")
+            await client.call_tool("tidy_up", {})
+        assert listed == {"pg_program_step", "read_account", "transfer", "tidy_up"}
+        assert [name for name, _ in tools.made] == ["tidy_up"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("wipe", "the handbook says that `wipe` is not offered"),
+        ("tidy-up", "no upstream has a tool `tidy-up`"),
+    ],
+)
+def test_only_what_is_there_and_not_forbidden_passes(name: str, says: str) -> None:
+    async def run() -> None:
+        tools = MoreTools(KEPT_BACK, "tidy_up")
+        with pytest.raises(UserMistake, match=says):
+            async with guarding_gateway(KEPT_BACK, tools, "pg", pass_through=[name]):
+                pass
 
     asyncio.run(run())

@@ -4,7 +4,7 @@ front of somebody else's server."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import pytest
@@ -54,10 +54,27 @@ async def http(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[Cli
 
 @asynccontextmanager
 async def gateway(case: Case, tools: RecordingTools, arm: str) -> AsyncIterator[Client]:
+    """Whatever the upstream has passes, so that the guard alone stands in the way."""
+    unnamed = {one.name for one in tools.schemas()} - case.briefing().handbook.actions.keys()
+    async with guarding_gateway(case, tools, arm, pass_through=unnamed) as client:
+        yield client
+
+
+@asynccontextmanager
+async def guarding_gateway(
+    case: Case, tools: RecordingTools, arm: str, *, pass_through: Collection[str] = ()
+) -> AsyncIterator[Client]:
     async with upstream_url(tools) as url:
-        catalogue = Catalogue([UpstreamSpec("other", url=url)], Pins(), lambda text: None)
+        handbook = case.briefing().handbook
+        catalogue = Catalogue(
+            [UpstreamSpec("other", url=url)],
+            Pins(),
+            lambda text: None,
+            handbook=handbook,
+            pass_through=pass_through,
+        )
         await catalogue.open()
-        service = gateway_service(case.briefing().handbook, ARMS[arm], catalogue)
+        service = gateway_service(handbook, ARMS[arm], catalogue)
         server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
         async with Client(server.server) as client:
             yield client

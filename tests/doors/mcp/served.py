@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
+from odd_upstream import ODD_TOOLS
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
@@ -39,15 +40,24 @@ async def gateway(
     told: list[str] | None = None,
     timeout_seconds: float = 60.0,
     url: str = "",
+    pass_through: Sequence[str] = ODD_TOOLS,
 ) -> AsyncIterator[ProcedureServer]:
     """A gateway in this process; its upstream is another one, started with ``arguments``."""
     desk = arguments[0] if arguments else "bank-desk"
     command = () if url else odd_command(*arguments)
     spec = UpstreamSpec("odd", command=command, url=url)
     heard = told if told is not None else []
-    catalogue = Catalogue([spec], Pins(pins), heard.append, timeout_seconds=timeout_seconds)
+    handbook = load_desk(desk).handbook
+    catalogue = Catalogue(
+        [spec],
+        Pins(pins),
+        heard.append,
+        handbook=handbook,
+        pass_through=pass_through,
+        timeout_seconds=timeout_seconds,
+    )
     await catalogue.open()
-    service = gateway_service(load_desk(desk).handbook, arm_named("pg"), catalogue)
+    service = gateway_service(handbook, arm_named("pg"), catalogue)
     server = ProcedureServer(
         Hub(store or MemoryStore(), service), catalogue=catalogue, tell=heard.append
     )

@@ -19,7 +19,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
 from mcp.client import Client
-from odd_upstream import FORGED, PICTURE
+from odd_upstream import FORGED, ODD_TOOLS, PICTURE
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
 
@@ -37,6 +37,7 @@ from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import attach_session
 from sopilot.runtime.vm import TOOL_NAME, Event
 
+BANK = load_desk("bank-desk").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
 Scene = Callable[[Client, ProcedureServer, "Watched"], Awaitable[None]]
 
@@ -290,7 +291,9 @@ def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Pat
     spec = UpstreamSpec("odd", command=odd_command("bank-desk", "--state", str(state)))
 
     async def offered_with(**options: Any) -> set[str]:
-        catalogue = Catalogue([spec], Pins(pins), lambda text: None, **options)
+        catalogue = Catalogue(
+            [spec], Pins(pins), lambda text: None, handbook=BANK, pass_through=ODD_TOOLS, **options
+        )
         await catalogue.open()
         names = {offer.tool.name for offer in catalogue.offers()}
         await catalogue.close()
@@ -314,13 +317,15 @@ def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -
     both = [UpstreamSpec("odd", url=odd_url), UpstreamSpec("it", command=command)]
 
     async def run() -> None:
-        catalogue = Catalogue(both, Pins(), lambda text: None)
+        passing: dict[str, Any] = {"handbook": BANK, "pass_through": ["echo"]}
+        catalogue = Catalogue(both, Pins(), lambda text: None, **passing)
         with pytest.raises(UserMistake, match="is offered by `it` and by `odd`"):
             await catalogue.open()
         echo = UpstreamSpec("it", command=(sys.executable, str(PLAIN), "answer"))
-        catalogue = Catalogue([both[0], echo], Pins(), lambda text: None)
+        passing["pass_through"] = ["echo", "answer"]
+        catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
         await catalogue.open()
-        service = gateway_service(load_desk("bank-desk").handbook, arm_named("pg"), catalogue)
+        service = gateway_service(BANK, arm_named("pg"), catalogue)
         server = ProcedureServer(Hub(MemoryStore(), service), catalogue=catalogue)
         async with Client(server.server) as client:
             assert {"answer", "echo"} <= {tool.name for tool in await offered(client)}

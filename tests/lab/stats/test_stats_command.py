@@ -217,3 +217,13 @@ def test_files_are_refused_with_reasons(
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in misuse(capsys, "accuracy", garbage)
+
+
+def test_non_inferiority(capsys: pytest.CaptureFixture[str]) -> None:
+    found = as_json("non-inferiority", 0, 1, 100)
+    assert (found["pairs"], found["margin"], found["most_losses"]) == (100, 0.05, 1)
+    assert found["p"] == pytest.approx(0.0371, abs=5e-5)
+    few = as_json("non-inferiority", 0, 0, 20)
+    assert few["p"] > 0.05
+    assert "20 pairs cannot show it" in few["undefined"]["most_losses"]
+    assert "do not fit" in misuse(capsys, "non-inferiority", 3, 3, 5)

@@ -146,7 +146,7 @@ def test_an_arm_can_fold_and_automate() -> None:
     recorder = Recorder()
     desk = load_desk(DESK)
     played = asyncio.run(play(desk, desk.task(TASK), folded, model=recorder))
-    plain = asyncio.run(play(desk, desk.task(TASK), ARMS["pg"]))
+    plain = asyncio.run(play(desk, desk.task(TASK), ARMS["pg-paper"]))
     assert played.judgement.passed
     assert len(recorder.requests) < plain.result.agent_turns
     said = Message("assistant", "Please tell me: `goal`?")

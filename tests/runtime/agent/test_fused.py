@@ -85,7 +85,8 @@ def test_same_outcome_and_verdicts_as_pg(desk: str, task: str) -> None:
     assert fused.judgement.passed, fused.judgement.reasons
     assert verdicts(fused) == verdicts(pg)
     assert findings(desk, fused) == findings(desk, pg) == []
-    assert len(fused.result.requests) < len(pg.result.requests)
+    assert len(fused.result.requests) <= len(pg.result.requests)
+    assert len(fused.result.requests) < len(run(desk, task, "pg-paper").result.requests)
     made = [one.event for one in fused.session.events if one.event.actor == "machine"]
     assert made
     assert all(event.payload["ground"] for event in made if event.kind in ("call", "return"))

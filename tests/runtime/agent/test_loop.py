@@ -142,7 +142,7 @@ def test_a_silent_provider_is_no_spent_budget(
 
 def test_the_context_is_refreshed() -> None:
     whole = played("bank-desk", "transfer-rent-share")
-    refreshed = played("bank-desk", "transfer-rent-share", budgets=Budgets(refresh_actions=5))
+    refreshed = played("bank-desk", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
     assert len(refreshed.notes("refresh")) >= 5
     assert not whole.notes("refresh")
     assert refreshed.judgement.passed

@@ -22,12 +22,13 @@ from sopilot.lab.bench.report import Document, Table, to_html
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.lens import Region, Summary, plot
 from sopilot.lab.lens._report import FigureLine
+from sopilot.language.diagnostics import LINES, visible
 from sopilot.runtime.audit import Finding, RefusedGoal, Report
 from sopilot.runtime.audit._audit_state import CheckMade
 from sopilot.runtime.audit._report import Decided, card
 from sopilot.runtime.audit.timeline import TimelineRow
 from sopilot.runtime.pages import Mark, diverging_bars, dot_plot, grouped_bars, render_audit
-from sopilot.runtime.pages._templates import render, visible
+from sopilot.runtime.pages._templates import render
 
 RELEASE = Path(__file__).parents[2] / "fixtures" / "release-1"
 VERDICT = json.loads(next(RELEASE.glob("checks/http*/latest.json")).read_text())
@@ -175,7 +176,7 @@ def test_visible_text_stays_as_it_is(text: str) -> None:
 
 def test_what_is_made_visible() -> None:
     assert visible("a\u202eb\u0000c\u200d\ud800") == "a\\u202eb\\u0000c\\u200d\\ud800"
-    assert visible("two\nlines\tand 申請\u3000表") == "two\nlines\tand 申請\u3000表"
+    assert visible("two\nlines\tand 申請\u3000表", LINES) == "two\nlines\tand 申請\u3000表"
 
 
 def shapes(picture: str, tag: str) -> list[dict[str, str]]:

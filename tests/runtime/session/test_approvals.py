@@ -186,6 +186,20 @@ def test_decisions_that_do_not_count_are_refused(
     asyncio.run(case())
 
 
+@pytest.mark.parametrize("again", ["Ann", " ann ", "ANN", "\uff21nn", "a\u200bnn", "ann\ufeff"])
+def test_another_spelling_is_the_same_person(again: str) -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        with pytest.raises(UserMistake, match="approved as supervisor already"):
+            await session.decide("approve", "w", by=again, role="supervisor")
+        held = await session.decide("approve", "w", by=again, role="auditor")
+        assert (held.approvals, held.state) == (1, HeldState.WAITING)
+        assert "wire" not in [name for name, *_ in tools.calls]
+
+    asyncio.run(case())
+
+
 def test_the_same_approval_twice_is_refused() -> None:
     async def case() -> None:
         session, _, _ = await at_wire()

@@ -132,6 +132,11 @@ def test_export_sign_and_verify(waiting: str, tmp_path: Path) -> None:
     assert json.loads(good.output)["signatures"] == 2
     lines = Path(trace).read_text().splitlines(keepends=True)
     unsigned = [line for line in lines if not line.startswith('{"at":')]
+    Path(trace).write_text("".join(unsigned))
+    stripped = run("trace", "verify", trace, "--key", public)
+    assert stripped.exit_code == 1
+    assert "unsigned-head" in stripped.output
+    assert run("trace", "verify", trace, "--key", "abc").exit_code == 2
     Path(trace).write_text("".join(unsigned[:-1]))
     assert run("trace", "verify", trace).exit_code == 0
     cut = run("trace", "verify", trace, "--head", head)
@@ -184,7 +189,7 @@ def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
     made = asyncio.run(more())
     listed = json.loads(run("sessions", "--json").output)["sessions"]
     [found] = [one for one in listed if one["id"] == made]
-    assert (found["status"], found["goal"]) == ("executed", "rename")
+    assert (found["status"], found["goal"]) == ("running", "rename")
 
 
 def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 from dataclasses import replace
@@ -36,7 +37,7 @@ from sopilot.runtime.trace import (
     write_key,
 )
 from sopilot.runtime.trace.signing import SigningKey
-from sopilot.runtime.vm import TraceError
+from sopilot.runtime.vm import TraceError, canonical
 
 
 def recorded(goal: str = "rename") -> TraceFile:
@@ -66,14 +67,15 @@ def signed(trace: TraceFile, upto: int | None = None) -> SignedHead:
     return sign_head(KEY, head(trace.session_id, events), at=5.0)
 
 
-def codes(trace: TraceFile, *heads: SignedHead) -> list[str]:
-    return [problem.code for problem in verify_trace(trace, heads=heads, keys={KEY.public})]
+def codes(trace: TraceFile, *heads: SignedHead, key: SigningKey | None = None) -> list[str]:
+    keys = {key.public} if key is not None else None
+    return [problem.code for problem in verify_trace(trace, heads=heads, keys=keys)]
 
 
 def test_writing_then_reading_changes_nothing() -> None:
     whole = replace(TRACE, signatures=(signed(TRACE),), payloads={}, salt="")
     assert read_trace(write_trace(whole)) == whole
-    assert codes(whole) == []
+    assert codes(whole, key=KEY) == []
 
 
 def test_a_trace_file_replays_with_the_programs_it_carries() -> None:
@@ -135,8 +137,36 @@ def test_what_a_signed_head_shows() -> None:
     assert codes(other, early) == ["transplanted"]
     transplanted = replace(other, session_id=TRACE.session_id)
     assert codes(transplanted, early) == ["broken-chain", "rewritten"]
+
+
+def test_a_key_that_is_given_has_signed_the_last_event() -> None:
+    early, last = signed(TRACE, 5), signed(TRACE)
+    whole = replace(TRACE, signatures=(early, last))
+    assert codes(whole, key=KEY) == []
+    assert codes(TRACE, last, key=KEY) == []
+    assert codes(TRACE, key=KEY) == ["unsigned-head"]
+    assert codes(replace(whole, signatures=(early,)), key=KEY) == ["unsigned-head"]
+    cut = replace(TRACE, events=TRACE.events[:5])
+    assert codes(replace(cut, signatures=(early,)), key=KEY) == []
+    assert codes(replace(cut, signatures=(early, last)), key=KEY) == ["truncated"]
+    longer = replace(TRACE, events=TRACE.events[:6], signatures=(early,))
+    assert codes(longer, key=KEY) == ["unsigned-head"]
+    both = {KEY.public, generate_key().public}
+    assert [one.code for one in verify_trace(whole, keys=both)] == ["unsigned-head"]
+
+
+def test_a_header_alone_proves_nothing() -> None:
     empty = replace(TRACE, events=())
-    assert codes(empty, sign_head(KEY, head(TRACE.session_id, ()), at=1.0)) == []
+    nothing = sign_head(KEY, head(TRACE.session_id, ()), at=1.0)
+    assert codes(empty, nothing, key=KEY) == ["no-events"]
+
+
+def test_a_header_says_nothing_that_is_not_known() -> None:
+    assert codes(replace(TRACE, about={**TRACE.about, "audited": "clean"})) == ["wrong-header"]
+    first, rest = write_trace(TRACE).split("\n", 1)
+    header = canonical({**json.loads(first), "audited": "clean"}).decode()
+    with pytest.raises(TraceError, match="`audited`, which is not known"):
+        read_trace(f"{header}\n{rest}")
 
 
 def test_the_header_is_held_against_the_first_event() -> None:
@@ -151,7 +181,7 @@ def test_the_header_is_held_against_the_first_event() -> None:
 def test_signatures_of_strangers_and_forgeries_do_not_count() -> None:
     stranger = sign_head(generate_key(), head(TRACE.session_id, TRACE.events), at=5.0)
     assert verify_head(stranger)
-    assert codes(TRACE, stranger) == ["unknown-key"]
+    assert codes(TRACE, stranger, signed(TRACE), key=KEY) == ["unknown-key"]
     good = signed(TRACE)
     moved = replace(good, head=Head(TRACE.session_id, 2, TRACE.events[2].hash))
     assert codes(TRACE, moved) == ["bad-signature"]

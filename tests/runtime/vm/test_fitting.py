@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
-from vm_programs import PROGRAMS
+from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
+from sopilot.language.program.model import Act, Check, Fail, Function, Kind, Local
+from sopilot.language.program.model import Return as ReturnStep
 from sopilot.runtime.vm import (
     BindEvidence,
     Call,
@@ -17,6 +20,7 @@ from sopilot.runtime.vm import (
     DomainResult,
     EmitArtifact,
     Limits,
+    Machine,
     Note,
     Operation,
     Return,
@@ -205,3 +209,27 @@ def test_branch_words() -> None:
     run = decided()
     assert run.no(SelectBranch("refuse")) == "branch-contradicts"
     assert run.no(SelectBranch("maybe")) == "unknown-option"
+
+
+def test_no_call_is_listed_twice() -> None:
+    """A fallback that is the same call is no other way."""
+    look = Act("look", "look_up", (("user", Local("user")),))
+    rule = Function(
+        "known_user",
+        Kind.RULE,
+        ("user",),
+        (look, ReturnStep("judge")),
+        predicate="known_user",
+        fallbacks=((replace(look, label=""),),),
+    )
+    root = Function(
+        "go",
+        Kind.PROCESS,
+        ("user",),
+        (Check("first", "known_user", (("user", Local("user")),), "known_user"), Fail("refuse")),
+    )
+    machine = Machine({"go": program("go", root, rule)})
+    now = machine.step(machine.initial(), Start("go", {"user": "ann"}), at=0.0).configuration
+    now = machine.step(now, Call("known_user"), at=0.0).configuration
+    shapes = [shape for shape in machine.fits(now) if shape["operation"] == "domain_call"]
+    assert len(shapes) == 1

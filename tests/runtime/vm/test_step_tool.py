@@ -52,7 +52,7 @@ def test_what_a_model_may_write(arguments: object, operation: Operation) -> None
         ("{", "the arguments are not JSON"),
         ("[" * 100_000, "the arguments are not JSON"),
         ([], "the arguments must be an object with `operation`"),
-        ({}, "`operation` must be one of start, call, return"),
+        ({}, "`operation` must be one of start, amend, call, return"),
         ({"operation": "domain_result", "ok": True}, "`operation` must be one of"),
         ({"operation": ["start"]}, "`operation` must be one of"),
         ({"operation": "start"}, "start: `goal` is missing"),

@@ -1,7 +1,7 @@
 """Workflow folders: a program written by hand, its tools in Python, its tasks.
 
 Owns the reading of such a folder and what surrounds its tools: people who vote, and
-runs that are cut off. A folder's Python runs because somebody named the folder.
+runs that are cut off. A folder's Python runs where somebody trusts it, and only then.
 """
 
 from sopilot.desks.folders._surroundings import InterruptedTools, RecordedVotes, opening

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sopilot.desks.folders._workflow_folder import FolderTask, WorkflowFolder
+from sopilot.language.diagnostics import visible
 from sopilot.runtime.agent import RecallsOutcomes, Vote
 from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.protocols import JSON, ToolResult, Tools, ToolSchema
@@ -56,7 +57,7 @@ def opening(says: str, task: FolderTask, folder: WorkflowFolder) -> str:
     """What the customer says first, with the values that the goal is about."""
     parameters = folder.program.functions[folder.goal].parameters
     lines = [
-        f"{name}: {json.dumps(task.knows[name], ensure_ascii=False)}"
+        f"{name}: {visible(json.dumps(task.knows[name], ensure_ascii=False))}"
         for name in parameters
         if name in task.knows
     ]

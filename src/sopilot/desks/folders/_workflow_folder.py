@@ -2,24 +2,21 @@
 
 ``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``: the tools
 for one task, which keep and make their files in the folder ``out`` and go on from what is there.
-``tasks.yaml`` lists the tasks. The Python of a folder runs because somebody named
-the folder on the command line; nothing that a program says is ever run.
+``tasks.yaml`` lists the tasks. The Python of a folder runs only where somebody trusts it
+(``trust``); nothing that a program says is ever run.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import os
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
 import yaml
 
 from sopilot.adapters.text_files import load_program, read_text
+from sopilot.desks.folders.trust import FolderCode, folder_code
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.language.program import Act, Kind, Program
@@ -74,7 +71,9 @@ class WorkflowFolder:
         raise UserMistake([Diagnostic("unknown-task", message, help=did_you_mean(task_id, known))])
 
     def make_tools(self, task: FolderTask, out: Path) -> Tools:
-        module = _module(self.path)
+        if not (self.path / TOOLS).exists():
+            raise UserMistake(f"{self.path} has no {TOOLS}")
+        module = self.code().module("tools")
         maker: Callable[[Mapping[str, JSON], Path], Tools] | None
         maker = getattr(module, "make_tools", None)
         if maker is None:
@@ -82,6 +81,9 @@ class WorkflowFolder:
         out.mkdir(parents=True, exist_ok=True)
         tools: Tools = maker(task.given, out)
         return tools
+
+    def code(self) -> FolderCode:
+        return folder_code(self.path)
 
     def handbook(self, tools: Tools) -> Handbook:
         """What a handbook would say of this program: its rules as predicates, its tools."""
@@ -111,7 +113,7 @@ def load_folder(source: str) -> WorkflowFolder:
 def _tasks(path: Path) -> tuple[FolderTask, ...]:
     try:
         document = yaml.safe_load(read_text(path))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserMistake(f"{path} is not YAML: {error}") from error
     entries = document.get("tasks") if isinstance(document, dict) else None
     if not isinstance(entries, list) or not entries:
@@ -156,23 +158,6 @@ def _vote(path: Path, index: int, vote: object) -> Vote:
 
 def _mistake(path: Path, message: str, help_: str) -> UserMistake:
     return UserMistake([Diagnostic("bad-tasks", message, Place(str(path)), help_)])
-
-
-# --- tools ----------------------------------------------------------------------------
-
-
-def _module(folder: Path) -> ModuleType:
-    """``tools.py`` as part of a package of its own, so that it can import its neighbours."""
-    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-    package = f"sopilot_folder_{digest}"
-    if not (folder / TOOLS).exists():
-        raise UserMistake(f"{folder} has no {TOOLS}")
-    if package not in sys.modules:
-        # Neighbours are found by the path alone; an `__init__.py` is welcome, not needed.
-        module = ModuleType(package)
-        module.__path__ = [str(folder)]
-        sys.modules[package] = module
-    return importlib.import_module(f"{package}.tools")
 
 
 # --- the program as a handbook ---------------------------------------------------------

@@ -23,7 +23,7 @@ class KeptWorld:
                 simulator.restore(json.loads(path.read_text(encoding="utf-8")))
             else:
                 self._write()
-        except (OSError, ValueError) as problem:
+        except (OSError, ValueError, RecursionError) as problem:
             raise UserMistake(
                 [
                     Diagnostic(

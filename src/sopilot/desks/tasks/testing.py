@@ -59,7 +59,7 @@ async def run_scenarios(
         results.append((scenario, result))
         if traces is not None:
             text = write_trace(await export_trace(store, result.session_id))
-            write_whole(traces / f"{_file_name(scenario.name)}.jsonl", text)
+            write_whole(traces / f"{_file_name(scenario.name)}.jsonl", text, private=True)
     return results
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option
+from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, Answer, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import HeldCall, Session, Store, attach_session
@@ -47,14 +47,14 @@ def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     held, unknown = _on_session(store_spec, session_id, look)
     if as_json:
         calls = [one.as_json() for one in held]
-        click.echo(json.dumps({"session": session_id, "held": calls, "unknown": list(unknown)}))
+        print_json({"session": session_id, "held": calls, "unknown": list(unknown)}, indent=None)
         return
     for one in held:
         _show(one)
     for call_id in unknown:
-        click.echo(f"{call_id}  outcome unknown: settle it with `sopilot approve settle`")
+        say(f"{call_id}  outcome unknown: settle it with `sopilot approve settle`")
     if not held and not unknown:
-        click.echo("nothing waits")
+        say("nothing waits")
 
 
 @command.command()
@@ -78,7 +78,7 @@ def amend(arguments: str, **given: Any) -> None:
     """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
     try:
         amended = json.loads(arguments)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UserMistake("--arguments is not JSON") from None
     if not isinstance(amended, dict):
         raise UserMistake("--arguments must be a JSON object")
@@ -102,9 +102,9 @@ def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given
     left = _on_session(given["store_spec"], session_id, use)
     if as_json:
         report = {"session": session_id, "call_id": call_id, "happened": happened}
-        click.echo(json.dumps({**report, "unknown": list(left)}))
+        print_json({**report, "unknown": list(left)}, indent=None)
     else:
-        click.echo(f"{call_id}: recorded")
+        say(f"{call_id}: recorded")
 
 
 def _decide(
@@ -121,7 +121,7 @@ def _decide(
 
     before, held = _on_session(store_spec, session_id, use)
     if as_json:
-        click.echo(json.dumps({"session": session_id, **held.as_json()}))
+        print_json({"session": session_id, **held.as_json()}, indent=None)
     else:
         _show(held)
     if decision == "approve" and held.approvals == before:
@@ -145,9 +145,9 @@ def _on_session(
 
 def _show(held: HeldCall) -> None:
     arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
-    click.echo(
+    say(
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
     if held.why:
-        click.echo(f"  not proven: {held.why}")
+        say(f"  not proven: {held.why}")

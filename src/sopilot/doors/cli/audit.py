@@ -29,7 +29,8 @@ from sopilot.runtime.session.protocols import JSON
 @click.option(
     "--handbook",
     metavar="SOURCE",
-    help="What a transcript, or a trace without a machine, is judged by.",
+    help="What a transcript, or a trace without a machine, is judged by; of a trace with one, "
+    "the programs must be this handbook's.",
 )
 @click.option("--goal", metavar="G", help="Which of the handbook's goals a transcript is about.")
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
@@ -117,4 +118,4 @@ def _write_page(page: Path, audited: list[Audited]) -> None:
     worst = next((one for one in audited if not one.report.clean), audited[0])
     if len(audited) > 1:
         say("the page shows the first report with findings")
-    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title))
+    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title), private=True)

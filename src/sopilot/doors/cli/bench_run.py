@@ -82,8 +82,7 @@ def run(
     def seen(record: BenchRecord) -> None:
         nonlocal done
         done += 1
-        if sys.stderr.isatty():
-            click.echo(f"\r{done}/{len(references)} {record.task}\033[K", err=True, nl=False)
+        progress(f"{done}/{len(references)} {record.task}", same_line=True)
 
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
         sweep = run_sweep(

@@ -7,7 +7,7 @@ import click
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.doors.cli.output import say
 from sopilot.doors.cli.run import tell_world
-from sopilot.doors.cli.run_and_audit import default_arm, perform, show
+from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
@@ -30,6 +30,7 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 @click.option("--results", type=click.Path(), help="YAML: what each tool returns.")
 @click.option("--approve", "approvers", multiple=True, metavar="ROLE", help="Approves at once.")
 @click.option("--frames", is_flag=True, help="Show what the model is shown.")
+@TRUST
 @STORE
 def command(
     source: str,
@@ -41,11 +42,13 @@ def command(
     results: str | None,
     approvers: tuple[str, ...],
     frames: bool,
+    trust: bool,
     store_spec: str | None,
 ) -> None:
     if model == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
     opened = open_source(source, out=run_folder(source, task, None))
+    allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,
         goal=goal,

@@ -56,7 +56,7 @@ def _texts(paths: tuple[str, ...]) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for name in paths:
         path = Path(name)
-        if not os.path.exists(path) and name in bundled_names():
+        if name in bundled_names():
             found.append((name, handbook_text(name)))
         elif is_workflow_folder(name):
             # The other YAML of such a folder is its tools' own business.

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
-
+from sopilot.doors.cli.output import print_json, say
 from sopilot.lab.stats import Undefined
 
 FigureObject = Mapping[str, Any]
@@ -17,13 +15,13 @@ def show(report: FigureObject, as_json: bool) -> None:
     """One JSON object, or a table. In JSON an undefined figure is null and its reason
     stands under `undefined`, in the object that lacks it."""
     if as_json:
-        click.echo(json.dumps(_plain(report), ensure_ascii=False, allow_nan=False))
+        print_json(_plain(report), indent=None)
         return
     lists = {name: value for name, value in report.items() if isinstance(value, list)}
     lines = {name: value for name, value in report.items() if name not in lists}
     width = max((len(name) for name in lines), default=0)
     for name, value in lines.items():
-        click.echo(f"{name:<{width}}  {_cell(value)}")
+        say(f"{name:<{width}}  {_cell(value)}")
     for rows in lists.values():
         _table(rows)
 
@@ -34,9 +32,7 @@ def _table(rows: Sequence[FigureObject]) -> None:
     ]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     for row in cells:
-        click.echo(
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-        )
+        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _cell(value: object) -> str:

@@ -11,16 +11,19 @@ import click
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP, make_model
 from sopilot.adapters.store_by_name import data_folder
+from sopilot.adapters.text_files import write_whole
 from sopilot.desks.tasks import Task
 from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
-from sopilot.doors.cli.output import json_option, print_json
+from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.sources.check_cases import check_cases
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
     QUESTIONS,
     RULE_VERSION,
+    TIMEOUT,
     Allowance,
+    Answer,
     CheckFolder,
     CheckProgress,
     CheckSpending,
@@ -46,9 +49,10 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 @click.command(
     help="Check whether MODEL should be paged, and which representation suits it.\n\n"
     "Runs bundled handbooks, or --handbook with its scenarios, under every arm on the same "
-    "cases; asks the model where it stands; counts calls after the goal. The verdict follows a "
-    "rule that is written down in design/discipline-check.md. Interrupted or out of budget, the "
-    "same command goes on where it stopped. `sopilot run` takes the verdict as its default arm."
+    "cases; asks the model where it stands; counts calls after the goal. The verdict is page, may "
+    "page, do not page, too few (cases) or broken (the endpoint; exit code 1), by a rule that is "
+    "written down in design/discipline-check.md. Interrupted or out of budget, the same command "
+    "goes on where it stopped. `sopilot run` takes the verdict as its default arm."
     f"\n\nMODEL is {MODEL_HELP}"
 )
 @click.option("--model", required=True, metavar="MODEL")
@@ -71,6 +75,13 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 )
 @click.option("--calls", default=CALLS, show_default=True, help="Most requests to the model.")
 @click.option("--minutes", default=MINUTES, show_default=True, help="Longest, for this call.")
+@click.option(
+    "--timeout",
+    default=TIMEOUT,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds for one answer. An endpoint that is silent for twice as long ends the check.",
+)
 @click.option("--money", type=float, help="Most money; needs --price.")
 @click.option(
     "--price", type=(float, float), metavar="IN OUT", help="Per million prompt and reply tokens."
@@ -90,6 +101,7 @@ def command(
     scope: str | None,
     calls: int,
     minutes: float,
+    timeout: float,
     money: float | None,
     price: tuple[float, float] | None,
     parallel: int,
@@ -144,14 +156,23 @@ def command(
         store_for=MemoryStore,
         questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
         parallel=parallel,
+        timeout=timeout,
         watch=_quiet if as_json else _watch,
     )
     try:
         asyncio.run(check.run())
     except KeyboardInterrupt:
-        click.echo("\ninterrupted; the same command goes on from here", err=True)
+        say("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
-    verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan), arms_planned=arms)
+    verdict = decide(
+        model,
+        folder.runs(),
+        folder.grades(),
+        planned=len(plan),
+        arms_planned=arms,
+        scripted=model == "reference",
+        problem=check.problem,
+    )
     document = verdict_document(
         verdict, folder.runs(), folder.grades(), spending, rehearsal,
         stopped=check.stopped, seconds=time.monotonic() - begun,
@@ -159,12 +180,14 @@ def command(
     page = render_page(document)
     folder.finish(document, page)
     if html is not None:
-        html.write_text(page, encoding="utf-8")
+        write_whole(html, page, private=True)
     document["report"] = str(folder.path / "report.html")
     if as_json:
         print_json(document)
     else:
         tell_verdict(document)
+    if verdict.answer is Answer.BROKEN:
+        raise SystemExit(1)
 
 
 class _ModelFor:
@@ -187,4 +210,4 @@ def _quiet(step: CheckProgress) -> None:
 
 
 def _watch(step: CheckProgress) -> None:
-    click.echo(f"[{step.done}/{step.planned}] {step.what}", err=True)
+    say(f"[{step.done}/{step.planned}] {step.what}", err=True)

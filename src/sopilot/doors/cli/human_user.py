@@ -6,8 +6,7 @@ import asyncio
 import io
 import sys
 
-import click
-
+from sopilot.doors.cli.output import say
 from sopilot.language.diagnostics import UserMistake
 
 PROMPT = "you> "
@@ -21,7 +20,7 @@ class HumanUser:
 
     def opening(self) -> str:
         while not self._request:
-            click.echo(PROMPT, nl=False)
+            say(PROMPT, nl=False)
             line = sys.stdin.readline()
             if not line:
                 raise UserMistake("the input ended before anybody asked for anything")
@@ -29,7 +28,7 @@ class HumanUser:
         return self._request
 
     async def reply(self, message: str) -> str | None:
-        click.echo(PROMPT, nl=False)
+        say(PROMPT, nl=False)
         await _typed()
         return sys.stdin.readline().strip() or None
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import resource
-import sys
 import time
 from pathlib import Path
 
 import click
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
@@ -81,7 +81,7 @@ def command(
     if summary is None:
         raise UserMistake("every request is longer than the model reads")
     if plot_file is not None:
-        plot_file.write_text(draw(summary), encoding="utf-8")
+        write_whole(plot_file, draw(summary), private=True)
     cost = {
         "seconds": round(time.monotonic() - begun, 1),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
@@ -114,9 +114,7 @@ def _studies(weights: OpenWeights, chosen: list[ReadMoment], *, quiet: bool) -> 
             found.append(one)
         if not quiet:
             what = "too long" if one is None else f"{one.tokens} tokens"
-            click.echo(
-                f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", file=sys.stderr
-            )
+            say(f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", err=True)
     return found
 
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
 from sopilot import __version__
-from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake, did_you_mean
+from sopilot.doors.cli.output import print_json, say
+from sopilot.language.diagnostics import (
+    Diagnostic,
+    Place,
+    SopilotError,
+    UserMistake,
+    did_you_mean,
+    render_diagnostics,
+    visible,
+)
 
 COMMANDS = {
     "demo": "One request carried out, one refused, with everything to see.",
@@ -76,14 +88,104 @@ def sopilot() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    open_streams()
+    given = list(arguments) if arguments is not None else sys.argv[1:]
+    sys.exit(run(given))
+
+
+def run(given: Sequence[str]) -> int:
+    """The exit code. Whatever is wrong is told; nothing escapes but a fault of ours, by name."""
     try:
-        sopilot.main(args=list(arguments) if arguments is not None else None, prog_name="sopilot")
+        _check_text(given)
+        code = sopilot.main(args=list(given), prog_name="sopilot", standalone_mode=False)
+        sys.stdout.flush()
+    except SystemExit as ended:
+        return _flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
+    except click.Abort:
+        say("\nstopped", err=True)
+        return 130
+    except click.ClickException as misuse:
+        return _failed(given, [Diagnostic("usage", misuse.format_message())], 2, _usage(misuse))
     except UserMistake as mistake:
-        click.echo(str(mistake), err=True)
-        sys.exit(2)
-    except (RunEnded, SopilotError) as ended:
-        click.echo(f"sopilot: {ended}", err=True)
-        sys.exit(1)
+        return _failed(given, mistake.diagnostics, 2)
+    except SopilotError as ended:
+        return _failed(given, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
+    except OSError as problem:
+        return _lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
+    except RecursionError:
+        deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
+        return _failed(given, [deep], 2)
+    return code if isinstance(code, int) else 0
+
+
+def _check_text(given: Sequence[str]) -> None:
+    for argument in given:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            cure = "write it in the encoding of this terminal"
+            raise UserMistake(
+                [Diagnostic("not-text", f"`{argument}` holds bytes that are no text", help=cure)]
+            ) from None
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        return _lost(problem)
+    return code
+
+
+def _usage(misuse: click.ClickException) -> str:
+    text = f"Error: {misuse.format_message()}"
+    ctx = misuse.ctx if isinstance(misuse, click.UsageError) else None
+    if ctx is None:
+        return text
+    return f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n\n{text}"
+
+
+def _of(problem: OSError) -> Diagnostic:
+    message = f"the file cannot be used: {problem.strerror}"
+    return Diagnostic("unusable-file", message, Place(str(problem.filename)))
+
+
+def _failed(
+    given: Sequence[str], found: Sequence[Diagnostic], code: int, text: str | None = None
+) -> int:
+    """A person reads stderr; who asked for JSON gets an object in any case."""
+    try:
+        say(text if text is not None else render_diagnostics(found), err=True)
+        if "--json" in given:
+            print_json({"errors": [one.as_json() for one in found]}, indent=None)
+        sys.stdout.flush()
+    except OSError as problem:
+        return _lost(problem)
+    return code
+
+
+def _lost(problem: OSError) -> int:
+    """What was to be told went nowhere: a full disk, a closed stream, a reader that left."""
+    # Or the interpreter would try again at its end, and print what came of it.
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if problem.errno != errno.EPIPE:
+        with suppress(OSError):
+            say(f"sopilot: {problem.strerror or problem}", err=True)
+    return 1
+
+
+def open_streams() -> None:
+    """A stream that was closed is opened on nothing, before a file takes its number: reading
+    ends at once, writing fails as it would have."""
+    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, mode)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 if __name__ == "__main__":

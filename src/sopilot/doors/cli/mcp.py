@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.doors.cli.output import log_visibly, say
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
 from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import Diagnostic, UserMistake, visible
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.vm import TOOL_NAME
@@ -23,6 +24,20 @@ from sopilot.runtime.vm import TOOL_NAME
 if TYPE_CHECKING:
     from sopilot.doors.mcp.catalogue import Catalogue
     from sopilot.doors.mcp.hub import Service
+    from sopilot.language.handbook import Handbook
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds: not "not a number", which no comparison refuses, and not forever."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        found = float(super().convert(value, param, ctx))
+        if not math.isfinite(found):
+            self.fail(f"{value} is no number of seconds", param, ctx)
+        return found
+
 
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
@@ -42,10 +57,16 @@ STOPPED = 130
     type=click.Path(path_type=Path),
     help='A file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}.',
 )
+@click.option(
+    "--pass-through",
+    multiple=True,
+    metavar="NAME",
+    help="Offer this upstream tool although the handbook does not name it. Several times.",
+)
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=click.FloatRange(min=0.1),
+    type=Seconds(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
@@ -62,7 +83,7 @@ STOPPED = 130
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=click.FloatRange(min=0),
+    type=Seconds(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,
@@ -86,6 +107,7 @@ def command(
     source: str,
     upstreams: tuple[str, ...],
     upstream_file: Path | None,
+    pass_through: tuple[str, ...],
     share_upstream: bool,
     upstream_timeout: float,
     pins: Path | None,
@@ -107,11 +129,11 @@ def command(
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
     my-desk.yaml#SCENARIO, sopbench:bank/get_loan#3), which any agent can then be measured
     on. With --upstream the
-    server is a gateway: it offers the tools of these servers under their own names, records
-    every call, binds the evidence and holds what must not run yet.
+    server is a gateway: it offers those tools of these servers that the handbook names, under
+    their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
-    logging.getLogger("mcp.client.stdio").addFilter(_without_traceback)
+    log_visibly()
     specs = [parse_upstream(text) for text in upstreams]
     if upstream_file is not None:
         specs += read_upstreams(upstream_file)
@@ -132,10 +154,13 @@ def command(
         catalogue: Catalogue | None = None
         try:
             if specs:
+                handbook = load_source(source)
                 catalogue = Catalogue(
                     specs,
                     Pins(pins or data_folder() / "tool-pins.json"),
                     _tell,
+                    handbook=handbook,
+                    pass_through=pass_through,
                     reserved=frozenset({TOOL_NAME, END_SESSION}),
                     approve_all=approve_tools,
                     approve=approve,
@@ -143,7 +168,7 @@ def command(
                     recheck_seconds=recheck_tools,
                 )
                 await catalogue.open()
-                service = _gateway(source, chosen, catalogue, language, share_upstream)
+                service = _gateway(handbook, chosen, catalogue, language, share_upstream)
             else:
                 service = _service(source, chosen, language, tools)
             hub = Hub(store, service)
@@ -166,10 +191,11 @@ def command(
         runner.run(serve())
 
 
-def _gateway(source: str, arm: Arm, catalogue: Catalogue, language: str, share: bool) -> Service:
+def _gateway(
+    handbook: Handbook, arm: Arm, catalogue: Catalogue, language: str, share: bool
+) -> Service:
     from sopilot.doors.mcp.building import gateway_service
 
-    handbook = load_source(source)
     missing = [
         name
         for name, action in handbook.actions.items()
@@ -192,16 +218,8 @@ def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
 
 
 def _tell(text: str) -> None:
-    """The operator reads stderr; stdout belongs to the protocol. What servers say of
-    themselves may be in it: nothing of that may move the cursor of a terminal."""
-    shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    click.echo(f"sopilot: {shown}", err=True)
-
-
-def _without_traceback(record: logging.LogRecord) -> bool:
-    """A line of an upstream that cannot be read is worth one line."""
-    record.exc_info = None
-    return True
+    """The operator reads stderr; stdout belongs to the protocol."""
+    say(visible(f"sopilot: {text}"), err=True)
 
 
 def _need_mcp() -> None:

@@ -7,6 +7,8 @@ import json
 
 import click
 
+from sopilot.doors.cli.output import say
+from sopilot.language.diagnostics import LINES, visible
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, ToolCall
 from sopilot.runtime.vm import TOOL_NAME
 
@@ -33,7 +35,7 @@ class PersonModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         proposed = await self._adviser.complete(request)
         self._show(request)
-        shown = f"[{_spelled(proposed)}]"
+        shown = visible(f"[{_spelled(proposed)}]", LINES)
         text = await asyncio.to_thread(
             click.prompt, f"{shown}\nmove", prompt_suffix="> ", default="", show_default=False
         )
@@ -41,14 +43,14 @@ class PersonModel:
 
     def _show(self, request: ModelRequest) -> None:
         if not self._helped:
-            click.echo(HELP)
+            say(HELP)
             self._helped = True
         news = [m for m in request.messages[self._told :] if m.role in ("tool", "user")]
         for message in news:
-            click.echo(f"{message.role}: {message.content}")
+            say(f"{message.role}: {message.content}")
         self._told = len(request.messages) - 1
         if request.messages and request.messages[-1].role == "system":
-            click.echo(click.style(request.messages[-1].content, dim=True))
+            say(request.messages[-1].content, dim=True)
 
     def _reply(self, text: str, proposed: ModelReply, request: ModelRequest) -> ModelReply:
         if not text:

@@ -110,7 +110,7 @@ def reply(session_id: str, message: str, store_spec: str | None, as_json: bool) 
     """Send a whole message of the model: {content, tool_calls: [{name, arguments}]}."""
     try:
         whole = reply_from_json(json.loads(message))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserMistake(f"the message is not JSON ({error})") from error
     _print_turn(_with_play(store_spec, session_id, lambda play: play.player.reply(whole)), as_json)
 

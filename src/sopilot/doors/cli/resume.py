@@ -7,8 +7,9 @@ from dataclasses import replace
 import click
 
 from sopilot.doors.cli.output import json_option
-from sopilot.doors.cli.run_and_audit import perform, show
+from sopilot.doors.cli.run_and_audit import TRUST, allow_code, perform, show
 from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.language.diagnostics import UserMistake
@@ -38,6 +39,7 @@ from sopilot.language.diagnostics import UserMistake
     "--budget", multiple=True, metavar="NAME=N", help="Another budget, counted from the start."
 )
 @click.option("--frames", is_flag=True, help="Show what the model is shown.")
+@TRUST
 @STORE
 @json_option
 def command(
@@ -48,6 +50,7 @@ def command(
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
+    trust: bool,
     store_spec: str | None,
     as_json: bool,
 ) -> None:
@@ -57,9 +60,13 @@ def command(
 
     options = with_store(store_spec, lambda store: kept_options(store, session_id))
     options = replace(options, budgets={**options.budgets, **budgets})
+    text = options.text if as_started else None
+    source = open_source(options.source, text=text, out=options.out)
+    allow_code(source, trust=trust)
     done = perform(
         options,
         store_spec,
+        source=source,
         resume_id=session_id,
         take_over=take_over,
         as_started=as_started,

@@ -7,7 +7,7 @@ import click
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
 from sopilot.doors.cli.output import json_option, say
-from sopilot.doors.cli.run_and_audit import default_arm, perform, show
+from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
@@ -40,6 +40,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--deep", is_flag=True, help="The larger budgets: 1,800 s and 5 user turns.")
 @click.option("--budget", multiple=True, metavar="NAME=N", help="Another budget, by name.")
 @click.option("--frames", is_flag=True, help="Show what the model is shown.")
+@TRUST
 @STORE
 @json_option
 def command(
@@ -57,12 +58,14 @@ def command(
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
+    trust: bool,
     store_spec: str | None,
     as_json: bool,
 ) -> None:
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
+    allow_code(opened, trust=trust)
     typed = knows and not isinstance(opened, FolderSource)
     given = told(knows, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
@@ -96,9 +99,9 @@ def tell_world(options: RunOptions, source: TaskSource) -> None:
         return
     if options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)
-        click.echo(f"the tools answer as in the scenario `{task.name}`", err=True)
+        say(f"the tools answer as in the scenario `{task.name}`", err=True)
         return
     offered = [name for name, action in source.handbook.actions.items() if action.offered]
     silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
     if silent:
-        click.echo(f"no result is written down for {silent}: a call of it fails", err=True)
+        say(f"no result is written down for {silent}: a call of it fails", err=True)

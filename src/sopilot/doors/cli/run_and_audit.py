@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import sys
 from dataclasses import replace
 
 import click
@@ -10,10 +11,10 @@ import click
 from sopilot.adapters.model_by_name import close_model, make_model
 from sopilot.desks.tasks import Conditions, Result, Task, resume_task, run_task
 from sopilot.doors.cli.human_user import HumanUser
-from sopilot.doors.cli.output import heading, print_json, say
+from sopilot.doors.cli.output import counted, heading, marked, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import TaskSource, open_source
+from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -37,7 +38,7 @@ def default_arm(model: str, source: TaskSource) -> str:
     """Of a run that names none. What it follows from is told on stderr."""
     arm, why = checked_arm(model, source)
     if why:
-        click.echo(why, err=True)
+        say(why, err=True)
     return arm
 
 
@@ -45,6 +46,31 @@ _CHANGED = (
     "`--as-started` goes on with the program that the session began with; `--accept-changed` "
     "goes over to the present one, where what was running is started again"
 )
+
+
+TRUST = click.option(
+    "--trust",
+    is_flag=True,
+    help="Let the Python of a workflow folder run, now and until one of its files changes.",
+)
+
+
+def allow_code(source: TaskSource, *, trust: bool) -> None:
+    """Tells that the Python of a folder runs, and asks for it once."""
+    if not isinstance(source, FolderSource):
+        return
+    code = source.folder.code()
+    files = counted(len(code.files), "file")
+    say(
+        f"this runs the Python of {code.folder} ({files}, sha256 {code.digest[:12]}) "
+        "with all you may do",
+        err=True,
+    )
+    if code.trusted:
+        return
+    if trust or (sys.stdin.isatty() and click.confirm("Do you trust it?", err=True)):
+        code.trust()
+    code.require_trust()
 
 
 def perform(
@@ -88,7 +114,7 @@ def perform(
             return await resume_task(
                 task, world, conditions, store=store, session_id=session_id,
                 as_started=as_started, accept_changed=accept_changed, take_over=take_over,
-                tell=lambda text: click.echo(text, err=True),
+                tell=lambda text: say(text, err=True),
             )  # fmt: skip
         except ProgramChanged as changed:
             place = Place(options.source)
@@ -102,7 +128,7 @@ def perform(
     try:
         return with_store(store_spec, run)
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
+        say(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
         raise SystemExit(130) from None
 
 
@@ -126,20 +152,17 @@ class Watcher:
             return
         if progress.kind == "request":
             if self._frames and progress.slot and progress.slot != self._slot:
-                click.echo(click.style(_boxed(progress.slot), dim=True))
+                say(_boxed(progress.slot), dim=True)
                 self._slot = progress.slot
             return
         if self._person and progress.kind not in ("assistant", "held", "note"):
             return
         mark, colour = _MARKS.get(progress.kind, ("  ", None))
-        first, *rest = progress.text.splitlines() or [""]
-        click.echo(f"{click.style(mark, fg=colour, bold=bool(colour))} {first}")
-        for line in rest:
-            click.echo(f"{' ' * len(mark)} {line}")
+        marked(mark, progress.text, fg=colour, bold=bool(colour))
 
 
 def _boxed(text: str) -> str:
-    return "\n".join(f"    │ {line}" for line in text.splitlines())
+    return "\n".join(f"    │ {line}" for line in text.split("\n"))
 
 
 def show(done: Result, *, as_json: bool) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 
 import click
 
-from sopilot.doors.cli.output import json_option, say, table
+from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store
 
@@ -27,9 +26,9 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     records, count = with_store(store_spec, use)
     if as_json:
         listed = [_as_json(record) for record in records]
-        click.echo(json.dumps({"sessions": listed, "of": count}))
+        print_json({"sessions": listed, "of": count}, indent=None)
     elif not records:
-        click.echo("no sessions")
+        say("no sessions")
     else:
         say(table([_row(record) for record in records], _COLUMNS))
         if len(records) < count:

@@ -59,6 +59,18 @@ def mcnemar(wins: int, losses: int, as_json: bool) -> None:
     show({"wins": wins, "losses": losses, "p": stats.mcnemar(wins, losses)}, as_json)
 
 
+@command.command("non-inferiority")
+@click.argument("wins", type=COUNT)
+@click.argument("losses", type=COUNT)
+@click.argument("pairs", type=COUNT)
+@click.option("--margin", type=float, default=0.05, show_default=True, help="Fixed beforehand.")
+@json_option
+def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: bool) -> None:
+    """Exact one-sided test that the first side loses less than a margin, on WINS and LOSSES
+    of PAIRS; pairs that agree count."""
+    show(figures.non_inferior(wins, losses, pairs, margin), as_json)
+
+
 @command.command()
 @click.argument("parts", nargs=-1, required=True, metavar="W:L...")
 @json_option

@@ -12,7 +12,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.text_files import read_text
 from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
 from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
-from sopilot.doors.cli.output import heading, json_option, print_json, say
+from sopilot.doors.cli.output import heading, json_option, marked, print_json, say
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.agent import Progress
@@ -58,7 +58,7 @@ def command(
     if suite is None:
         raise UserMistake(findings)
     for finding in findings:
-        click.echo(str(finding), err=True)
+        say(str(finding), err=True)
     wanted = (*only, watch) if watch is not None else only
     chosen = named_scenarios(suite.scenarios, wanted, str(path))
     briefing = source.briefing()
@@ -99,8 +99,10 @@ def _scenario_text(path: Path) -> str:
 
 def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
     for scenario, result in results:
-        word = "passed" if result.passed else click.style("FAILED", fg="red")
-        say(f"{word}  {scenario.name}")
+        if result.passed:
+            marked("passed", f" {scenario.name}")
+        else:
+            marked("FAILED", f" {scenario.name}", fg="red")
         for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
     for one in coverage:
@@ -128,7 +130,7 @@ class _Watcher:
         if progress.kind == "request":
             if progress.slot and progress.slot != self._slot:
                 heading("\nthe model sees")
-                say("\n".join(f"  | {line}" for line in progress.slot.splitlines()))
+                say("\n".join(f"  | {line}" for line in progress.slot.split("\n")))
             self._slot = progress.slot
             return
         say(f"{progress.kind:>9}  {progress.text}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import json_option
+from sopilot.doors.cli.output import hand_out, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import (
@@ -32,6 +32,7 @@ from sopilot.runtime.trace import (
 from sopilot.runtime.vm import TraceError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PUBLIC_KEY_BYTES = 32
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -62,30 +63,32 @@ def export(
 
     text = write_trace(with_store(store_spec, use))
     if output is None:
-        click.echo(text, nl=False)
+        hand_out(text)
         return
-    write_whole(output, text)
-    click.echo(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
+    write_whole(output, text, private=True)
+    say(f"{output}: {text.count(chr(10)) - 1} lines", err=True)
 
 
 @command.command()
 @click.argument("trace_file", metavar="FILE", type=FILE)
 @click.option("--head", "heads", multiple=True, type=FILE, help="A head signed earlier.")
-@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key to trust.")
+@click.option("--key", "keys", multiple=True, metavar="HEX", help="A public key that signed.")
 @json_option
 def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
     """Check the chain of FILE, and signed heads against it. Exit 1 when something is wrong.
 
     Without `--head` a cut-off end and a complete rewrite cannot be seen.
-    Without `--key` signatures prove integrity, but not whose they are.
+    Without `--key` signatures prove integrity, but not whose they are; each `--key` must have
+    signed the last event, in FILE or in a `--head`.
     """
+    trusted = {_public_key(key) for key in keys}
     signed = [head for path in heads for head in _heads(path)]
     try:
         trace = read_trace(_text(trace_file, errors="surrogateescape"))
     except TraceError as problem:
         _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
         return
-    problems = verify_trace(trace, heads=signed, keys=set(keys) or None)
+    problems = verify_trace(trace, heads=signed, keys=trusted or None)
     checked = len(signed) + len(trace.signatures)
     _report(as_json, trace_file, [str(one) for one in problems], len(trace.events), checked)
 
@@ -95,12 +98,13 @@ def _report(
 ) -> None:
     if as_json:
         report = {"file": str(path), "events": events, "signatures": signatures}
-        click.echo(json.dumps({**report, "verified": not problems, "problems": list(problems)}))
+        found = {"verified": not problems, "problems": list(problems)}
+        print_json({**report, **found}, indent=None)
     elif problems:
         for problem in problems:
-            click.echo(f"{path}: {problem}")
+            say(f"{path}: {problem}")
     else:
-        click.echo(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
+        say(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
     if problems:
         click.get_current_context().exit(1)
 
@@ -122,7 +126,7 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
 
     text = json.dumps(with_store(store_spec, use).as_json(), sort_keys=True)
     if output is None:
-        click.echo(text)
+        say(text)
     else:
         write_whole(output, text + "\n")
 
@@ -135,16 +139,38 @@ def keygen(key_file: Path, as_json: bool) -> None:
     key = generate_key()
     write_key(key, key_file)
     write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
-    click.echo(json.dumps({"public": key.public}) if as_json else key.public)
+    if as_json:
+        print_json({"public": key.public}, indent=None)
+    else:
+        say(key.public)
+
+
+def _public_key(text: str) -> str:
+    try:
+        raw = bytes.fromhex(text)
+    except ValueError:
+        raw = b""
+    if len(raw) != PUBLIC_KEY_BYTES:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "no-key",
+                    f"`{text}` is not a public key",
+                    Place("--key"),
+                    f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints",
+                )
+            ]
+        )
+    return raw.hex()
 
 
 def _heads(path: Path) -> list[SignedHead]:
     found = []
-    for line in _text(path).splitlines():
+    for line in _text(path).split("\n"):
         if line.strip():
             try:
                 found.append(signed_head_from_json(json.loads(line)))
-            except (ValueError, TraceError) as problem:
+            except (ValueError, RecursionError, TraceError) as problem:
                 raise _unreadable(path, f"is not a signed head: {problem}") from None
     return found
 

@@ -111,7 +111,7 @@ def _hooked(hook: ProcedureHook, tool: FunctionTool) -> FunctionTool:
     async def invoke(context: ToolContext[Any], arguments: str) -> Any:
         try:
             given = json.loads(arguments) if arguments.strip() else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
             details = {"tool": tool.name, "problem": "the arguments are not a JSON object"}

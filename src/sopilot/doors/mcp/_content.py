@@ -1,7 +1,8 @@
 """Tool results of MCP servers: what the trace holds of them, and what a client is given.
 
 Text of a tool stands as one line of JSON, so that none of it can pass for the
-runtime's; that goes for text in a binary block too. Pictures and sound go through.
+runtime's; that goes for text in a picture's or a sound's block and in an embedded
+resource too. Pictures, sound, resources and links go through as what they are.
 Nothing is lost: the blocks as the server sent them ride along where no model reads
 them, without the marks that only the runtime may set.
 """
@@ -16,6 +17,7 @@ from collections.abc import Mapping, Sequence
 
 import mcp_types as types
 
+from sopilot.language.diagnostics import visible
 from sopilot.runtime.session.protocols import JSON, ToolResult
 
 SESSION_META = "sopilot/session"
@@ -88,7 +90,7 @@ def answered(
     structured: JSON = None
     meta: dict[str, JSON] = {SESSION_META: session_id, **(extra or {})}
     if isinstance(given, types.CallToolResult):
-        blocks.extend(_unmarked(block) for block in given.content if _is_binary(block))
+        blocks.extend(_on_one_line(block) for block in given.content if _passes(block))
         structured = given.structured_content
         meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": _foreign(given.meta)}
     if slot:
@@ -98,13 +100,41 @@ def answered(
     )
 
 
-def _is_binary(block: types.ContentBlock) -> bool:
-    if isinstance(block, types.EmbeddedResource):
-        held = block.resource
-        return isinstance(held, types.BlobResourceContents) and not _is_text(held.mime_type)
+def _passes(block: types.ContentBlock) -> bool:
+    """As a block of its own; the others are in the runtime's line."""
     if isinstance(block, types.ImageContent | types.AudioContent):
         return not _is_text(block.mime_type)
-    return False
+    return not isinstance(block, types.TextContent)
+
+
+def _has_text(block: types.ContentBlock) -> bool:
+    if isinstance(block, types.EmbeddedResource):
+        held = block.resource
+        return isinstance(held, types.TextResourceContents) or _is_text(held.mime_type)
+    return isinstance(block, types.ResourceLink)
+
+
+def _on_one_line(block: types.ContentBlock) -> types.ContentBlock:
+    """The block with its words quoted; as they were, they ride along."""
+    block = _unmarked(block)
+    if isinstance(block, types.ResourceLink):
+        words = {"name": block.name, "title": block.title, "description": block.description}
+        return block.model_copy(update={name: one and visible(one) for name, one in words.items()})
+    if not isinstance(block, types.EmbeddedResource) or not _has_text(block):
+        return block
+    held = block.resource
+    text = (
+        held.text
+        if isinstance(held, types.TextResourceContents)
+        else _data(held.blob, held.mime_type)["text"]
+    )
+    quoted = types.TextResourceContents(
+        uri=held.uri,
+        mime_type=held.mime_type,
+        text=visible(json.dumps(text, ensure_ascii=False)),
+        _meta=held.meta,
+    )
+    return block.model_copy(update={"resource": quoted})
 
 
 def _is_text(mime_type: str | None) -> bool:
@@ -117,7 +147,7 @@ def _texts(blocks: Sequence[types.ContentBlock]) -> list[JSON]:
     return [
         _unmarked(block).model_dump(by_alias=True, mode="json", exclude_none=True)
         for block in blocks
-        if not _is_binary(block)
+        if not _passes(block) or _has_text(block)
     ]
 
 

@@ -22,6 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
+from sopilot.doors.mcp._limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 
@@ -44,6 +45,7 @@ class HttpSettings:
     tokens: Mapping[str, str] = field(default_factory=dict, repr=False)
     hosts: Sequence[str] = ()
     origins: Sequence[str] = ()
+    limits: Limits = field(default_factory=Limits)
 
     def check(self) -> None:
         """Raises rather than serve strangers."""
@@ -196,7 +198,7 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
         # The gatekeeper is stricter and stands in front.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gatekeeper(Farewell(app, procedures), settings)
+    return Gatekeeper(Shares(Farewell(app, procedures), settings.limits), settings)
 
 
 def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
@@ -235,6 +237,8 @@ async def serve_http(
     """Until it is told to stop, on what ``listen`` has taken."""
     config = uvicorn.Config(
         http_app(procedures, settings),
+        http=protocol(settings.limits),
+        log_config=None,  # as the program logs
         log_level="warning",
         access_log=False,
         server_header=False,

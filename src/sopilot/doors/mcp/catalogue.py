@@ -13,6 +13,7 @@ from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import Diagnostic, SopilotError, UserMistake, did_you_mean
+from sopilot.language.handbook import Handbook
 from sopilot.runtime.session.protocols import ToolSchema
 
 Told = Callable[[str], None]
@@ -29,7 +30,8 @@ class OfferedTool:
 
 
 class Catalogue:
-    """``tell`` reaches the operator. Tools seen for the first time are pinned as they are:
+    """What ``handbook`` does not offer is neither listed nor called, unless ``pass_through``
+    names it. ``tell`` reaches the operator. Tools seen for the first time are pinned as they are:
     whoever starts a gateway in front of a server approves what it offers then. ``approve``
     names tools that are approved anew at the start; ``approve_all`` approves every one."""
 
@@ -39,6 +41,8 @@ class Catalogue:
         pins: Pins,
         tell: Told,
         *,
+        handbook: Handbook,
+        pass_through: Collection[str] = (),
         reserved: frozenset[str] = frozenset(),
         approve_all: bool = False,
         approve: Collection[str] = (),
@@ -53,6 +57,8 @@ class Catalogue:
         self.on_change: Callable[[], None] | None = None
         self._pins = pins
         self._tell = tell
+        self._pass_through = frozenset(pass_through)
+        self._permitted = _permitted(handbook, self._pass_through)
         self._reserved = reserved
         self._approve_all = approve_all
         self._approve = frozenset(approve)
@@ -70,7 +76,8 @@ class Catalogue:
             raise
 
     async def _open(self) -> None:
-        drifting: set[str] = set()
+        known: set[str] = set()
+        kept_back: list[str] = []
         for spec in self.specs:
             upstream = McpUpstream(spec, timeout_seconds=self._timeout)
             self.spare[spec.name] = self._checked(upstream)
@@ -80,17 +87,26 @@ class Catalogue:
                 self._pins.approve(spec.name, definitions)
             elif not self._pins.knows(spec.name):
                 self._pins.approve_first(spec.name, definitions)
+            known.update(definitions)
             for drift in self._pins.drifts(spec.name, definitions):
-                drifting.add(drift.tool)
+                known.add(drift.tool)
                 if drift.tool in self._approve:
                     self._pins.approve_one(spec.name, drift.tool, definitions.get(drift.tool))
             for tool in found:
-                self._add(spec.name, tool)
+                if tool.name in self._permitted:
+                    self._add(spec.name, tool)
+                else:
+                    kept_back.append(one_line(tool.name))
             self.compare(spec.name, found)
-        for name in sorted(self._approve - drifting - set(self._offers)):
-            cure = did_you_mean(name, [*self._offers, *drifting])
+        for name in sorted((self._approve | self._pass_through) - known):
+            cure = did_you_mean(name, known)
             raise UserMistake(
                 [Diagnostic("unknown-tool", f"no upstream has a tool `{name}`", help=cure)]
+            )
+        if kept_back:
+            self._tell(
+                f"not offered, since the handbook does not: {', '.join(kept_back)}; "
+                "what it does not name passes with --pass-through NAME"
             )
 
     def _add(self, upstream: str, tool: types.Tool) -> None:
@@ -104,7 +120,11 @@ class Catalogue:
 
     def compare(self, upstream: str, found: Sequence[types.Tool]) -> None:
         """Hold what is not as approved, and tell what was not told before."""
-        drifts = self._pins.drifts(upstream, _definitions(found))
+        drifts = [
+            drift
+            for drift in self._pins.drifts(upstream, _definitions(found))
+            if drift.tool in self._permitted
+        ]
         fresh = [drift for drift in drifts if drift not in self._told]
         for drift in drifts:
             # What was held once in this process stays held: a list may be changed back.
@@ -140,6 +160,15 @@ class Catalogue:
     async def close(self) -> None:
         for upstream in self.spare.values():
             await upstream.close()
+
+
+def _permitted(handbook: Handbook, pass_through: frozenset[str]) -> frozenset[str]:
+    for name in sorted(pass_through & handbook.actions.keys()):
+        if not handbook.actions[name].offered:
+            message = f"the handbook says that `{name}` is not offered"
+            cure = f"leave out --pass-through {name}, or change the handbook"
+            raise UserMistake([Diagnostic("not-offered", message, help=cure)])
+    return pass_through.union(name for name, one in handbook.actions.items() if one.offered)
 
 
 def _definitions(tools: Sequence[types.Tool]) -> Mapping[str, Definition]:

@@ -146,20 +146,24 @@ class Seat:
 
 
 class Hub:
-    """``key`` is whatever tells a client's conversations apart: a connection, a process."""
+    """``key`` is whatever tells a client's conversations apart: a connection, a process. At
+    most ``most_seats`` are kept at once, each with connections to every upstream of its own,
+    and ``most_of_one`` for one owner."""
 
     def __init__(
         self,
         store: Store,
         service: Service,
         *,
-        most_seats: int = 1000,
+        most_seats: int = 200,
+        most_of_one: int = 50,
         idle_seconds: float = 1800.0,
     ) -> None:
         self.store = store
         self.service = service
         self._programs = service.programs()
         self._most = most_seats
+        self._most_of_one = most_of_one
         self._idle_seconds = idle_seconds
         self._seats: dict[str, Seat] = {}
         self._by_key: dict[tuple[str, str], str] = {}
@@ -205,6 +209,7 @@ class Hub:
 
     async def _open(self, owner: str) -> Seat:
         service = self.service
+        await self._make_room(owner)
         world = await service.open_world()
         try:
             session = await open_run(
@@ -227,6 +232,7 @@ class Hub:
         if not self._serves(record, owner):
             raise UnknownSession(session_id)
         service = self.service
+        await self._make_room(owner)
         world = await service.open_world()
         try:
             await world.catch_up(session_id, await whole_trace(self.store, session_id))
@@ -244,7 +250,6 @@ class Hub:
         seat = Seat(player, owner)
         async with seat.using():
             pass  # counts as used from now on
-        await self._make_room()
         self._seats[session.id] = seat
         return seat
 
@@ -253,18 +258,33 @@ class Hub:
         wanted = {OWNER: owner, **self.service.extra}
         return all(extra.get(name) == value for name, value in wanted.items())
 
-    async def _make_room(self) -> None:
-        """Sessions nobody uses give way; they can be taken up again by their ids."""
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._seats.values())
+
+    async def _make_room(self, owner: str) -> None:
+        """Sessions nobody uses give way, an owner's own first; they can be taken up again by
+        their ids. Where all are in use, whoever comes last has to wait."""
         now = asyncio.get_running_loop().time()
-        longest_first = sorted(self._seats.items(), key=lambda one: -one[1].idle_for(now))
-        for session_id, seat in longest_first:
-            left = seat.idle_for(now) > self._idle_seconds
-            if not left and (len(self._seats) < self._most or not seat.idle):
-                return
-            del self._seats[session_id]
-            if left:
-                self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
-            await seat.close()
+        for seat in self.seats:
+            if seat.idle_for(now) > self._idle_seconds:
+                await self._give_up(seat, forget=True)
+        own = [seat for seat in self.seats if seat.owner == owner]
+        for seats, most in ((own, self._most_of_one), (list(self.seats), self._most)):
+            seats.sort(key=lambda seat: -seat.idle_for(now))
+            while len(seats) >= most:
+                seat = seats.pop(0)
+                if not seat.idle:
+                    raise RunEnded(f"{most} sessions are at work already; come back later")
+                await self._give_up(seat)
+
+    async def _give_up(self, seat: Seat, *, forget: bool = False) -> None:
+        session_id = seat.session.id
+        if self._seats.pop(session_id, None) is None:
+            return
+        if forget:
+            self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
+        await seat.close()
 
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:

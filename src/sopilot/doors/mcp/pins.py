@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, visible
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import canonical, plain_mapping
 
@@ -172,7 +172,7 @@ def _told(value: JSON) -> str:
 
 def one_line(text: str) -> str:
     """A name that somebody else chose: no line break and no control character of its own."""
-    return json.dumps(text, ensure_ascii=False)[1:-1][:_LONGEST_TOLD]
+    return visible(text)[:_LONGEST_TOLD]
 
 
 def _read(path: Path) -> dict[str, dict[str, Definition]]:
@@ -180,7 +180,7 @@ def _read(path: Path) -> dict[str, dict[str, Definition]]:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise _broken(path, f"the pins cannot be read: {problem}") from None
     upstreams = document.get("upstreams") if isinstance(document, dict) else None
     if not isinstance(upstreams, dict) or document.get(_FORMAT) != _VERSION:

@@ -61,9 +61,12 @@ def http_settings(
     if address is None:
         return None
     host, _, port = address.rpartition(":")
-    if not host or not (port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT):
+    bare = host.removeprefix("[").removesuffix("]")
+    odd = "[" in bare or "]" in bare or host.startswith("[") != host.endswith("]")
+    whole = port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT
+    if not bare or odd or not whole:
         raise UserMistake(f"--http: `{address}` is not HOST:PORT")
-    settings = HttpSettings(host.strip("[]"), int(port), _tokens(token_file), hosts, origins)
+    settings = HttpSettings(bare, int(port), _tokens(token_file), hosts, origins)
     settings.check()
     return settings
 

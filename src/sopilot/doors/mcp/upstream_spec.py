@@ -43,7 +43,7 @@ def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
     """A file in the shape that MCP clients share: ``{"mcpServers": {name: {...}}}``."""
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as problem:
+    except (OSError, ValueError, RecursionError) as problem:
         raise _mistake(f"the file of MCP servers cannot be read: {problem}", str(path)) from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict) or not servers:

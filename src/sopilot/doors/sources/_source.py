@@ -224,10 +224,10 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     tools of a workflow folder work."""
     if name.startswith("sopbench:"):
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot bench run`")
-    if is_workflow_folder(name):
-        return FolderSource(name, Path(out or ".").resolve())
     if name in bundled_names():
         return _desk_source(name)
+    if is_workflow_folder(name):
+        return FolderSource(name, Path(out or ".").resolve())
     if text is None:
         text = _text_of(name)
     return TaskSource(name, load_handbook(text, name), text)

@@ -10,6 +10,7 @@ from typing import Any
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.sources._source import compile_source
+from sopilot.doors.sources.same_programs import others
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
@@ -35,7 +36,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.session.trace_check import as_recorded
-from sopilot.runtime.vm import Event
+from sopilot.runtime.vm import Event, TraceError
 
 _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 
@@ -50,14 +51,14 @@ class Audited:
 @dataclass(frozen=True, slots=True)
 class TraceInput:
     """``handbook`` stands in for programs that did not come along, and judges a session that
-    had no machine; ``goal`` is what its user came for."""
+    had no machine; ``goal`` is what its user came for. ``named``: a person says that it ran by
+    this handbook, so the programs that ran must be the ones it makes."""
 
     trace: TraceFile
     handbook: str | None
     ended: bool
     goal: str | None = None
-    named: str | None = None
-    """The handbook that the caller named, as against the one that the session remembers."""
+    named: bool = False
 
     def verify(self) -> list[Problem]:
         return verify_trace(self.trace)
@@ -87,12 +88,10 @@ class TraceInput:
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
-        programs = self._programs(trace.programs)
+        first = self._programs(trace.programs)
         changes = {index: self._programs(hashes) for index, hashes in program_changes(whole)}
-        if self.named is not None:
-            _require_text(self.named, [programs, *changes.values()])
         report = audit_trace(
-            programs,
+            first,
             whole,
             session_id=trace.session_id,
             judge=judge,
@@ -101,6 +100,9 @@ class TraceInput:
             # The chain is over the events as they were sealed; these may be restored ones.
             chain=trace.events,
         )
+        if self.named and self.handbook is not None:
+            strange = others(self.handbook, {0: first, **changes})
+            report = report.with_findings(strange) if strange else report
         goals = str(trace.about.get("handbook") or "") or ", ".join(trace.programs) or "session"
         return Audited(f"Audit of {goals}", report, rows_of_trace(whole))
 
@@ -108,9 +110,6 @@ class TraceInput:
         if self.handbook is None:
             raise UserMistake("this session had no machine: name what judges it with --handbook")
         units = compile_source(self.handbook, goal=self.goal)
-        ran = str(self.trace.about.get("handbook") or "")
-        if ran and units[0].handbook.name != ran:
-            raise _other_handbook(self.handbook, f"is not `{ran}`, which the session was under")
         goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
         report = audit_untracked(
             units[0].handbook,
@@ -128,41 +127,20 @@ class TraceInput:
             return ProgramSet.from_texts(hashes, texts).programs
         if self.handbook is None:
             raise UserMistake("the trace came without its programs: name them with --handbook")
-        found = _require_same(self.handbook, hashes)
-        return {goal: found.programs[goal] for goal in hashes}
-
-
-def _require_same(handbook: str, hashes: Mapping[str, str]) -> ProgramSet:
-    """The handbook's programs, which must be those that ran."""
-    units = compile_source(handbook)
-    found = ProgramSet({unit.procedure.name: unit.program for unit in units})
-    strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
-    if strange:
-        raise _other_handbook(handbook, f"does not make the program of `{strange[0]}` that ran")
-    return found
-
-
-def _require_text(handbook: str, ran: Sequence[Mapping[str, Program]]) -> None:
-    """One of the sets of programs that ran is of this handbook's text, whichever tools were
-    offered with it."""
-    texts = {unit.procedure.name: unit.program.source.sha256 for unit in compile_source(handbook)}
-    if not any(
-        all(texts.get(goal) == program.source.sha256 for goal, program in programs.items())
-        for programs in ran
-    ):
-        raise _other_handbook(handbook, "is not the handbook whose programs ran")
-
-
-def _other_handbook(handbook: str, why: str) -> UserMistake:
-    return UserMistake(
-        [
-            Diagnostic(
-                "other-program",
-                f"`{handbook}` {why}",
-                help="audit without --handbook, or with the handbook as it was",
+        units = compile_source(self.handbook)
+        found = ProgramSet({unit.procedure.name: unit.program for unit in units})
+        strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
+        if strange:
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "other-program",
+                        f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
+                        help="audit with the handbook as it was, or export the trace with programs",
+                    )
+                ]
             )
-        ]
-    )
+        return {goal: found.programs[goal] for goal in hashes}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +164,15 @@ def file_input(what: str, *, handbook: str | None, goal: str | None) -> TraceInp
     """A trace file, or a transcript of any agent."""
     text = read_text(Path(what))
     if text.lstrip()[:200].startswith("{") and '"sopilot_trace"' in text.split("\n", 1)[0]:
-        return TraceInput(read_trace(text), handbook, True, goal, handbook)
+        try:
+            trace = read_trace(text)
+        except TraceError as problem:
+            cure = "`sopilot trace verify` tells what is left of it"
+            raise _mistake(what, f"this trace cannot be read: {problem}", cure) from None
+        return TraceInput(trace, handbook, True, goal, named=handbook is not None)
     try:
         content = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _mistake(
             what,
             "this is neither a trace nor JSON",
@@ -205,7 +188,7 @@ async def session_input(
     trace = await export_trace(store, session_id, payloads=True)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
-    return TraceInput(trace, source, not record.owner, asked, handbook)
+    return TraceInput(trace, source, not record.owner, asked, named=handbook is not None)
 
 
 def transcript_input(

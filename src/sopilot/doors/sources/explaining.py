@@ -6,7 +6,8 @@ from typing import Any
 
 from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
-from sopilot.language.handbook import ActionCall, Leaf, Name, Recipe
+from sopilot.language.handbook import ActionCall, Leaf, Name, Recipe, Tree
+from sopilot.language.handbook.codec import OPERATORS
 
 
 def explain(unit: Unit) -> dict[str, Any]:
@@ -56,6 +57,15 @@ def explain(unit: Unit) -> dict[str, Any]:
             for one in why.unopened
         ]
         + [
+            f"{_show_tree(one.what)} is dropped: {show_leaf(one.known)} is required before it"
+            + (", so it cannot hold" if one.impossible else "")
+            for one in why.dropped
+        ]
+        + [
+            f"{_show_tree(one)} is checked only while nothing else holds: no tool verifies it"
+            for one in why.postponed
+        ]
+        + [
             f"{unit.program.entry} may rest on a model's word for {name} (judged_by: model)"
             for name in judged_by_model(unit.program)
         ]
@@ -75,6 +85,12 @@ def show_leaf(leaf: Leaf) -> str:
         term.name if isinstance(term, Name) else repr(term.value) for _, term in leaf.arguments
     )
     return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({arguments})"
+
+
+def _show_tree(tree: Tree) -> str:
+    if isinstance(tree, Leaf):
+        return show_leaf(tree)
+    return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"
 
 
 def show_recipe(recipe: Recipe) -> str:

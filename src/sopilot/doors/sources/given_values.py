@@ -79,14 +79,18 @@ def chosen_budgets(written: tuple[str, ...], *, deep: bool) -> dict[str, Any]:
         raise UserMistake(f"--budget: `{unknown[0]}` is none of {', '.join(sorted(known))}")
     Budgets(**given)
     for name, value in given.items():
+        if isinstance(getattr(DEEP_BUDGETS, name), int) and not isinstance(value, int):
+            raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
+    for name, value in given.items():
         if value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
     return chosen | given
 
 
 def read_results(path: str) -> dict[str, Any]:
+    text = read_text(Path(path))
     try:
-        value = yaml.safe_load(read_text(Path(path)))
+        value = _json_or_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # A date that no calendar has is a ValueError of the reader.
         raise UserMistake(f"{path} is not YAML: {error}") from error
@@ -94,6 +98,14 @@ def read_results(path: str) -> dict[str, Any]:
         raise UserMistake(f"{path} must map each action to its result")
     check_values(value, Place(path))
     return value
+
+
+def _json_or_yaml(text: str) -> Any:
+    """What is JSON is read as such: YAML's reader would leave its surrogate pairs apart."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return yaml.safe_load(text)
 
 
 def check_values(value: object, place: Place) -> None:
@@ -105,6 +117,17 @@ def check_values(value: object, place: Place) -> None:
         raise UserMistake([Diagnostic("not-json", f"{where}{message}", place, cure)])
 
 
+def is_text(value: object) -> bool:
+    """Whether it is a text, and can be written down: JSON can spell half of a character."""
+    try:
+        if isinstance(value, str):
+            value.encode()
+            return True
+    except UnicodeEncodeError:
+        pass
+    return False
+
+
 class _Walk:
     def __init__(self) -> None:
         self._seen = 0
@@ -113,7 +136,9 @@ class _Walk:
         self._seen += 1
         if depth > DEEPEST or self._seen > MOST_VALUES:
             return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
-        if value is None or isinstance(value, str | bool | int):
+        if isinstance(value, str):
+            return None if is_text(value) else (way, "it holds half a character", "write it whole")
+        if value is None or isinstance(value, bool | int):
             return None
         if isinstance(value, float):
             cure = "write a number, or a text in quotes"
@@ -121,7 +146,7 @@ class _Walk:
         inner: Sequence[tuple[object, object]]
         if isinstance(value, Mapping):
             inner = list(value.items())
-            wrong = next((name for name, _ in inner if not isinstance(name, str)), None)
+            wrong = next((name for name, _ in inner if not is_text(name)), None)
             if wrong is not None or None in value:
                 return way, f"the name {wrong!r} is not a text", "put it in quotes"
         elif isinstance(value, list):

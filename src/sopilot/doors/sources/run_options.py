@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from sopilot.adapters.store_by_name import data_folder
+from sopilot.desks.bundled import bundled_names
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, TaskSource
@@ -101,7 +102,7 @@ def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Task
 def run_folder(source: str, task: str | None, out: str | None) -> str | None:
     """Where the tools of a run work: a folder that holds nothing yet. ``None`` for sources
     that need none."""
-    if not is_workflow_folder(source):
+    if source in bundled_names() or not is_workflow_folder(source):
         if out is not None:
             raise UserMistake("--out is for workflow folders, whose tools write files")
         return None

@@ -14,7 +14,7 @@ from sopilot.runtime.session.protocols import (
     inputs_of,
     required_of,
 )
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import STEP_NAMES
 
 CONTROLS = ("null", "refuse-always", "call-everything")
 _ASK = "What do you know?"
@@ -37,7 +37,7 @@ class ControlModel:
             if not facts.values and not facts.told_everything:
                 return replies.say(_ASK)
             if not facts.seen:
-                domain = [t for t in request.tools if t.name not in (TOOL_NAME, END_SESSION)]
+                domain = [t for t in request.tools if t.name not in {*STEP_NAMES, END_SESSION}]
                 calls = [
                     replies.call(tool.name, values)
                     for tool in domain

@@ -7,8 +7,9 @@ from outside.
 """
 
 from sopilot.lab.discipline._checking import CheckProgress, DisciplineCheck, MemoryJournal
+from sopilot.lab.discipline._conditions import PagingCondition
 from sopilot.lab.discipline._cursor import Cursor, cursors_of
-from sopilot.lab.discipline._paging_decision import PagingCondition, Verdict, decide
+from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import CASES, checkable, planned
 from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline._probe_grading import (
@@ -21,17 +22,21 @@ from sopilot.lab.discipline._probe_grading import (
 from sopilot.lab.discipline._questions import chosen_questions, program_hashes
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
-from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION
-from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
+from sopilot.lab.discipline._rule import ARMS_CHECKED, LEAST_PAIRS, RULE_VERSION, Answer
+from sopilot.lab.discipline._running import TIMEOUT
+from sopilot.lab.discipline.folder import CheckFolder, answer_of, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
 from sopilot.lab.discipline.spending import Allowance, CheckSpending, Prices
 
 __all__ = [
     "ARMS_CHECKED",
     "CASES",
+    "LEAST_PAIRS",
     "QUESTIONS",
     "RULE_VERSION",
+    "TIMEOUT",
     "Allowance",
+    "Answer",
     "CheckFolder",
     "CheckProgress",
     "CheckSpending",
@@ -46,6 +51,7 @@ __all__ = [
     "Rehearsal",
     "RunRecord",
     "Verdict",
+    "answer_of",
     "check_path",
     "checkable",
     "chosen_questions",

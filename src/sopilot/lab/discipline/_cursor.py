@@ -24,7 +24,7 @@ from sopilot.runtime.vm.moves import truth
 NextMove = tuple[str, str]
 """Operation and name, as in ``("call", "logged_in")`` or ``("return", "")``."""
 
-_MOVED = frozenset({"start", "call", "return", "domain_result", "select_branch"})
+_MOVED = frozenset({"start", "amend", "call", "return", "domain_result", "select_branch"})
 _LONGEST_VALUE = 400
 
 
@@ -127,6 +127,10 @@ def _told(event: Event) -> list[str]:
         case "domain_result":
             outcome = "succeeds" if payload["ok"] else "fails"
             return [f"the tool {outcome}: {_value(payload['value'])}"]
+        case "amend":
+            return [f"agent amends {_given(payload['arguments'])}"]
+        case "reuse" if "result" in payload:
+            return []  # the tool call that it takes over is told already
         case "reuse":
             return [f"{payload['function']} is known to be {_word(payload['holds'])} already"]
         case _:

@@ -9,7 +9,8 @@ from sopilot.desks.tasks import Task
 from sopilot.lab.stats import TaskKind
 from sopilot.runtime.agent import Briefing, Ending
 
-CASES = 60
+CASES = 100
+"""With so many, one lost case still lets a strong model be paged."""
 _KINDS = {Ending.EXECUTED: TaskKind.EXECUTE, Ending.REFUSED: TaskKind.REFUSE}
 
 

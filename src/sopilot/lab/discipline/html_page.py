@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sopilot.lab.discipline._rule import Answer
+from sopilot.lab.discipline.folder import answer_of
 from sopilot.runtime.pages import Drawing, Mark, dot_plot, render
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import Fields
@@ -13,16 +15,16 @@ _PROBE = "Probe: function and step named rightly, by depth"
 
 def render_page(document: Fields) -> str:
     """``document`` is what ``verdict_document`` makes."""
-    word = "page" if document["page"] else "do not page"
+    answer = answer_of(document)
     return render(
         "discipline.html",
-        title=f"{document['model']}: {word}",
+        title=f"{document['model']}: {answer}",
         heading=f"Discipline check: {document['model']}",
         under=[
             f"{document['cases']} of {document['planned']} cases, rule version "
             f"{document['rule_version']}, one-sided level {document['level']}"
         ],
-        verdict=(word, "good" if document["page"] else "bad"),
+        verdict=(str(answer), "good" if answer in (Answer.PAGE, Answer.MAY_PAGE) else "bad"),
         tiles=_tiles(document),
         check=document,
         plots=list(_plots(document)),
@@ -35,7 +37,7 @@ def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
     return [
         ("run it with", document["arm"] or "–", ""),
         ("representation", document["representation"] or "–", ""),
-        ("paging", "yes" if document["page"] else "no", ""),
+        ("where actions are guarded", document.get("guarded_arm") or "–", ""),
         ("ΔR2", "–" if delta is None else f"{delta:+.2f}", ""),
         ("localisation", _share(document["probe"]["localisation"]), ""),
         ("requests", document["used"]["requests"], ""),

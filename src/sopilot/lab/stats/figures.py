@@ -124,6 +124,13 @@ def design(
     return found | {"effect": effect, "tasks_needed": stats.tasks_needed(effect=effect, **found)}
 
 
+def non_inferior(wins: int, losses: int, pairs: int, margin: float) -> Figures:
+    """Also how many of so many pairs may be lost if none is won."""
+    found: Figures = {"wins": wins, "losses": losses, "pairs": pairs, "margin": margin}
+    found["p"] = stats.non_inferiority(wins, losses, pairs, margin=margin)
+    return found | {"most_losses": stats.most_losses(pairs, margin=margin)}
+
+
 def after_goal(
     outcomes: Iterable[RunOutcome], arms: Arms, *, confidence: float, **how: Any
 ) -> Figures:

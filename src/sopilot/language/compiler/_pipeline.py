@@ -5,6 +5,7 @@ rank recipes        which verifier, per predicate
 close guards        Eq. 2: the gates those verifiers need
 order               gates before the checks that need them, where order is free
 hoist               the missing gates in front
+settle              without what earlier checks have settled
 factor              functions of at most seven checks
 schedule            Eq. 3: jumping code, evidence-complete code, reuse
 rules and gates     one function a predicate
@@ -21,12 +22,13 @@ from sopilot.language.compiler._factoring import Factoring, Group
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
 from sopilot.language.compiler._ordering import order_by_prerequisite
-from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes
+from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
+from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler._wording import Wording
-from sopilot.language.compiler.facts import action_facts, scope_types
+from sopilot.language.compiler.facts import action_facts, read_only_actions, scope_types
 from sopilot.language.compiler.gates import gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
@@ -52,7 +54,6 @@ from sopilot.language.handbook import (
     obligations,
 )
 from sopilot.language.handbook.codec import handbook_hash
-from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.program.model import (
     Act,
     ActionFacts,
@@ -91,6 +92,10 @@ class Explanation:
     """Verifier actions with a requirement that is not put in front and that nothing here checks."""
     unopened: tuple[Unopened, ...] = ()
     """Checks that may come to their turn while a gate they need is shut."""
+    dropped: tuple[Dropped, ...] = ()
+    """Checks and options that earlier checks have settled."""
+    postponed: tuple[Tree, ...] = ()
+    """Options that owe no evidence, tried only while nothing else holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,6 +148,7 @@ class Compiler:
         self._closure = GuardClosure(actions, predicates, self._chosen)
         self._guarded = tuple(_guarded(one) for _, one in sorted(actions.items()) if one.is_guarded)
         self._facts: tuple[object, Mapping[str, ActionFacts]] = (None, {})
+        self._reading: tuple[str, ...] | None = None
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
@@ -173,6 +179,7 @@ class Compiler:
             guarded=self._guarded,
             types=skeleton.types,
             actions=self._actions_of(handbook) if self._guarded else {},
+            read_only=() if self._guarded else self._read_only_of(handbook),
         )
         if kept is None:
             self._verify(program)
@@ -186,6 +193,12 @@ class Compiler:
             facts = action_facts(handbook)
             self._facts = (handbook, facts)
         return facts
+
+    def _read_only_of(self, handbook: Handbook) -> tuple[str, ...]:
+        """Once for the actions and predicates that the handbooks share."""
+        if self._reading is None:
+            self._reading = read_only_actions(handbook)
+        return self._reading
 
     def _verify(self, program: Program) -> None:
         """Sentences do not matter to the verifier, so a skeleton is looked at once."""
@@ -201,6 +214,8 @@ class Compiler:
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             tree = simplify(hoist(tree, guards))
+        settled = Settled(self._actions, self._predicates)
+        tree = simplify(settled.tree(tree))
         names = Names(procedure.name, self._predicates)
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
@@ -257,6 +272,8 @@ class Compiler:
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
+            dropped=tuple(settled.dropped),
+            postponed=tuple(settled.postponed),
         )
         inputs = {item.name: item for item in goal.inputs}
         types = scope_types(
@@ -295,7 +312,7 @@ class Compiler:
                 )
             else:
                 recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
-                _require_origins(predicate)
+                require_origins(predicate)
                 function = rule_function(name, predicate, recipes, self._actions)
             self._functions[key] = function
         return function
@@ -334,18 +351,6 @@ def compile_handbook(
         name: compiler.compile(handbook, procedure, source_hash=digest)
         for name, procedure in handbook.procedures.items()
     }
-
-
-def _require_origins(predicate: Predicate) -> None:
-    what = f"the recipe of `{predicate.name}`"
-    found = [
-        problem
-        for recipe in predicate.recipes
-        for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
-    ]
-    if found:
-        place = Place(path=f"predicates.{predicate.name}")
-        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])
 
 
 def _operator(group: Group) -> type:

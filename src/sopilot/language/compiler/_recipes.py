@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.compiler._guards import required_gates
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.handbook import (
     Action,
     ActionCall,
@@ -27,6 +28,7 @@ from sopilot.language.handbook import (
     plain_binding,
     substitute,
 )
+from sopilot.language.handbook.origins import resolved_recipe
 
 _Rank = tuple[bool, int, int, int, int, int]
 
@@ -124,3 +126,15 @@ def _because(key: _Rank, rivals: int) -> str:
         f"{unknown} values to find, {gates} gates to open, {calls} calls, "
         f"position {position + 1} in the source"
     )
+
+
+def require_origins(predicate: Predicate) -> None:
+    what = f"the recipe of `{predicate.name}`"
+    found = [
+        problem
+        for recipe in predicate.recipes
+        for problem in resolved_recipe(recipe, predicate.parameters, predicate.asks, what)[1]
+    ]
+    if found:
+        place = Place(path=f"predicates.{predicate.name}")
+        raise UserMistake([Diagnostic(one.code, one.message, place, one.help) for one in found])

@@ -51,6 +51,18 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
     }
 
 
+def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
+    """The actions that change nothing, whatever a program calls; openers of gates are none."""
+    gates = {
+        call.action
+        for predicate in handbook.predicates.values()
+        for call in (predicate.established_by, predicate.closed_by)
+        if call is not None
+    }
+    facts = action_facts(handbook)
+    return tuple(name for name, one in facts.items() if one.changes == () and name not in gates)
+
+
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     found: set[str] = set()
     for predicate in predicates:

@@ -1,7 +1,8 @@
 """What goes wrong, and who must act.
 
-Owns the diagnostic (a code, a message, a place, optional help) and the four
-roots of every error the project raises. Imports nothing from the project.
+Owns the diagnostic (a code, a message, a place, optional help), the four roots
+of every error the project raises, and how text of others is shown in messages.
+Imports nothing from the project.
 """
 
 from sopilot.language.diagnostics._diagnostic import (
@@ -17,8 +18,10 @@ from sopilot.language.diagnostics._errors import (
     SopilotError,
     UserMistake,
 )
+from sopilot.language.diagnostics._visible import LINES, visible
 
 __all__ = [
+    "LINES",
     "Diagnostic",
     "InternalBug",
     "Place",
@@ -28,4 +31,5 @@ __all__ = [
     "UserMistake",
     "did_you_mean",
     "render_diagnostics",
+    "visible",
 ]

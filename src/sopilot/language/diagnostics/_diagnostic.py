@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sopilot.language.diagnostics._visible import visible
+
 
 class Severity(StrEnum):
     ERROR = "error"
@@ -41,9 +43,10 @@ class Diagnostic:
     severity: Severity = Severity.ERROR
 
     def __str__(self) -> str:
+        """A line, and one for the help: names and values of others make no line of their own."""
         where = f"{self.place}: " if self.place != Place() else ""
-        text = f"{where}{self.severity}[{self.code}]: {self.message}"
-        return f"{text}\n  help: {self.help}" if self.help else text
+        text = visible(f"{where}{self.severity}[{self.code}]: {self.message}")
+        return f"{text}\n  help: {visible(self.help)}" if self.help else text
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -64,7 +67,7 @@ def render_diagnostics(diagnostics: Iterable[Diagnostic]) -> str:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The help text that names the nearest known name, or the known ones when none is near."""
-    names = sorted(set(known))
+    names = sorted(set(known) - {word})
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     if near:
         return f"did you mean `{near[0]}`?"

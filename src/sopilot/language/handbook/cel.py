@@ -23,9 +23,14 @@ from sopilot.language.handbook._strict_operators import (
     STRICT,
     TRUTHS,
 )
+from sopilot.language.handbook.bounded import Unbounded, ask
 
 LONGEST = 10_000
 """Characters in a verdict. The parser is linear, but nobody audits more than that."""
+CHEAP = 1_000_000
+"""What an expression may cost here: its length for every combination of values that its macros
+can go through."""
+_MACRO = re.compile(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(")
 DEEPEST = 64
 """Nesting of a value that a verdict reads; the library overruns its stack far beyond it."""
 
@@ -94,9 +99,18 @@ def _compile(text: str, names: frozenset[str], *, check: bool) -> Any:
         raise RuntimeError(f"ERROR: <input>:1:1: longer than {LONGEST} characters")
     if _has_operator_text(text):
         raise RuntimeError("ERROR: <input>:1:1: a text is spelled like an operator")
+    if _has_nul(text):
+        raise RuntimeError("ERROR: <input>:1:1: a text has a NUL character in it")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise RuntimeError("ERROR: <input>:1:1: not valid Unicode")
     return _environment(names).compile(text, disable_check=not check)
+
+
+def _has_nul(text: str) -> bool:
+    """Written or escaped: the library would cut the text there."""
+    return "\0" in text or any(
+        _unescaped(escape) == "\0" for escape in _ESCAPE.finditer(text.replace("\\\\", ""))
+    )
 
 
 def _has_operator_text(text: str) -> bool:
@@ -231,9 +245,10 @@ def _strict_environment() -> Any:
     return cel.NewEnv(variables={}, extensions=[cel.CelExtension("strict", functions)])
 
 
-def _value(value: object, depth: int) -> object:
+def _value(value: object, depth: int, size: list[int]) -> object:
     """A copy the library can take: it crashes on very deep values, refuses large integers and
-    cuts text at a NUL."""
+    cuts text at a NUL. ``size`` counts what there is."""
+    size[0] += 1 + (len(value) >> 6 if isinstance(value, str) else 0)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -256,10 +271,11 @@ def _value(value: object, depth: int) -> object:
         if not _STAND_INS.isdisjoint(value):
             raise VerdictError("a value is not JSON, or kept elsewhere")
         return {
-            str(_value(str(key), depth + 1)): _value(item, depth + 1) for key, item in value.items()
+            str(_value(str(key), depth + 1, size)): _value(item, depth + 1, size)
+            for key, item in value.items()
         }
     if isinstance(value, list | tuple):
-        return [_value(item, depth + 1) for item in value]
+        return [_value(item, depth + 1, size) for item in value]
     raise VerdictError("a value is not JSON")
 
 
@@ -267,12 +283,28 @@ def judge(text: str, variables: Mapping[str, object]) -> bool:
     """The verdict under these JSON values, or ``VerdictError``: undecided, never false.
 
     There is one kind of number, and nothing is equal across types: see
-    ``strict_operators``.
+    ``strict_operators``. What may be long or large is judged in ``bounded``.
     """
-    data = {name: _value(value, 0) for name, value in variables.items()}
-    data[NULL_NAME] = NULL_SIGN
+    size = [0]
+    data = {name: _value(value, 0, size) for name, value in variables.items()}
+    macros = _macros(text)
+    if macros <= 2 and len(text) * (size[0] + 1) ** (1 + macros) <= CHEAP:
+        return judge_here(text, data)
     try:
-        answer = _executable(text).eval(data=data)
+        return ask({"verdict": text, "data": data}) is True
+    except Unbounded as problem:
+        raise VerdictError(str(problem)) from None
+
+
+@lru_cache(maxsize=4096)
+def _macros(text: str) -> int:
+    return len(_MACRO.findall(text))
+
+
+def judge_here(text: str, data: Mapping[str, object]) -> bool:
+    """On values that ``judge`` has looked at, without a bound."""
+    try:
+        answer = _executable(text).eval(data={**data, NULL_NAME: NULL_SIGN})
     except RuntimeError as error:
         raise VerdictError(f"`{text}` failed: {_errors(error)[0].message}") from error
     except OverflowError as error:

@@ -47,6 +47,7 @@ _PROGRAM_KEYS = (
     "guarded",
     "types",
     "actions",
+    "read_only",
     "functions",
 )
 _FUNCTION_KEYS = (
@@ -123,6 +124,7 @@ class _Loader:
             types=_schemas(report, found, "types"),
             actions=_actions(report, found),
             format=_whole(report, found, "sopilot_program") or 0,
+            read_only=texts(report, found, "read_only"),
         )
 
     def _source(self, found: Fields) -> Source:

@@ -46,6 +46,8 @@ def print_program(program: Program) -> str:
     lines += [f"  guarded {_guarded(guarded)}" for guarded in program.guarded]
     lines += [f"  type of {name}: {json_to_yaml(one)}" for name, one in program.types.items()]
     lines += [f"  action {_facts(name, facts)}" for name, facts in program.actions.items()]
+    if program.read_only:
+        lines.append(f"  reads only: {', '.join(program.read_only)}")
     for function in program.functions.values():
         lines += ["", *_function(function)]
     return "\n".join(lines) + "\n"

@@ -85,6 +85,8 @@ def program_to_yaml(program: Program) -> str:
         lines += [
             f"  {text_to_yaml(name)}: {_facts(facts)}" for name, facts in program.actions.items()
         ]
+    if program.read_only:
+        lines.append(f"read_only: {_names(program.read_only)}")
     lines.append("functions:" if program.functions else "functions: {}")
     for name, function in program.functions.items():
         _write_function(name, function, lines)

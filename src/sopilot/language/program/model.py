@@ -290,7 +290,8 @@ class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 
     ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
-    must know, empty where nothing is guarded.
+    must know, empty where nothing is guarded. ``read_only`` are then the actions of the
+    handbook that change nothing, called for or not.
     """
 
     entry: str
@@ -302,3 +303,4 @@ class Program:
     types: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
     format: int = FORMAT
+    read_only: tuple[str, ...] = ()

@@ -10,6 +10,8 @@ import hashlib
 import json
 import re
 
+from sopilot.language.diagnostics import visible
+
 VALUE_BUDGET = 80
 """The most characters one value takes in a frame."""
 
@@ -28,7 +30,7 @@ def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         text = json.dumps(type(value).__name__)
-    shown = "".join(map(_visible, text[: budget + 1]))
+    shown = visible(text[: budget + 1], keep="")
     if len(shown) <= budget and len(text) <= budget:
         return shown
     name = f'"@{digest_of(value)} '
@@ -62,14 +64,3 @@ def abbreviation_name(value: object) -> str | None:
 def quote_literal(value: object) -> str:
     """A constant of the program itself: quoted alike, never cut."""
     return quote_value(value, _NO_BUDGET)
-
-
-def _visible(character: str) -> str:
-    """Controls, line separators and signs that reorder or hide text become escapes."""
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code <= 0xFFFF:
-        return f"\\u{code:04x}"
-    code -= 0x10000
-    return f"\\u{0xD800 + (code >> 10):04x}\\u{0xDC00 + (code & 0x3FF):04x}"

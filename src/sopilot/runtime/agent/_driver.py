@@ -31,7 +31,7 @@ from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema, User
-from sopilot.runtime.vm import Machine
+from sopilot.runtime.vm import TOOL_NAME, Machine
 
 NOT_OFFERED = "not_offered"
 """Notes the goal actions that no tool carries out: who refuses there has a cause."""
@@ -67,7 +67,7 @@ class Driver:
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
-            terse=arm.terse, in_order=arm.in_order,
+            terse=arm.terse, in_order=arm.in_order, stated=arm.stated,
         )  # fmt: skip
         self._watch = watch
         self.unanswered = ""
@@ -103,7 +103,12 @@ class Driver:
         if changes:
             changes[max(changes)] = session.machine
         first = session.first_programs.machine(limits)
-        told = Retelling(first, terse=self.arm.terse, changes=changes)
+        told = Retelling(
+            first,
+            terse=self.arm.terse,
+            changes=changes,
+            step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
+        )
         for event in await session.whole_events():
             told.take(event)
         self.dialog = told.messages
@@ -138,6 +143,8 @@ class Driver:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
+        slot = (self._asked or self.request()).slot
+        self.calls.slot, self.calls.words = lambda: slot, content
         kept = await self._note_request(reply, calls, attempts, seconds)
         await self._said(content, calls)
         if calls:
@@ -155,6 +162,7 @@ class Driver:
     async def call(self, call: ToolCall, said: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
+        self.calls.slot, self.calls.words = lambda: self.request().slot, said
         await self._said(said if said.strip() else "", calls)
         return await self._answered(calls[0])
 

@@ -1,26 +1,34 @@
-"""The bookkeeping tool with no more fields than the programs at hand can use.
+"""The bookkeeping tool in few words, with no more fields than the programs at hand can use.
 
-What it leaves out is still understood when a model writes it.
+A field says which operation is meant, so that a model writes no name for it. What it leaves
+out, and the long spelling, are still understood.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sopilot.language.program.model import Choose, Do, Emit, Program
 from sopilot.runtime.session.protocols import JSON, ToolSchema
-from sopilot.runtime.vm import TOOL_NAME, TOOL_SCHEMA
 
-SHORT_DESCRIPTION: Final = (
-    "Move the program: `start` a goal, `return` a verdict, `complete`, `fail`; "
-    "`call` and `select_branch` take a step by hand."
-)
-_ALWAYS = ("operation", "goal", "arguments", "function", "holds", "evidence", "summary", "reason")
-_DESCRIBED = frozenset({"arguments", "evidence"})
+SHORT_DESCRIPTION: Final = "Move the program."
+_TEXT: Final[Mapping[str, JSON]] = {"type": "string"}
+_YES: Final[Mapping[str, JSON]] = {"type": "boolean"}
+_VALUES: Final[Mapping[str, JSON]] = {"type": "object"}
+_ALWAYS: Final[Mapping[str, JSON]] = {
+    "start": {**_TEXT, "description": "A goal."},
+    "arguments": _VALUES,
+    "amend": {**_VALUES, "description": "Other values for the goal."},
+    "true": {**_TEXT, "description": "Verdicts by number, `1 2`."},
+    "false": _TEXT,
+    "undecided": _TEXT,
+    "complete": _YES,
+    "fail": _YES,
+}
 
 
-def short_step_tool(programs: Iterable[Program]) -> ToolSchema:
+def short_step_tool(name: str, programs: Iterable[Program]) -> ToolSchema:
     """The same for every request of a run, so that it does not disturb a prefix cache."""
     steps = {
         type(step)
@@ -28,21 +36,9 @@ def short_step_tool(programs: Iterable[Program]) -> ToolSchema:
         for function in program.functions.values()
         for step in function.steps
     }
-    names = list(_ALWAYS)
+    properties: dict[str, JSON] = dict(_ALWAYS)
     if steps & {Choose, Do}:
-        names.append("option")
+        properties["option"] = {"type": "string", "description": "The branch to take."}
     if Emit in steps:
-        names += ["name", "content"]
-    full = TOOL_SCHEMA["properties"]
-    properties: dict[str, JSON] = {name: _field(name, full[name]) for name in names}
-    operations = [
-        one for one in full["operation"]["enum"] if one != "emit_artifact" or Emit in steps
-    ]
-    properties["operation"] = {"type": "string", "enum": operations}
-    return ToolSchema(TOOL_NAME, SHORT_DESCRIPTION, {**TOOL_SCHEMA, "properties": properties})
-
-
-def _field(name: str, schema: dict[str, JSON]) -> dict[str, JSON]:
-    if name in _DESCRIBED or name in ("option", "content"):
-        return schema
-    return {key: value for key, value in schema.items() if key != "description"}
+        properties |= {"name": _TEXT, "content": {**_TEXT, "description": "Text or JSON."}}
+    return ToolSchema(name, SHORT_DESCRIPTION, {"type": "object", "properties": properties})

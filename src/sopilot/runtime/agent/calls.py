@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.language.diagnostics import RunEnded
+from sopilot.language.diagnostics import RunEnded, visible
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Ending
-from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
+from sopilot.runtime.agent.arms._lookahead import JUDGE
+from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
 from sopilot.runtime.agent.spending import Spending
+from sopilot.runtime.agent.stated_values import stated_values
 from sopilot.runtime.agent.toolbox import (
     END_SESSION,
     EndCall,
@@ -22,12 +25,24 @@ from sopilot.runtime.agent.toolbox import (
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
 from sopilot.runtime.session.protocols import JSON, ToolCall
-from sopilot.runtime.vm import TOOL_NAME, Actor, Complete, Fail, Status, answer_text
+from sopilot.runtime.vm import (
+    Actor,
+    Complete,
+    Fail,
+    Return,
+    Start,
+    Status,
+    StepMove,
+    ToolOperation,
+    answer_text,
+)
+from sopilot.runtime.vm.completing import completed
 
 USER_LEFT = "the user no longer wants this"
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
 _LONGEST_NOTED = 400
+_JUDGE = re.compile(rf"{JUDGE}(\d+) (\w+)\(")
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -61,6 +76,7 @@ class CallHandler:
         *,
         terse: bool = False,
         in_order: bool = False,
+        stated: bool = False,
     ) -> None:
         self._session = session
         self._goal_actions = goal_actions
@@ -71,13 +87,24 @@ class CallHandler:
         self._said = ""
         self._terse = terse
         self._in_order = in_order
+        self._stated = stated
+        self.words = ""
+        """What the model says to the user in the message whose calls are handled."""
+        self.slot: Callable[[], str] = str
+        """The slot that the model answers, whose numbers it may use."""
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
     async def handle(self, call: ToolCall) -> str:
         """Do it; the text is the answer to the model."""
-        parsed = self._toolbox.parse(call, self._session.configuration)
-        self.fitted = not (isinstance(parsed, Malformed) and parsed.tool == TOOL_NAME)
+        before, call = self._toolbox.in_passing(call)
+        if before:
+            self.fitted = True
+            text = await self._steps(call, StepCall(before))
+            if not self.fitted:
+                return text
+        parsed = self._toolbox.parse(call, self._session.configuration, self._completed)
+        self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
         if isinstance(parsed, Malformed):
             kept = await self._kept_by_tools(call, parsed)
             return await self._malformed(call, parsed, kept=kept)
@@ -86,53 +113,126 @@ class CallHandler:
             await self._session.note(END_SESSION, details)
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
-            stray = self._stray(parsed)
-            if stray:
-                self.fitted = False
-                return await self._malformed(call, Malformed(call.name, stray))
-            if isinstance(parsed.operation, Complete):
-                self._said = str(parsed.operation.summary)
-            elif isinstance(parsed.operation, Fail):
-                self._said = str(parsed.operation.reason)
-            outcome = await self._session.operate(parsed.operation)
-            self.fitted = outcome.accepted
-            # Where the slot shows the position, an answer that repeats it is sent for nothing.
-            short = self._terse and outcome.accepted
-            text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
-            self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
-            return text
+            return await self._steps(call, parsed)
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         if answer.status is CallStatus.UNKNOWN or undecided:
             raise Waiting(answer.problem, answer.text)
         return answer.text
 
-    def _stray(self, step: StepCall) -> str:
+    async def _steps(self, call: ToolCall, step: StepCall) -> str:
+        """The operations of one call, one after the other; behind one that does not fit no
+        other is done."""
+        waiting = [self._by_name(move) for move in step.moves]
+        text = ""
+        while waiting and self.fitted:
+            move = self._next_of(waiting)
+            waiting.remove(move)
+            stray = self._stray(move)
+            if stray:
+                self.fitted = False
+                problem = await self._malformed(call, Malformed(call.name, stray))
+                return told_in_one(text, problem)
+            text = told_in_one(text, await self._operate(move.operation))
+        return text
+
+    async def _operate(self, operation: ToolOperation) -> str:
+        if isinstance(operation, Start):
+            operation = self._with_stated(operation)
+        # Who told the user in the same message need not write it twice.
+        if isinstance(operation, Complete):
+            operation = replace(operation, summary=operation.summary or self.words)
+            self._said = str(operation.summary)
+        elif isinstance(operation, Fail):
+            operation = replace(operation, reason=operation.reason or self.words)
+            self._said = str(operation.reason)
+        outcome = await self._session.operate(operation)
+        self.fitted = outcome.accepted
+        # Where the slot shows the position, an answer that repeats it is sent for nothing.
+        short = self._terse and outcome.accepted
+        self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
+        return f"Done: {operation.kind}." if short else answer_text(outcome)
+
+    def _by_name(self, move: StepMove) -> StepMove:
+        """The rule that a number stands for, by the slot that gave it."""
+        if not move.about.isdigit():
+            return move
+        frame = self._session.configuration.frame
+        names = {"1": frame.function} if frame is not None else {}
+        names |= dict(_JUDGE.findall(self.slot()))
+        return move._replace(about=names.get(move.about, f"judge {move.about}"))
+
+    def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
+        """The verdict on the rule where the program stands; objects have no order."""
+        frame = self._session.configuration.frame
+        for move in waiting:
+            if frame is not None and move.about == frame.function:
+                return move
+        return waiting[0]
+
+    def _stray(self, move: StepMove) -> str:
         """Verdicts that come several in a message must not be bound to another rule."""
         frame = self._session.configuration.frame
-        if not (self._in_order and step.about and frame) or step.about == frame.function:
+        if not isinstance(move.operation, Return) or frame is None:
             return ""
-        return f"this verdict is on `{step.about}`, but the program stands in `{frame.function}`"
+        unread = self._session.machine.unresolved(
+            self._session.configuration, move.operation.evidence
+        )
+        if unread:
+            return f"there is no result {quote_value(unread[0])} here; cite results as `#12`"
+        if not move.about:
+            return ""
+        if not self._in_order or move.about == frame.function:
+            return ""
+        return f"this verdict is on `{move.about}`, but the program stands in `{frame.function}`"
+
+    def _with_stated(self, start: Start) -> Start:
+        """A start with what the user stated under the names that the goal takes, in their types;
+        what the model writes goes before it."""
+        layout = self._session.machine.programs.layouts.get(start.goal)
+        if not self._stated or layout is None:
+            return start
+        told = {
+            name: value
+            for name, value in self._told_by_user().items()
+            if name in layout.entry.parameters
+            and value is not None
+            and layout.type_problem(name, value) is None
+        }
+        return replace(start, arguments={**told, **start.arguments})
+
+    def _told_by_user(self) -> Mapping[str, JSON]:
+        return stated_values(sealed.event for sealed in self._session.events)
+
+    def _completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+        here = self._session.machine.position(self._session.configuration)
+        if here is None:
+            return arguments
+        return completed(here, name, arguments, self._told_by_user() if self._stated else {})
+
+    def _is_step(self, name: str) -> bool:
+        return self._toolbox.machine and name in self._toolbox.step_names
 
     async def leave_out(self, call: ToolCall) -> str:
         """A call that was meant to follow a step which did not fit: it is not made."""
         problem = "the step before it did not fit"
         return await self._malformed(call, Malformed(call.name, problem))
 
-    def _stepped(self, step: StepCall, *, accepted: bool) -> str:
+    def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
         frame = self._session.configuration.frame
         place = frame.place if frame is not None else "the end"
-        kind = step.operation.kind
+        kind = operation.kind
         return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
 
     async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
         tools: object = self._session.tools
-        if parsed.tool in (TOOL_NAME, END_SESSION) or not isinstance(tools, KeepsUnmadeCalls):
+        unmade = parsed.tool == END_SESSION or self._is_step(parsed.tool)
+        if unmade or not isinstance(tools, KeepsUnmadeCalls):
             return False
         return await tools.unmade(call, parsed.problem)
 
     async def _malformed(self, call: ToolCall, parsed: Malformed, *, kept: bool = False) -> str:
-        name = MALFORMED_STEP if parsed.tool == TOOL_NAME else MALFORMED_CALL
+        name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
         details: dict[str, JSON] = {
             "tool": parsed.tool,
             "problem": parsed.problem,
@@ -142,7 +242,7 @@ class CallHandler:
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
-        return f"Not done: {parsed.problem}."
+        return f"Not done: {visible(parsed.problem)}."
 
     # --- domain calls ---------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from sopilot.runtime.session.protocols import JSON, Message, ToolCall, ToolResul
 from sopilot.runtime.trace import replay
 from sopilot.runtime.trace.runtime_notes import HELD_CALL, OUTCOME_UNKNOWN
 from sopilot.runtime.vm import (
+    STEP_NAMES,
     TOOL_NAME,
     Configuration,
     Event,
@@ -27,6 +28,7 @@ from sopilot.runtime.vm import (
     Outcome,
     answer_text,
     canonical,
+    parse_steps,
     plain,
 )
 from sopilot.runtime.vm.events import REJECTED, Actor
@@ -63,7 +65,12 @@ class Retelling:
     ``terse`` is the arm's."""
 
     def __init__(
-        self, machine: Machine, *, terse: bool = False, changes: Mapping[int, Machine] | None = None
+        self,
+        machine: Machine,
+        *,
+        terse: bool = False,
+        changes: Mapping[int, Machine] | None = None,
+        step_tool: str = TOOL_NAME,
     ) -> None:
         self.configuration: Configuration = machine.initial()
         self.since_refresh = 0
@@ -78,8 +85,12 @@ class Retelling:
         self._written: list[ToolCall] = []  # its calls that were not met yet
         self._unmet = 0
         self._step: tuple[Outcome, int, list[Event]] | None = None
+        self._step_tool = step_tool
+        self._more = 0  # operations of the present call that may still come
+        self._told = ""  # what the ones before them were answered
         self._answers: dict[str, int] = {}  # id in the trace → where the answer stands
         self._holding = ""  # the held call about which votes may still come
+        self._step_at = 0  # where the answer to the present call of the step tool stands
 
     @property
     def messages(self) -> list[Message]:
@@ -154,8 +165,25 @@ class Retelling:
         outcome = self._machine.step(before, operation, at=event.at, actor=event.actor)
         written = {name: fields[name] for name in operation.__dataclass_fields__ if name in fields}
         shown = {name: value for name, value in written.items() if value not in (None, "", [], {})}
-        call = ToolCall(f"step_{event.seq}", TOOL_NAME, _spelled({"operation": kind, **shown}))
-        self._step = outcome, self._met(call), [event]
+        name = self._step_tool
+        call = ToolCall(f"step_{event.seq}", name, _spelled({"operation": kind, **shown}))
+        in_passing = bool(self._written) and self._written[0].name not in STEP_NAMES
+        if in_passing and outcome.accepted:
+            return  # the tool call in whose arguments it stood is answered, and comes next
+        at = self._met(call) if in_passing else self._met_step(call)
+        self._step = outcome, at, [event]
+
+    def _met_step(self, understood: ToolCall) -> int:
+        """One call may hold several operations: the later ones are answered where it is."""
+        if self._more > 0:
+            self._more -= 1
+            return self._step_at
+        written = self._written[0] if self._written else None
+        several = parse_steps(written.arguments) if written is not None else ()
+        self._more = len(several) - 1 if isinstance(several, tuple) and several else 0
+        self._told = ""
+        self._step_at = self._met(understood)
+        return self._step_at
 
     def _answer_step(self) -> None:
         """When it is known what the machine did by itself behind the step."""
@@ -165,7 +193,11 @@ class Retelling:
         self._step = None
         short = self._terse and outcome.accepted
         done = replace(outcome, configuration=self.configuration, events=tuple(events))
-        self._answer(at, f"Done: {events[0].kind}." if short else answer_text(done))
+        text = f"Done: {events[0].kind}." if short else answer_text(done)
+        self._told = told_in_one(self._told, text)
+        self._answer(at, self._told)
+        if not outcome.accepted:
+            self._more = 0
 
     def _domain_call(self, payload: Fields) -> None:
         call_id = payload["call_id"]
@@ -218,7 +250,7 @@ class Retelling:
     def _note(self, event: Event, details: Fields) -> None:
         name = event.payload["name"]
         if name == MODEL_REQUEST:
-            self._in_reply, self._at, self._holding = True, None, ""
+            self._in_reply, self._at, self._holding, self._more = True, None, "", 0
             self._written = [ToolCall(*map(str, one)) for one in details.get("calls") or ()]
             self._unmet = int(details.get("tool_calls", 0))
         elif name == HELD_CALL:
@@ -231,9 +263,14 @@ class Retelling:
             if not details.get("tool"):
                 self._messages.append(EMPTY_REPLY)
                 return
+            problem = f"Not done: {details['problem']}."
+            if self._more > 0:
+                self._answer(self._step_at, told_in_one(self._told, problem))
+                self._more = 0
+                return
             written = str(details.get("arguments", ""))
             at = self._met(ToolCall(f"note_{event.seq}", str(details["tool"]), written))
-            self._answer(at, f"Not done: {details['problem']}.")
+            self._answer(at, problem)
         elif name == END_SESSION:
             call = ToolCall(f"note_{event.seq}", END_SESSION, _spelled(details))
             del self._messages[self._met(call)]  # nobody answers it
@@ -258,8 +295,15 @@ def refreshed(dialog: Sequence[Message]) -> list[Message]:
     return without_answers(kept, lambda answer: not answer.content)
 
 
+def told_in_one(before: str, text: str) -> str:
+    """The answer to a call of several operations: the last one's, or how far it came."""
+    if not before or text.startswith("Done"):
+        return text
+    return f"{before.splitlines()[0]} {text}"
+
+
 def _brief(answer: Message) -> str:
-    if answer.name != TOOL_NAME:
+    if answer.name not in STEP_NAMES:
         return answer.content if answer.content.startswith("#") else ""
     begun_or_ended = _LIFECYCLE.match(answer.content)
     return begun_or_ended[0] if begun_or_ended else ""

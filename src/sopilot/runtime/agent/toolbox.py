@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
@@ -12,15 +12,17 @@ from sopilot.runtime.agent._step_tool import short_step_tool
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
-from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema, inputs_of
 from sopilot.runtime.vm import (
+    IN_PASSING,
+    SHORT_NAME,
+    STEP_NAMES,
     TOOL_DESCRIPTION,
     TOOL_NAME,
     TOOL_SCHEMA,
     Configuration,
-    Return,
-    ToolOperation,
-    parse_step,
+    StepMove,
+    parse_steps,
 )
 from sopilot.runtime.vm.whole_values import whole_values
 
@@ -43,10 +45,9 @@ END_TOOL: Final = ToolSchema(
 
 @dataclass(frozen=True, slots=True)
 class StepCall:
-    """``about`` is the function that a verdict was written for, where the model says it."""
+    """One call may hold several operations, which are done one after the other."""
 
-    operation: ToolOperation
-    about: str = ""
+    moves: tuple[StepMove, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,14 @@ class Malformed:
     problem: str
 
 
+Complete = Callable[[str, dict[str, JSON]], dict[str, JSON]]
+"""A tool's name and arguments in, the arguments with what is known of them out."""
+
+
+def _as_it_is(name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+    return arguments
+
+
 Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
@@ -77,7 +86,14 @@ class Toolbox:
 
     def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
         self.machine = arm.machine
-        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
+        self._combined = arm.machine and arm.in_order and arm.short_step
+        # A domain that has a tool of the short name keeps it.
+        taken = any(tool.name == SHORT_NAME for tool in domain)
+        self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
+        step = STEP_TOOL
+        if arm.short_step:
+            name = TOOL_NAME if taken else SHORT_NAME
+            step = short_step_tool(name, briefing.programs.values())
         self.schemas: tuple[ToolSchema, ...] = (step if arm.machine else END_TOOL, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 
@@ -85,10 +101,38 @@ class Toolbox:
     def names(self) -> frozenset[str]:
         return frozenset(self._by_name)
 
-    def parse(self, call: ToolCall, configuration: Configuration | None = None) -> Parsed:
-        """``configuration`` knows the values that a frame had to abbreviate."""
+    def in_passing(self, call: ToolCall) -> tuple[tuple[StepMove, ...], ToolCall]:
+        """What a call of the domain's says to the program before it is made, and the call
+        without that. A tool's own arguments are its own."""
         schema = self._by_name.get(call.name)
-        if schema is None:
+        if not self._combined or schema is None or call.name in self.step_names:
+            return (), call
+        try:
+            arguments = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            return (), call
+        own = inputs_of(schema)
+        said = (
+            [key for key in IN_PASSING if key in arguments and key not in own]
+            if isinstance(arguments, dict)
+            else []
+        )
+        moves = parse_steps({key: arguments.pop(key) for key in said}) if said else ()
+        if not said or isinstance(moves, str):
+            return (), call
+        return moves, replace(call, arguments=json.dumps(arguments, ensure_ascii=False))
+
+    def parse(
+        self,
+        call: ToolCall,
+        configuration: Configuration | None = None,
+        complete: Complete = _as_it_is,
+    ) -> Parsed:
+        """``configuration`` knows the values that a frame had to abbreviate, ``complete`` those
+        that the program has for a call and that need not be written again."""
+        schema = self._by_name.get(call.name)
+        is_step = self.machine and call.name in self.step_names
+        if schema is None and not is_step:
             hint = did_you_mean(call.name, self._by_name)
             return Malformed(call.name, f"there is no tool `{call.name}`; {hint}")
         try:
@@ -97,23 +141,14 @@ class Toolbox:
             return Malformed(call.name, f"the arguments are not JSON ({error})")
         if not isinstance(arguments, dict):
             return Malformed(call.name, "the arguments must be a JSON object")
-        if call.name == TOOL_NAME:
-            operation = parse_step(arguments)
-            if isinstance(operation, str):
-                return Malformed(call.name, operation)
-            return StepCall(operation, _about(operation, arguments))
+        if schema is None or is_step:
+            moves = parse_steps(arguments)
+            return Malformed(call.name, moves) if isinstance(moves, str) else StepCall(moves)
         if configuration is not None:
-            arguments = whole_values(configuration, arguments)
+            arguments = complete(call.name, whole_values(configuration, arguments))
         problem = argument_problem(schema, arguments)
         if problem:
             return Malformed(call.name, problem)
         if call.name == END_SESSION:
             return EndCall(str(arguments["outcome"]), str(arguments.get("reason", "")))
         return DomainToolCall(call.name, arguments)
-
-
-def _about(operation: ToolOperation, arguments: Mapping[str, JSON]) -> str:
-    """Some models write the whole call; its name is enough."""
-    if not isinstance(operation, Return):
-        return ""
-    return str(arguments.get("function") or "").partition("(")[0].strip()

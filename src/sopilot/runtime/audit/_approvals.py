@@ -8,9 +8,8 @@ from dataclasses import replace
 from sopilot.language.program.model import Guarded
 from sopilot.runtime.audit._audit_state import CLOSING, AuditState
 from sopilot.runtime.audit._state import PendingCall, ProcessView, is_withheld
-from sopilot.runtime.trace.people import folded_name
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, same
+from sopilot.runtime.vm.values import JSON, same, same_name
 
 
 def judge_guard(
@@ -106,7 +105,7 @@ def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
     """Distinct people; in distinct roles as long as there are roles enough."""
     people: dict[str, set[str]] = {}
     for one in standing:
-        people.setdefault(folded_name(str(one.payload["by"])), set()).add(str(one.payload["role"]))
+        people.setdefault(same_name(str(one.payload["by"])), set()).add(str(one.payload["role"]))
     if guarded.needed > len(guarded.roles):
         return len(people)
     seats: dict[str, str] = {}

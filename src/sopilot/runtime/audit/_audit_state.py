@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.program.model import ActionFacts
+from sopilot.language.program.model import ActionFacts, Kind
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._sentence import filled_sentence
@@ -129,6 +129,21 @@ class AuditState:
             for code in self.programs.values()
             for name, one in code.program.actions.items()
         }
+
+    def only_reads(self, action: str) -> bool:
+        """Whether the handbook says that an action changes nothing, gates included."""
+        if action in self.goal_actions or any(
+            one.action == action
+            for code in self.programs.values()
+            for function in code.functions.values()
+            if function.function.kind is Kind.GATE
+            for one in function.acts
+        ):
+            return False
+        fact = self.facts.get(action)
+        if fact is not None:
+            return fact.changes == ()
+        return any(action in code.program.read_only for code in self.programs.values())
 
     @property
     def process(self) -> ProcessView | None:

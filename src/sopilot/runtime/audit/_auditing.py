@@ -20,6 +20,7 @@ from sopilot.runtime.vm.values import JSON, Judge
 
 _HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
     "start": lifecycle.start,
+    "amend": lifecycle.amend,
     "call": moving.call,
     "return": moving.give_back,
     "select_branch": moving.select_branch,

@@ -79,6 +79,7 @@ TITLES: Final[Mapping[str, str]] = {
     "executed-against-condition": "Action ran although a requirement was false",
     "inconsistent-trace": "Trace contradicts its programs",
     "withheld-payload": "Payload withheld",
+    "other-program": "Not the program of this handbook",
     "tampering": "Not what was recorded",
 }
 """Every code the audit can give, with the words a report uses for it. Codes are stable."""

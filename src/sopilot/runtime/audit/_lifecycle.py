@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.program.model import Act, Complete, Fail
+from sopilot.language.program.model import Act, Ask, Check, Complete, Fail, Literal, Unknown
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
@@ -53,6 +53,65 @@ def start(run: AuditState, event: Event) -> None:
     expect(event.payload, "opened", process.frames[0].opened)
     expect(event.payload, "suspended", left)
     expect(event.payload, "reactivated", reactivated)
+
+
+def amend(run: AuditState, event: Event) -> None:
+    """Other values for the running process: it begins again, with the results that none of the
+    changed names can touch."""
+    process, _ = run.here()
+    root, entry = process.frames[0], process.program.entry
+    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    have = {**process.known, **root.values}
+    changed = {
+        name
+        for name, value in given.items()
+        if name not in have or not process.say_the_same(have[name], value)
+    }
+    if not changed:
+        raise Contradiction("values are amended that are none other")
+    if process.goal_reached is not None:
+        raise Contradiction("values are amended although the goal was carried out with others")
+    if any(call.process == process.id for call in run.pending.values()):
+        raise Contradiction("values are amended while a call is not answered")
+    kept = {
+        step.slot: root.slots[step.slot]
+        for step in entry.function.steps
+        if isinstance(step, Check)
+        and step.slot in root.slots
+        and not _is_touched(process.program, step, changed)
+    }
+    expect(event.payload, "changed", sorted(changed))
+    expect(event.payload, "kept", sorted(kept))
+    expect(event.payload, "unwound", [one.path for one in reversed(process.frames[1:])])
+    process.known.update(given)
+    own = entry.function.parameters
+    root.values.update((name, value) for name, value in given.items() if name in own)
+    root.slots, root.cursor = kept, entry.first()
+    process.frames = [root]
+    process.unmet, process.goal_failed = [], None
+    process.done.clear()
+    process.set_aside = False
+
+
+def _is_touched(program: ProgramCode, step: Check, changed: set[str]) -> bool:
+    """Whether the check is about one of these names, or somebody below it asks for one."""
+    if any(not isinstance(term, Literal) and term.name in changed for _, term in step.arguments):
+        return True
+    below, seen = [step.function], {step.function}
+    for name in below:
+        code = program.functions[name]
+        asked = [term for act in code.acts for _, term in act.arguments]
+        for inner in code.function.steps:
+            if isinstance(inner, Ask) and not changed.isdisjoint(inner.wants):
+                return True
+            if isinstance(inner, Check):
+                asked += [term for _, term in inner.arguments]
+                if inner.function not in seen:
+                    seen.add(inner.function)
+                    below.append(inner.function)
+        if any(isinstance(term, Unknown) and term.name in changed for term in asked):
+            return True
+    return False
 
 
 def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> None:

@@ -20,10 +20,12 @@ from sopilot.language.program.model import (
 )
 from sopilot.runtime.audit._acceptance import condition_truth
 from sopilot.runtime.audit._audit_state import AuditState, Contradiction, boolean, expect, mapping
+from sopilot.runtime.audit._call_reading import passed_along
 from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
 from sopilot.runtime.audit._sentence import found_sentence
+from sopilot.runtime.audit._standing_verdict import standing_verdict
 from sopilot.runtime.audit._state import (
     BoundSlot,
     FrameView,
@@ -198,11 +200,12 @@ def reuse(run: AuditState, event: Event) -> None:
         for parameter, term in step.arguments:
             value = process.value_of(term, frame)
             if value is MISSING:
-                raise Contradiction("a gate is reused although its values are not known")
+                raise Contradiction("a verdict is reused although its values are not known")
             values[parameter] = value
         binding = process.gates.get((step.function, canonical(values)))
+        binding = binding or standing_verdict(run, process, step, values)
     if binding is None:
-        raise Contradiction("a result is reused that nothing produced")
+        raise Contradiction("a result is reused that nothing produced, or that no longer stands")
     expect(event.payload, "slot", step.slot)
     expect(event.payload, "function", step.function)
     expect(event.payload, "producer", binding.producer)
@@ -211,6 +214,12 @@ def reuse(run: AuditState, event: Event) -> None:
     if binding.producer not in run.producers:
         raise Contradiction(f"#{binding.producer} is no return")
     run.reused += 1
+    judged = process.program.functions[step.function]
+    told = any(one.producer == binding.producer for one in process.unmet)
+    if judged.judges and binding.holds != step.wanted and not told:
+        values = passed_along((step.arguments,), {**process.known, **frame.values})
+        seen = FrameView(judged, judged.first(), values, step.slot, -1, "")
+        process.unmet.append(_unmet(run, process, seen, step, binding))
     _bind(process, frame, step, binding)
 
 

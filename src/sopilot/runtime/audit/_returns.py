@@ -15,6 +15,7 @@ from sopilot.runtime.audit._evidence import (
     answers,
     cited_number,
     covered,
+    gathered,
     is_admissible,
     named_answers,
 )
@@ -24,6 +25,9 @@ from sopilot.runtime.audit._moment import AuditGrade, Unreadable
 from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, is_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
+
+_BESIDE = ("evidence-wrong-call", "evidence-wrong-arguments")
+"""What is about something else, and says nothing wrong where the right evidence is there too."""
 
 
 @dataclass(slots=True)
@@ -65,7 +69,9 @@ class ReturnReview:
     def judge(self) -> None:
         seqs = set(self.cited.evidence)
         results = [r for r in self.process.results if r.seq in seqs]
-        admissible = [r for r in results if self.admits(r)]
+        # What the frame gathered was at hand, whatever form the citation has.
+        at_hand = seqs.union(r.seq for r in gathered(self.process, self.frame))
+        admissible = [r for r in self.process.results if r.seq in at_hand and self.admits(r)]
         # A gate may stay shut on the user's word alone; asking is one of its steps.
         told = (
             self.frame.code.function.kind is Kind.GATE and not self.holds and self.frame.user_spoke
@@ -76,7 +82,7 @@ class ReturnReview:
         failed = any(not r.ok for r in admissible)
         telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
         unproven = False
-        self._judge_citations(results)
+        self._judge_citations(results, shown=complete or failed or told or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
         if needs and not admissible and not self.found and not told:
@@ -90,6 +96,8 @@ class ReturnReview:
             self.find(
                 "unproven-verdict",
                 f"`{self.predicate}` was judged true although the calls that verify it failed",
+                # Where no machine can judge, a failed look-up may be the answer.
+                Severity.ERROR if self.frame.code.function.verdict else Severity.NOTE,
                 evidence=[r.seq for r in admissible],
             )
         elif needs and admissible and not complete and not failed:
@@ -165,7 +173,9 @@ class ReturnReview:
             )
         return str(shown)
 
-    def _judge_citations(self, results: Sequence[SeenResult]) -> None:
+    def _judge_citations(self, results: Sequence[SeenResult], *, shown: bool) -> None:
+        """``shown``: what verifies the rule is at hand, so that a further citation, of something
+        that was only read, takes nothing away."""
         for one in self.cited.unresolved:
             number = cited_number(one)
             elsewhere = number is not None and any(
@@ -182,10 +192,10 @@ class ReturnReview:
         for hits in (self.cited.named or {}).values():
             named = [r for r in results if r.seq in hits]
             if named and not any(self._problem(r) is None for r in named):
-                self._report(named[-1])
+                self._report(named[-1], shown=shown)
         for result in results:
             if result.seq in self.cited.exact:
-                self._report(result)
+                self._report(result, shown=shown)
 
     def _problem(self, result: SeenResult) -> tuple[str, str] | None:
         acts = self.frame.code.acts
@@ -199,11 +209,13 @@ class ReturnReview:
             return "evidence-stale", changed
         return None
 
-    def _report(self, result: SeenResult) -> None:
+    def _report(self, result: SeenResult, *, shown: bool) -> None:
         problem = self._problem(result)
         if problem is not None:
             code, why = problem
-            self.find(code, f"#{result.seq} is a result {why}", evidence=[result.seq])
+            harmless = shown and code in _BESIDE and self.run.only_reads(result.action)
+            severity = Severity.NOTE if harmless else Severity.ERROR
+            self.find(code, f"#{result.seq} is a result {why}", severity, evidence=[result.seq])
 
     def _told_by(self, telling: Sequence[SeenResult]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sopilot.language.diagnostics import visible
 from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import TITLES, Finding
 from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard
 
 
 def render_text(report: Report) -> str:
-    return "\n".join(_lines(report))
+    return "\n".join(map(visible, _lines(report)))
 
 
 def render_batch_text(batch: BatchCard) -> str:

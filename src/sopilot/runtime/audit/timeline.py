@@ -86,6 +86,8 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
         case "start":
             again = " again" if payload.get("reactivated") else ""
             return f"{payload.get('goal')}({arguments(payload.get('arguments'))}){again}"
+        case "amend":
+            return arguments(payload.get("arguments"))
         case "call":
             return f"{payload.get('function') or payload.get('slot')}" + (
                 f"({arguments(payload.get('resolved'))})"

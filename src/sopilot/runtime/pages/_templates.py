@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from typing import TYPE_CHECKING
+
+from sopilot.language.diagnostics import LINES, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -17,18 +18,6 @@ def render(template: str, **values: object) -> str:
     return _environment().get_template(template).render(values)
 
 
-def visible(text: str) -> str:
-    """Characters that steer or hide text (control, bidirectional, zero-width, unassigned) by
-    their number: whoever reads a page sees what is there. Line ends and spaces stay."""
-    if text.isprintable():
-        return str(text)
-    return "".join(
-        sign if sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
-        else f"\\u{ord(sign):04x}"
-        for sign in text
-    )  # fmt: skip
-
-
 @functools.cache
 def _environment() -> Environment:
     # Commands that make no page start without it.
@@ -37,11 +26,13 @@ def _environment() -> Environment:
 
     def words(text: str) -> Markup:
         """Names in backticks as code."""
-        return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text)))))
+        return Markup(_CODE.sub(r"<code>\1</code>", str(escape(visible(text, LINES)))))
 
     def shown(value: object) -> object:
         return (
-            visible(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
+            visible(value, LINES)
+            if isinstance(value, str) and not hasattr(value, "__html__")
+            else value
         )
 
     environment = Environment(

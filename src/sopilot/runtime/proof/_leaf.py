@@ -14,7 +14,7 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Act, Kind
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.proof._grade import Grade
-from sopilot.runtime.proof.freshness import may_disturb, stale_since
+from sopilot.runtime.vm.freshness import may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs

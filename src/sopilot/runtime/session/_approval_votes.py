@@ -9,9 +9,8 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._tool_calls import expire_due, unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.trace.people import folded_name
 from sopilot.runtime.vm import DECISIONS, JSON, Actor, Decision
-from sopilot.runtime.vm.values import plain_mapping
+from sopilot.runtime.vm.values import plain_mapping, same_name
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -57,7 +56,7 @@ def _problem(
         return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
     if decision == "expire":
         return None
-    if not folded_name(by):
+    if not same_name(by):
         return Diagnostic("nobody", "a decision needs the name of whoever makes it")
     if role not in held.roles:
         return Diagnostic(
@@ -68,7 +67,7 @@ def _problem(
     if (decision == "amend") != (arguments is not None):
         return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
     if decision == "approve" and any(
-        folded_name(one.by) == folded_name(by)
+        same_name(one.by) == same_name(by)
         and one.role == role
         and one.decision in ("approve", "amend")
         for one in held.rulings
@@ -82,15 +81,15 @@ _NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent"
 
 def _party(session: Session, held: HeldCall, by: str) -> Diagnostic | None:
     """Who asks for the call, or is meant in it, cannot decide on it."""
-    name = folded_name(by)
+    name = same_name(by)
     whose = ""
-    if name in _NO_PERSON or name == folded_name(str(session.metadata.get("model") or "")):
+    if name in _NO_PERSON or name == same_name(str(session.metadata.get("model") or "")):
         whose = "the name of the model or of a part of the run, and no person's"
     else:
         process = session.configuration.processes.get(held.process or "")
         for given in (held.arguments, process.known if process is not None else {}):
             for field, value in given.items():
-                if isinstance(value, str) and folded_name(value) == name:
+                if isinstance(value, str) and same_name(value) == name:
                     whose = f"a party to this call (its `{field}`)"
     if not whose:
         return None

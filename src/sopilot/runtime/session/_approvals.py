@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from sopilot.runtime.trace.people import folded_name
 from sopilot.runtime.vm import JSON
-from sopilot.runtime.vm.values import same
+from sopilot.runtime.vm.values import same, same_name
 
 
 class HeldState(StrEnum):
@@ -118,7 +117,7 @@ def rule(
     ruling = Ruling(decision, by, role, reason, seq)
     if decision == "expire":
         return replace(held, state=HeldState.EXPIRED, rulings=(*held.rulings, ruling))
-    if held.has_expired(at) or not folded_name(by) or role not in held.roles:
+    if held.has_expired(at) or not by or role not in held.roles:
         return held
     if decision == "reject":
         return replace(held, state=HeldState.REJECTED, rulings=(*held.rulings, ruling))
@@ -140,7 +139,7 @@ def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int
     approving = [one for one in rulings if one.decision in ("approve", "amend")]
     people: dict[str, set[str]] = {}
     for one in approving:
-        people.setdefault(folded_name(one.by), set()).add(one.role)
+        people.setdefault(same_name(one.by), set()).add(one.role)
     if needed > len(roles):
         return len(people)
     taken: dict[str, str] = {}

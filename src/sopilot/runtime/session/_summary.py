@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sopilot.runtime.records import ActionOutcome, Register
+from sopilot.runtime.records import Register
 from sopilot.runtime.session._approvals import HeldState
 from sopilot.runtime.session.ledger import CallLedger
-from sopilot.runtime.vm import JSON, Configuration
+from sopilot.runtime.vm import JSON, Configuration, Status
 
 
 def summarise(
     configuration: Configuration, ledger: CallLedger, register: Register
 ) -> dict[str, JSON]:
-    """``status``: new, running, waiting (for approval), unknown (outcome), completed, failed;
-    without a machine, where nothing is started, executed once an action was carried out."""
+    """``status``: new, running, waiting (for approval), unknown (outcome), completed, refused;
+    without a machine, running or ended, and the goal is that of the latest action."""
     process = configuration.process
     frame = process.frame if process is not None else None
     latest = process
@@ -22,8 +22,11 @@ def summarise(
     goal = latest.goal if latest is not None else ""
     if latest is None and register.entries:
         last = list(register.entries.values())[-1]
-        done = last.outcome is ActionOutcome.CARRIED_OUT
-        status, goal = "executed" if done else "running", last.goal or last.action
+        status, goal = "running", last.goal or last.action
+    if latest is None and ledger.ended:
+        status = "ended"
+    if latest is not None and latest.status is Status.FAILED:
+        status = "refused"  # that is how a process fails
     waiting = []
     if ledger.held:
         waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]

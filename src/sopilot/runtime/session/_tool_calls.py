@@ -14,7 +14,6 @@ from sopilot.language.diagnostics import (
 )
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
-from sopilot.runtime.proof.freshness import changes
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost
@@ -29,6 +28,7 @@ from sopilot.runtime.trace.runtime_notes import (
     OUTCOME_UNKNOWN,
 )
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome
+from sopilot.runtime.vm.freshness import changes
 from sopilot.runtime.vm.values import plain_mapping, without_references
 from sopilot.runtime.vm.whole_values import whole_values
 
@@ -224,7 +224,7 @@ async def _recheck(session: Session, licence: Licence) -> None:
         await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
         try:
             result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
-        except (OSError, SopilotError) as problem:
+        except Exception as problem:  # as for every tool: it broke off
             result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
         await record_result(session, own_id, result)
 
@@ -359,14 +359,15 @@ async def _perform(
     try:
         try:
             result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
-        except (OSError, SopilotError) as problem:
+        except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
             if guarded:
                 async with session.writing():
                     await _note_unknown(session, call_id, name, f"the tool broke off: {problem}")
                 return CallAnswer(
                     call_id,
                     CallStatus.UNKNOWN,
-                    problem=f"`{name}` broke off, and may have been carried out",
+                    problem=f"`{name}` broke off, and may have been carried out; "
+                    f"`sopilot approve settle {session.id} {call_id}` says how it ended",
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)

@@ -18,6 +18,7 @@ from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
 from sopilot.runtime.vm import JSON, TraceError, canonical
 
 TRACE_FILE_FORMAT = 1
+_HEADER = frozenset({"sopilot_trace", "session", "programs", "program_texts", "about"})
 ABOUT = ("handbook", "arm", "model", "goals")
 """What a header repeats of the session's first event."""
 
@@ -120,6 +121,9 @@ def _header(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, J
             f"this is not a trace of format {TRACE_FILE_FORMAT}: "
             f"the header says `{header.get('sopilot_trace')}`"
         )
+    strange = sorted(header.keys() - _HEADER)
+    if strange:
+        raise TraceError(f"the header has `{strange[0]}`, which is not known here")
     session_id = header.get("session")
     if not isinstance(session_id, str):
         raise TraceError("the header names no session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sopilot.language.diagnostics import visible
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import canonical, plain
@@ -35,11 +36,12 @@ class CallAnswer:
         """What the model reads. A result stands as one line of JSON, so that no line of a
         tool's text can pass for the runtime's."""
         if self.result is not None:
-            spelled = canonical(plain(self.result.value)).decode("utf-8", "replace")
+            spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
             return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
         if self.status is CallStatus.UNKNOWN:
-            return f"Outcome unknown: {self.problem}. Do not call it again; an operator was told."
-        return f"Not called: {self.problem}."
+            why = visible(self.problem)
+            return f"Outcome unknown: {why}. Do not call it again; an operator was told."
+        return f"Not called: {visible(self.problem)}."
 
 
 def waiting_text(held: HeldCall) -> str:

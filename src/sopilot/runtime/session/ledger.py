@@ -15,6 +15,10 @@ from sopilot.runtime.vm import JSON, Event
 _OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note"})
 
 
+END_SESSION = "end_session"
+"""The note of an executor that has no machine, at its end."""
+
+
 @dataclass(slots=True)
 class CallLedger:
     """``made`` are the ids of calls that were made, ``seen`` those and every held one."""
@@ -26,6 +30,8 @@ class CallLedger:
     unknown: dict[str, int] = field(default_factory=dict)
     """Call id → seq of the note that its outcome is unknown, until somebody settles it."""
     held: dict[str, HeldCall] = field(default_factory=dict)
+    ended: bool = False
+    """An executor without a machine has said that it is done."""
 
     def fold(self, event: Event) -> None:
         kind, payload = event.kind, event.payload
@@ -63,6 +69,7 @@ class CallLedger:
             )
 
     def _note(self, event: Event) -> None:
+        self.ended = self.ended or event.payload.get("name") == END_SESSION
         details = _mapping(event.payload.get("details"))
         call_id = details.get("call_id")
         if not isinstance(call_id, str) or event.actor != "runtime":
@@ -83,7 +90,7 @@ class CallLedger:
                     break
             else:
                 return self
-        ahead = CallLedger(unknown=dict(self.unknown), held=dict(self.held))
+        ahead = CallLedger(unknown=dict(self.unknown), held=dict(self.held), ended=self.ended)
         for event in events:
             ahead.fold(event)
         return ahead

@@ -36,9 +36,10 @@ def verify_trace(
     """Everything that is wrong with the chain, the programs and the signatures; empty is good.
 
     ``heads`` were signed earlier and kept elsewhere: against them a cut-off tail
-    and a full rewrite show. ``keys`` are the public keys that are trusted;
-    ``None`` trusts whatever key a head names, which proves integrity but not
-    origin.
+    and a full rewrite show. ``keys`` are the public keys that are trusted, and each
+    must have signed the last event: a signature that is missing is as wrong as one
+    that does not fit. ``None`` trusts whatever key a head names, which proves
+    integrity but not origin.
     """
     problems: list[Problem] = []
     broken = verify_chain(trace.events, session_id=trace.session_id)
@@ -50,16 +51,26 @@ def verify_trace(
         Problem("wrong-program", f"program {digest[:12]} is another text")
         for digest in sorted(_other_texts(trace))
     )
+    signers: set[str] = set()
     for signed in (*trace.signatures, *heads):
         problem = check_head(trace, signed, keys)
         if problem is not None:
             problems.append(problem)
+        elif signed.head.seq == len(trace.events) - 1:
+            signers.add(signed.key)
+    problems.extend(
+        Problem("unsigned-head", f"{key[:16]}… has not signed the last event", len(trace.events))
+        for key in sorted(set(keys or ()) - signers)
+    )
     return problems
 
 
 def _header(trace: TraceFile) -> Iterator[Problem]:
     """The header is outside of the chain: the first event says what it must say."""
+    for name in sorted(trace.about.keys() - set(ABOUT)):
+        yield Problem("wrong-header", f"the header says `{name}`, which no session is opened with")
     if not trace.events:
+        yield Problem("no-events", "there is a header and no event: nothing is proven")
         return
     first = trace.events[0].event
     if first.kind != "note" or first.payload.get("name") != OPENED:

@@ -47,6 +47,8 @@ def _again(
     payload = event.payload
     if event.kind == RESUMED or (event.kind == REUSE and "result" not in payload):
         due = machine.due(configuration, event.at)
+        if due is None and event.kind == REUSE:
+            due = machine.reusable(configuration, event.at)
         if due is None:
             raise TraceError(f"nothing was due for `{event.kind}`", index)
         return due

@@ -1,6 +1,6 @@
 """The stack machine.
 
-Owns frames, processes, the seven operations, the observations beside them and
+Owns frames, processes, the eight operations, the observations beside them and
 the events they leave:
 ``step(configuration, operation) -> configuration, events``. Pure. May import
 ``diagnostics``, ``handbook`` and ``program``.
@@ -8,11 +8,16 @@ the events they leave:
 
 from sopilot.runtime.vm._automation import Automation
 from sopilot.runtime.vm._tool import (
+    IN_PASSING,
+    SHORT_NAME,
+    STEP_NAMES,
     TOOL_DESCRIPTION,
     TOOL_NAME,
     TOOL_SCHEMA,
+    StepMove,
     answer_text,
     parse_step,
+    parse_steps,
 )
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
@@ -21,6 +26,7 @@ from sopilot.runtime.vm.machine import Grader, Machine, Outcome
 from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import (
     DECISIONS,
+    Amend,
     AssistantSaid,
     BindEvidence,
     Call,
@@ -45,14 +51,18 @@ from sopilot.runtime.vm.values import JSON, Judge, agree, canonical, plain
 
 __all__ = [
     "DECISIONS",
+    "IN_PASSING",
     "JSON",
     "REJECTED",
     "RESUMED",
     "REUSE",
+    "SHORT_NAME",
+    "STEP_NAMES",
     "TOOL_DESCRIPTION",
     "TOOL_NAME",
     "TOOL_SCHEMA",
     "Actor",
+    "Amend",
     "AssistantSaid",
     "Automation",
     "BindEvidence",
@@ -83,6 +93,7 @@ __all__ = [
     "SelectBranch",
     "Start",
     "Status",
+    "StepMove",
     "ToolOperation",
     "TraceError",
     "UserSaid",
@@ -91,5 +102,6 @@ __all__ = [
     "canonical",
     "decode_operation",
     "parse_step",
+    "parse_steps",
     "plain",
 ]

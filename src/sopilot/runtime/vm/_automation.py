@@ -27,8 +27,11 @@ from sopilot.runtime.vm.values import JSON, Judge
 
 @dataclass(frozen=True, slots=True)
 class Automation:
-    """What the machine does by itself beyond reuse. All off: the executor does everything.
+    """What the machine does by itself beyond reuse in a frame. All off: the executor does
+    everything.
 
+    ``reuse_verdicts``: checks that the process has judged for the same values already, on
+    evidence that is still whole, newest and fresh.
     ``take_branches``: branches whose condition is over bound results.
     ``group_returns``: returns of groups, whose value is a condition.
     ``enter_calls``: calls whose arguments all have a value.
@@ -45,6 +48,7 @@ class Automation:
     machine_verdicts: bool = False
     complete: bool = False
     fail: bool = False
+    reuse_verdicts: bool = False
 
 
 def determined(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.program.model import Check
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.runtime.vm.layout import ProgramLayout
-from sopilot.runtime.vm.operations import Complete, Fail, Start
+from sopilot.runtime.vm.operations import Amend, Complete, Fail, Start
 from sopilot.runtime.vm.position import Moved, Position, Programs, Refused
 from sopilot.runtime.vm.state import Configuration, Frame, Process, Status
 from sopilot.runtime.vm.values import JSON, Fields, shown
@@ -69,6 +70,67 @@ def start(
         process,
         {"program": process.program, "opened": seq, "reactivated": False},
     )
+
+
+def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
+    """Other values for the running process. It begins again where it stands open: results that
+    none of the changed names can touch stay bound, and everything else is unproven."""
+    process, root, entry = here.process, here.process.frames[0], here.program.entry
+    given = {name: value for name, value in fields["arguments"].items() if value is not None}
+    names = here.program.names
+    for name, value in given.items():
+        if name not in names:
+            return Refused(
+                "unknown-argument",
+                f"`{process.goal}` takes no {shown(name)}; " + did_you_mean(name, names),
+            )
+        problem = here.program.type_problem(name, value) if name in entry.parameters else None
+        if problem is not None:
+            return Refused("wrong-type", problem)
+    have = {**process.known, **root.locals}
+    changed = frozenset(
+        name
+        for name, value in given.items()
+        if name not in have or not here.program.agree(have[name], value)
+    )
+    if not changed:
+        return Refused("nothing-amended", f"`{process.goal}` has these values already")
+    if any(one.ok and one.action in here.program.goal_actions for one in process.results):
+        return Refused(
+            "already-carried-out",
+            f"the goal of `{process.goal}` was carried out with the values that it had; "
+            "complete it, and start it again for the others",
+        )
+    for call_id, pending in here.configuration.pending.items():
+        if pending.process == process.id:
+            return Refused("call-pending", f"call {shown(call_id)} has no result yet")
+    known = {**process.known, **given}
+    kept = {
+        step.slot: root.slots[step.slot]
+        for step in entry.steps.values()
+        if isinstance(step, Check)
+        and step.slot in root.slots
+        and not here.program.depends_on(step, changed)
+    }
+    own = {name: value for name, value in given.items() if name in entry.parameters}
+    frame = Frame(
+        root.function,
+        entry.first,
+        {**root.locals, **own},
+        kept,
+        None,
+        root.opened,
+        root.path,
+        root.calls,
+        root.borrowed,
+    )
+    amended = process.begun_again(frame, known)
+    added = {
+        "changed": sorted(changed),
+        "kept": sorted(kept),
+        "unwound": [one.path for one in reversed(process.frames[1:])],
+    }
+    return Moved(here.configuration.updated(amended), added)
 
 
 def _same(layout: ProgramLayout, process: Process, goal: str, given: Mapping[str, JSON]) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm.machine import Outcome
 from sopilot.runtime.vm.operations import (
     TOOL_OPERATIONS,
+    Amend,
     Call,
     Complete,
     EmitArtifact,
@@ -22,10 +24,14 @@ from sopilot.runtime.vm.operations import (
 from sopilot.runtime.vm.values import JSON, Fields, plain_mapping, without_references
 
 TOOL_NAME: Final = "pg_program_step"
+SHORT_NAME: Final = "step"
+STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
+"""The tool by its own name, and by the one that costs a model least to write."""
 TOOL_DESCRIPTION: Final = (
-    "Move the program one step. `start` a goal; `call` the function at the cursor; `return` "
-    "whether it holds, with evidence; `select_branch`; `emit_artifact`; `complete` when the "
-    "goal is reached; `fail` to refuse. The answer says where the program stands."
+    "Move the program one step. `start` a goal; `amend` its values; `call` the function at "
+    "the cursor; `return` whether it holds, with evidence; `select_branch`; `emit_artifact`; "
+    "`complete` when the goal is reached; `fail` to refuse. The answer says where the program "
+    "stands."
 )
 TOOL_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -35,7 +41,7 @@ TOOL_SCHEMA: dict[str, Any] = {
         "function": {"type": "string", "description": "call: the function at the cursor."},
         "arguments": {
             "type": "object",
-            "description": "start, call, return: values by name, as far as they are known.",
+            "description": "start, amend, call, return: values by name, as far as they are known.",
         },
         "holds": {"type": "boolean", "description": "return: whether the predicate is true."},
         "undecided": {
@@ -60,6 +66,7 @@ TOOL_SCHEMA: dict[str, Any] = {
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "start": ("goal", "arguments"),
+    "amend": ("arguments",),
     "call": ("function", "arguments"),
     "return": ("holds", "undecided", "evidence", "value", "arguments"),
     "select_branch": ("option",),
@@ -67,6 +74,22 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
     "complete": ("summary",),
     "fail": ("reason",),
 }
+_SHORT: dict[str, tuple[str, ...]] = {
+    "amend": ("amend",),
+    "start": ("start",),
+    "call": ("call",),
+    "return": ("holds", "undecided", "true", "false"),
+    "select_branch": ("option",),
+    "emit_artifact": ("name",),
+    "complete": ("complete",),
+    "fail": ("fail",),
+}
+"""The operations by the fields that stand for them where none is named, in the order in which
+one call does several."""
+IN_PASSING: Final = ("start", "true", "false", "undecided")
+"""Fields that may stand in the arguments of the tool call that follows them."""
+_NUMBERED = re.compile(r"#\d{1,12}\b")
+_NAMED = re.compile(r"[\w.\-]+")
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 
 
@@ -74,12 +97,73 @@ class _Problem(Exception):
     pass
 
 
-def parse_step(arguments: object) -> ToolOperation | str:
-    """The operation in the tool's arguments, or what is wrong with them, for the model.
+class StepMove(NamedTuple):
+    """An operation; ``about`` is the rule that a verdict was written for, by its name or by the
+    number that a slot gave it."""
 
-    Accepts the object or its JSON text. Fields that other operations use are
-    ignored: models fill in what a schema offers.
+    operation: ToolOperation
+    about: str = ""
+
+
+def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
+    """The operations in the tool's arguments, or what is wrong with them, for the model.
+
+    One is named by ``operation``. Without that name the fields say it: ``start`` a goal,
+    ``holds`` a verdict, ``true`` and ``false`` several of them by the numbers of a slot, then
+    ``complete`` or ``fail``.
     """
+    fields = _fields(arguments)
+    if isinstance(fields, str):
+        return fields
+    if "operation" in fields:
+        spelled = [fields]
+    else:
+        done = [name for name, keys in _SHORT.items() if any(map(fields.get, keys))]
+        if fields.get("holds") is False and "return" not in done:
+            done.append("return")
+            done.sort(key=list(_SHORT).index)
+        spelled = [_long(name, fields) for name in done]
+    moves: list[StepMove] = []
+    for one in spelled:
+        several = _several(one) if one.get("operation") == "return" else []
+        if isinstance(several, str):
+            return several
+        for each, about in several or [(one, str(one.get("function") or ""))]:
+            operation = parse_step(each)
+            if isinstance(operation, str):
+                return operation
+            about = about.partition("(")[0].strip() if isinstance(operation, Return) else ""
+            moves.append(StepMove(operation, about))
+    return tuple(moves) or "say what to do: `start`, `holds`, `complete` or `fail`"
+
+
+def _several(fields: dict[str, JSON]) -> list[tuple[dict[str, JSON], str]] | str:
+    """The verdicts of one call, each with what it is about, by number where that is one."""
+    found: list[tuple[dict[str, JSON], str]] = []
+    for word in ("true", "false", "undecided"):
+        about = fields.get(word, "")
+        if isinstance(about, bool):
+            continue  # `undecided` of the present rule alone
+        listed = about if isinstance(about, list) else [about]
+        if not all(type(one) in (int, str) for one in listed):
+            return f"`{word}` must be the numbers of `judge`, such as `1 2`"
+        names = " ".join(map(str, listed)).replace(",", " ").split()
+        found += [({"operation": "return", "holds": word}, name) for name in names]
+    return sorted(found, key=lambda each: (len(each[1]), each[1]))
+
+
+def _long(name: str, fields: dict[str, JSON]) -> dict[str, JSON]:
+    """The operation as it is spelled with its name."""
+    renamed = {"start": "goal", "call": "function", "amend": "arguments"}
+    spelled = {key: value for key, value in fields.items() if key not in _SHORT}
+    if name == "return":
+        spelled.setdefault("function", "")
+    elif name in renamed:
+        spelled[renamed[name]] = fields[name]
+    return {**spelled, "operation": name}
+
+
+def _fields(arguments: object) -> dict[str, JSON] | str:
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -88,7 +172,18 @@ def parse_step(arguments: object) -> ToolOperation | str:
     if not isinstance(arguments, Mapping):
         return "the arguments must be an object with `operation`"
     given = without_references(plain_mapping(arguments))
-    fields = {key: value for key, value in given.items() if value is not None}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def parse_step(arguments: object) -> ToolOperation | str:
+    """The one operation that the tool's arguments name, or what is wrong with them.
+
+    Accepts the object or its JSON text. Fields that other operations use are
+    ignored: models fill in what a schema offers.
+    """
+    fields = _fields(arguments)
+    if isinstance(fields, str):
+        return fields
     name = fields.get("operation")
     if not isinstance(name, str) or name not in _ALLOWED:
         return f"`operation` must be one of {', '.join(_ALLOWED)}"
@@ -102,6 +197,8 @@ def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
     match name:
         case "start":
             return Start(_required(fields, "goal"), _object(fields))
+        case "amend":
+            return Amend(_object(fields))
         case "call":
             return Call(_text(fields, "function") or None, _object(fields))
         case "return":
@@ -183,9 +280,20 @@ def _citations(value: JSON) -> tuple[str, ...]:
     for item in items:
         if isinstance(item, bool) or not isinstance(item, str | int):
             raise _Problem("`evidence` must be a list of strings such as `#12`")
-        if item != "":
-            cited.append(f"#{item}" if isinstance(item, int) else item)
-    return tuple(cited)
+        cited += [f"#{item}"] if isinstance(item, int) else _cited_in(item)
+    return tuple(dict.fromkeys(cited))
+
+
+def _cited_in(text: str) -> list[str]:
+    """The results that a text names, as `#38, #41` does, or the tools; other words bind nothing
+    and are no citation."""
+    numbers = _NUMBERED.findall(text)
+    if numbers:
+        return numbers
+    names = [name.strip("`'\"()") for name in re.split(r"[\s,;]+", text) if name]
+    if not all(_NAMED.fullmatch(name) for name in names):
+        raise _Problem(f"`evidence` must cite results as `#12`, not {quote_value(text, 40)}")
+    return names
 
 
 # --- the answer -----------------------------------------------------------------------

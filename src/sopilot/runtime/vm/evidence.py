@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Local, Unknown
+from sopilot.runtime.vm.freshness import is_current
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Observed
@@ -181,21 +182,27 @@ def available(here: Position) -> tuple[Observed, ...]:
 
 
 def borrowable(here: Position, act: Act) -> Observed | None:
-    """The latest earlier success that makes a repeated call of ``act`` needless.
+    """The latest earlier success that makes a repeated call of ``act`` needless: nothing newer
+    was answered, and nothing may have changed it since.
 
     Only where every argument is known: a call with an open value may ask for
     something else this time.
     """
-    if here.layout.linked:
+    if act.each is not None:
         return None
-    for _, term in act.arguments:
-        if isinstance(term, Path):
+    if here.layout.linked:
+        wanted = wanted_here(here, act)
+        if isinstance(wanted, Absent) or any(one.open for one in wanted):
             return None
-        if value_of(term, here.layout, here.frame, here.process.known) is MISSING:
-            return None
+    elif any(
+        isinstance(term, Path)
+        or value_of(term, here.layout, here.frame, here.process.known) is MISSING
+        for _, term in act.arguments
+    ):
+        return None
     for result in reversed(available(here)):
         if result.ok and fits_result(here, act, result):
-            return result
+            return result if is_current(here.programs, here.configuration, result) else None
     return None
 
 

@@ -12,7 +12,7 @@ from sopilot.runtime.vm.moves import NEXT, truth
 from sopilot.runtime.vm.position import Position, Programs, locate
 from sopilot.runtime.vm.state import Configuration
 from sopilot.runtime.vm.terms import known_arguments, plain_arguments
-from sopilot.runtime.vm.values import Fields
+from sopilot.runtime.vm.values import Fields, canonical, plain
 
 Shape = Fields
 
@@ -33,7 +33,11 @@ def fits(programs: Programs, configuration: Configuration) -> list[Shape]:
             }
             for goal, layout in programs.layouts.items()
         ]
-    return [*_at_cursor(here), *_anywhere(here)]
+    found: dict[bytes, Shape] = {}
+    for shape in (*_at_cursor(here), *_anywhere(here)):
+        told = {key: value for key, value in shape.items() if key != "instead"}
+        found.setdefault(canonical(plain(told)), shape)
+    return list(found.values())
 
 
 def _at_cursor(here: Position) -> Iterator[Shape]:

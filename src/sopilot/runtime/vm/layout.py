@@ -18,6 +18,7 @@ from sopilot.language.program.model import (
     Fail,
     Function,
     Kind,
+    Literal,
     Program,
     Return,
     Step,
@@ -91,6 +92,27 @@ class ProgramLayout:
     entry: FunctionLayout
     goal_actions: frozenset[str]
     agree: Agreement
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What a process of it may know: what it is started with, and what it learns."""
+        return self.entry.parameters.union(*(one.learnable for one in self.functions.values()))
+
+    def depends_on(self, step: Check, names: frozenset[str]) -> bool:
+        """Whether a check may come out otherwise once these names have other values: as its
+        arguments, or as what somebody below it learns."""
+        if any(not isinstance(term, Literal) and term.name in names for _, term in step.arguments):
+            return True
+        waiting, seen = [step.function], {step.function}
+        while waiting:
+            layout = self.functions[waiting.pop()]
+            if not layout.learnable.isdisjoint(names):
+                return True
+            for one in layout.steps.values():
+                if isinstance(one, Check) and one.function not in seen:
+                    seen.add(one.function)
+                    waiting.append(one.function)
+        return False
 
     @property
     def strict(self) -> bool:

@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sopilot.language.program.codec import program_hash
-from sopilot.language.program.model import Check, Kind, Program
+from sopilot.language.program.model import Check, Program
 from sopilot.runtime.vm import _lifecycle as lifecycle
 from sopilot.runtime.vm import _observing as observing
 from sopilot.runtime.vm import moves
 from sopilot.runtime.vm._automation import Automation, determined
+from sopilot.runtime.vm._reuse import bound_already, judged_already
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
+from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.fits import Shape, fits
 from sopilot.runtime.vm.layout import Limits, lay_out
 from sopilot.runtime.vm.operation_codec import misshapen, operation_fields
 from sopilot.runtime.vm.operations import (
+    Amend,
     AssistantSaid,
     BindEvidence,
     Call,
@@ -35,7 +38,6 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
 from sopilot.runtime.vm.state import Bound, Configuration
-from sopilot.runtime.vm.terms import known_arguments
 from sopilot.runtime.vm.values import Fields, Judge
 from sopilot.runtime.vm.whole_values import whole_values
 
@@ -194,6 +196,13 @@ class Machine:
             if here is None or (here.frame.opened, here.frame.cursor) in seen:
                 break
             seen.add((here.frame.opened, here.frame.cursor))
+            if automation.reuse_verdicts:
+                reused = self.reusable(configuration, at)
+                if reused is not None:
+                    configuration, event = reused
+                    events.append(event)
+                    configuration = self.follow(configuration, at, events)
+                    continue
             found = determined(here, automation, judge)
             if found is None:
                 break
@@ -243,15 +252,30 @@ class Machine:
         here = locate(self.programs, configuration)
         if here is None:
             return None
-        found = _reusable(here, step)
-        if found is None:
+        found = bound_already(here, step)
+        return None if found is None else self._reused(here, step, *found, at)
+
+    def reusable(
+        self, configuration: Configuration, at: float
+    ) -> tuple[Configuration, Event] | None:
+        """The check at the cursor passed on an earlier verdict of the process that still stands;
+        taken only where a run allows it."""
+        here = locate(self.programs, configuration)
+        if here is None or not isinstance(here.step, Check):
             return None
-        bound, ground = found
+        if here.process.steps >= self.programs.limits.steps:
+            return None
+        found = judged_already(here, here.step)
+        return None if found is None else self._reused(here, here.step, *found, at)
+
+    def _reused(
+        self, here: Position, step: Check, bound: Bound, ground: str, at: float
+    ) -> tuple[Configuration, Event]:
         target = (here.layout.after if bound.holds == step.wanted else here.layout.unmet)[
             step.label
         ]
         frames = (*here.process.frames[:-1], here.frame.bound(step.slot, bound, target))
-        after = configuration.updated(here.process.moved(frames))
+        after = here.configuration.updated(here.process.moved(frames))
         payload = {
             "label": step.label,
             "slot": step.slot,
@@ -261,6 +285,7 @@ class Machine:
             "holds": bound.holds,
             "ground": ground,
         }
+        seq = here.configuration.next_seq
         return after, Event(
             seq, at, Actor.MACHINE, REUSE, here.process.id, here.frame.place, payload
         )
@@ -284,6 +309,13 @@ class Machine:
     def fits(self, configuration: Configuration) -> list[Shape]:
         """The operations that fit now, with what is known of their arguments."""
         return fits(self.programs, configuration)
+
+    def unresolved(self, configuration: Configuration, cited: Sequence[str]) -> tuple[str, ...]:
+        """The citations that name no result of the process."""
+        here = locate(self.programs, configuration)
+        if here is None or not here.layout.soft or not cited:
+            return ()
+        return bind_evidence(here, cited).unresolved
 
     def _answer(self, outcome: Outcome) -> dict[str, Any]:
         configuration = outcome.configuration
@@ -312,21 +344,6 @@ class Machine:
         return answer
 
 
-def _reusable(here: Position, step: Check) -> tuple[Bound, str] | None:
-    bound = here.frame.slots.get(step.slot)
-    if bound is not None:
-        return bound, "slot already bound in this frame"
-    if not here.process.gates or (
-        here.program.functions[step.function].function.kind is not Kind.GATE
-    ):
-        return None
-    values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
-    if missing:
-        return None
-    bound = here.process.gates.get(moves.gate_key(step.function, values))
-    return None if bound is None else (bound, "gate already established in this process")
-
-
 def _hashes(programs: Mapping[str, Program]) -> dict[str, str]:
     return {goal: program_hash(program) for goal, program in programs.items()}
 
@@ -341,6 +358,7 @@ _OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Decision: observing.decision,
 }
 _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
+    Amend: lifecycle.amend,
     Call: moves.call,
     Return: moves.give_back,
     SelectBranch: moves.select_branch,

@@ -190,7 +190,7 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
         values = parameter_values(here, frame)
         gates = {**gates, gate_key(frame.function, values): result}
     verdicts = here.process.verdicts
-    if kind is Kind.RULE and here.source.guarded and here.layout.function.verdict is None:
+    if kind is not Kind.GROUP:
         verdicts = {**verdicts, rule_key(frame.function, parameter_values(here, frame)): result}
     process = here.process.moved(
         tuple(learning.frames), known=learning.known, gates=gates, verdicts=verdicts

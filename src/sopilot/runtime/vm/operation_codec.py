@@ -8,6 +8,7 @@ from typing import Any
 
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.operations import (
+    Amend,
     AssistantSaid,
     BindEvidence,
     Call,
@@ -81,6 +82,7 @@ def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
 
 _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
     Start: _encode_start,
+    Amend: lambda it: {"arguments": plain_mapping(it.arguments)},
     Call: _encode_call,
     Return: _encode_return,
     SelectBranch: lambda it: {"option": plain(it.option)},
@@ -106,6 +108,7 @@ _WORDS = (str, dict, Mapping)
 _OBJECT = (dict, Mapping)
 _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
     Start: (("goal", (str,)), ("arguments", _OBJECT)),
+    Amend: (("arguments", _OBJECT),),
     Call: (("function", (str, NoneType)), ("arguments", _OBJECT)),
     Return: (
         ("holds", (bool, NoneType)),
@@ -229,6 +232,7 @@ def _decode_bind(fields: Given) -> BindEvidence:
 
 _DECODERS: dict[str, Callable[[Given], Operation]] = {
     "start": lambda fields: Start(_string(fields, "goal"), _object(fields, "arguments")),
+    "amend": lambda fields: Amend(_object(fields, "arguments")),
     "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
     "return": _decode_return,
     "select_branch": lambda fields: SelectBranch(_optional_string(fields, "option")),

@@ -1,4 +1,4 @@
-"""The seven operations of the one tool, and what the machine observes beside them."""
+"""The eight operations of the one tool, and what the machine observes beside them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def _none() -> dict[str, JSON]:
 class Start:
     kind: ClassVar[str] = "start"
     goal: str
+    arguments: Mapping[str, JSON] = field(default_factory=_none)
+
+
+@dataclass(frozen=True, slots=True)
+class Amend:
+    """Other values for the running process, in place: what depended on them is open again."""
+
+    kind: ClassVar[str] = "amend"
     arguments: Mapping[str, JSON] = field(default_factory=_none)
 
 
@@ -148,12 +156,13 @@ class BindEvidence:
     result: int
 
 
-ToolOperation = Start | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
+ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Complete | Fail
 Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
 Operation = ToolOperation | Observation | BindEvidence
 
 TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
     Start,
+    Amend,
     Call,
     Return,
     SelectBranch,

@@ -56,7 +56,11 @@ class Position:
     program: ProgramLayout
     layout: FunctionLayout
     step: Step
-    limits: Limits
+    programs: Programs
+
+    @property
+    def limits(self) -> Limits:
+        return self.programs.limits
 
     @property
     def source(self) -> Program:
@@ -87,5 +91,5 @@ def locate_process(
     frame = process.frames[-1]
     layout = program.functions[frame.function]
     return Position(
-        configuration, process, frame, program, layout, layout.steps[frame.cursor], programs.limits
+        configuration, process, frame, program, layout, layout.steps[frame.cursor], programs
     )

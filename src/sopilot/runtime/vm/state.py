@@ -170,8 +170,8 @@ RuleKey = tuple[str, ArgumentsKey]
 
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
-    ``verdicts`` the executor's latest on each rule that no machine judges, where something
-    is guarded; ``passed`` the steps, by function and label, that its executor did by itself."""
+    ``verdicts`` the latest on each rule and gate for its values; ``passed`` the steps, by
+    function and label, that its executor did by itself."""
 
     id: str
     goal: str
@@ -220,6 +220,25 @@ class Process(NamedTuple):
             self.ending,
             self.verdicts if verdicts is None else verdicts,
             self.passed if passed is None else self.passed | {passed},
+        )
+
+    def begun_again(self, root: Frame, known: Mapping[str, JSON]) -> Process:
+        """With other values from its beginning on. What was answered and judged stays on record
+        for the values that it was about; what the executor did for the old ones is undone."""
+        return Process(
+            self.id,
+            self.goal,
+            self.program,
+            {**self.arguments, **{name: known[name] for name in root.locals if name in known}},
+            (root,),
+            self.status,
+            known,
+            self.gates,
+            self.results,
+            NONE,
+            self.steps + 1,
+            self.ending,
+            self.verdicts,
         )
 
     def with_status(self, status: Status, ending: str = "") -> Process:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias, overload
 
+from sopilot.language.diagnostics import visible
 from sopilot.language.handbook.values import JSON as JSON
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -141,12 +143,16 @@ def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
 
 def shown(value: JSON, width: int = 80) -> str:
     """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
-    text = spell(value if not isinstance(value, str) else value[:width])
-    if not text.isprintable():
-        text = "".join(
-            sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text[:width]
-        )
+    spelled = spell(value if not isinstance(value, str) else value[:width])
+    text = visible(spelled[: width + 1], keep="")
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def same_name(name: str) -> str:
+    """A person's name, such that two spellings of it are equal: of whatever case, width and
+    spacing, with or without signs that nobody sees."""
+    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
+    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
 def agree(left: JSON, right: JSON) -> bool:

@@ -50,4 +50,4 @@ def report_files(document: Document) -> dict[str, str]:
 
 def write_report(output: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
-        write_whole(output / name, text, "name a folder you may write to")
+        write_whole(output / name, text, "name a folder you may write to", private=True)

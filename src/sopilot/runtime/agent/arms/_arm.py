@@ -49,7 +49,8 @@ class Arm:
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
     sent, ``guidance`` which instructions. ``terse``: the answer to a step that was taken does
     not repeat the position. ``in_order``: a call behind a step that did not fit is not made.
-    ``short_step``: the bookkeeping tool shows only fields that the programs can use."""
+    ``short_step``: the bookkeeping tool in few words, with the fields that the programs can use.
+    ``stated``: values that the user stated by name need not be written again."""
 
     name: str
     machine: bool
@@ -62,10 +63,13 @@ class Arm:
     terse: bool = False
     in_order: bool = False
     short_step: bool = False
+    stated: bool = False
 
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
-        return instructions(briefing, guidance=guidance, resident=self.resident(briefing))
+        return instructions(
+            briefing, guidance=guidance, resident=self.resident(briefing), stated=self.stated
+        )
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         slot = self.slot(view)

@@ -8,7 +8,7 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.agent.arms._arm import Arm, full_cursor_slot, rendered, rendered_once
 from sopilot.runtime.agent.arms._checklist import checklist_slot
 from sopilot.runtime.agent.arms._chunk import chunk_slot
-from sopilot.runtime.agent.arms._fused import fused_arm
+from sopilot.runtime.agent.arms._fused import PAGED, fused_arm
 from sopilot.runtime.agent.arms._retrieval import retrieval_slot
 from sopilot.runtime.agent.arms.machine_state import frame_slot, state_slot
 
@@ -22,7 +22,8 @@ ARMS: Final[dict[str, Arm]] = {
         Arm("prose", False, resident=rendered("prose")),
         Arm("flat-protocol", True, resident=rendered("flat"), slot=state_slot),
         Arm("full-cursor", True, slot=full_cursor_slot),
-        Arm("pg", True, slot=frame_slot),
+        fused_arm(PAGED, "pg"),
+        Arm("pg-paper", True, slot=frame_slot),
         fused_arm(),
         Arm("checklist", False, slot=checklist_slot),
         Arm("retrieval", False, slot=retrieval_slot),

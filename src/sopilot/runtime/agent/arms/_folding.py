@@ -20,7 +20,7 @@ from typing import Final
 
 from sopilot.language.render import quote_value
 from sopilot.runtime.session.protocols import Message
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import STEP_NAMES
 
 HIGH: Final = 24_000
 LOW: Final = 8_000
@@ -48,7 +48,7 @@ def fold_dialog(dialog: Sequence[Message]) -> Sequence[Message]:
 def without_frame_steps(dialog: Sequence[Message]) -> list[Message]:
     """The dialog without accepted bookkeeping inside a process."""
     return without_answers(
-        dialog, lambda one: one.name == TOOL_NAME and _FRAME_STEP.match(one.content) is not None
+        dialog, lambda one: one.name in STEP_NAMES and _FRAME_STEP.match(one.content) is not None
     )
 
 
@@ -131,7 +131,7 @@ def _noted(part: Exchange) -> Iterable[str]:
 
 
 def _is_result(message: Message) -> bool:
-    return message.role == "tool" and message.name != TOOL_NAME
+    return message.role == "tool" and message.name not in STEP_NAMES
 
 
 def _short(text: str) -> str:

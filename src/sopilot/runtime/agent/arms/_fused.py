@@ -1,8 +1,8 @@
-"""Paging at the price of a resident program: the `fused` arm and its switches."""
+"""Paging, and paging at the price of a resident program: `pg`, `fused` and their switches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sopilot.runtime.agent.arms._arm import Arm
@@ -19,27 +19,34 @@ class FusedSwitches:
     """Each can be measured alone.
 
     ``enter_calls``: the machine enters calls, takes branches and leaves groups.
-    ``machine_verdicts``: the machine binds evidence and judges what it can judge.
+    ``reuse``: what the process has judged or called already, and is still fresh, is not asked
+    again.
+    ``machine_verdicts``: the machine judges what it can judge.
     ``combine``: a verdict and what follows it in one message; the slot looks ahead.
     ``fold``: bookkeeping and old blocks of the dialog are not sent again.
-    ``short_step``: the bookkeeping tool's schema without what the programs cannot use.
+    ``short_step``: the bookkeeping tool in few words; one call may hold several verdicts.
+    ``stated``: values that the user stated by name are the program's without being copied.
     ``offer``: which tool schemas a request carries.
     """
 
     enter_calls: bool = True
+    reuse: bool = True
     machine_verdicts: bool = True
     combine: bool = True
     fold: bool = True
     short_step: bool = True
+    stated: bool = True
     offer: Offer = Offer.ALL
 
 
 ALL_ON: Final = FusedSwitches()
-ALL_OFF: Final = FusedSwitches(False, False, False, False, False)
+ALL_OFF: Final = FusedSwitches(False, False, False, False, False, False, False)
+PAGED: Final = replace(ALL_OFF, enter_calls=True, reuse=True)
+"""`pg`: one frame, one move; what needs no judgement is the machine's."""
 
 
 def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
-    """The arm with these switches. With none of them it is `pg`."""
+    """The arm with these switches. With none of them it is `pg-paper` that lists evidence."""
     return Arm(
         name,
         True,
@@ -48,8 +55,9 @@ def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
             take_branches=switches.enter_calls,
             group_returns=switches.enter_calls,
             enter_calls=switches.enter_calls,
-            bind_evidence=switches.machine_verdicts,
+            bind_evidence=switches.reuse,
             machine_verdicts=switches.machine_verdicts,
+            reuse_verdicts=switches.reuse,
         ),
         fold=fold_dialog if switches.fold else None,
         offer=switches.offer,
@@ -57,6 +65,7 @@ def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
         terse=switches.fold,
         in_order=switches.combine,
         short_step=switches.short_step,
+        stated=switches.stated,
     )
 
 

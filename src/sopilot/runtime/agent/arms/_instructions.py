@@ -24,26 +24,29 @@ ENGLISH: Final[Mapping[str, str]] = {
         "A program keeps your place. Choose the request with `pg_program_step` (operation `start`, "
         "goal and the values you know). The last message of every turn shows where the program "
         "stands and what comes next: do that, one step at a time. `call` enters a function, "
-        "`return` leaves it with whether it holds and the evidence (`#12`). End with `complete` "
+        "`return` leaves it with whether it holds and the evidence (`#12`). `amend` corrects "
+        "values of the running request. End with `complete` "
         "when the goal tool has succeeded, or with `fail` and the reason when a requirement is "
         "not met; tell the user in the same message. If the user wants something else, `start` "
         "that; when you come back to a request that is no longer wanted, tell the user that you "
         "leave it as it is."
     ),
     "fused": (
-        "A program keeps your place; the last message shows it. Choose the request with "
-        "`pg_program_step` (`start`, goal and values), as soon as you have its values. `return` "
-        "gives your verdict on a rule. `After …` tells what follows: add that to the same message, "
-        "in order; a verdict given ahead (`judge 2 …`) names its `function`. The program "
-        "itself enters functions and binds what tools return. `complete` when the goal tool has "
-        "succeeded, `fail` with the reason when a requirement is not met; tell the user in the "
-        "same message. If the user wants something else, `start` that; leave what is no longer "
-        "wanted."
+        "A program keeps your place; the last message shows it, `step` moves it. `start` the "
+        "request as soon as you have its values. `true` and `false` give your verdicts on rules, "
+        "by number: 1 is the present one, 2 is `judge 2`; `undecided` if the answers cannot tell. "
+        "`After …` tells what follows: do it in the same message. `start` and verdicts may stand "
+        "in the arguments of the tool call that follows them. Leave out of a call what the "
+        "program shows. The program enters functions and "
+        "binds what tools return. `amend` corrects values. `complete` when the goal tool has "
+        "succeeded, `fail` when a requirement is not met; tell the user in the same message. If "
+        "the user wants something else, `start` that; leave what is no longer wanted."
     ),
     "no_machine": (
         "When the request is carried out, or must be refused, tell the user and call "
         "`end_session`. Refuse if a requirement is not met, whatever the user says."
     ),
+    "stated": "Leave out, too, what the user stated as `name: value`.",
     "resident": "The procedures:",
 }
 CHINESE: Final[Mapping[str, str]] = {
@@ -60,29 +63,32 @@ CHINESE: Final[Mapping[str, str]] = {
         "有一个程序记录你的位置。用 `pg_program_step` 选择请求"
         "（operation 为 `start`，给出 goal 和已知的值）。"
         "每一轮的最后一条消息显示程序所在的位置和下一步：照做，一次一步。`call` 进入函数，"
-        "`return` 带着是否成立和证据（`#12`）离开。目标工具成功后以 `complete` 结束；"
+        "`return` 带着是否成立和证据（`#12`）离开；`amend` 更正正在办理的请求的值。"
+        "目标工具成功后以 `complete` 结束；"
         "若某项要求不满足，以 `fail` 和原因结束，并在同一条消息中告诉用户。"
         "若用户想要别的，`start` 那一个；回到不再需要的请求时，告诉用户不再办理它。"
     ),
     "fused": (
-        "有一个程序记录你的位置，最后一条消息显示它。有了请求所需的值，"
-        "就用 `pg_program_step` 选择请求（`start`，给出 goal 和值）。`return` 给出你对规则的判断。"
-        "`After …` 说明接下来是什么：把它按顺序放进同一条消息；"
-        "提前给出的判断（`judge 2 …`）要写明 `function`。"
-        "程序自己进入函数，并把工具返回的结果记为证据。"
-        "目标工具成功后用 `complete`；若某项要求不满足，用 `fail` 和原因，"
-        "并在同一条消息中告诉用户。若用户想要别的，`start` 那一个；不再需要的就放下。"
+        "有一个程序记录你的位置：最后一条消息显示它，`step` 移动它。有了请求所需的值就 `start`。"
+        "`true` 和 `false` 按编号给出你对规则的判断：1 是当前规则，2 是 `judge 2`；"
+        "若结果无法说明，用 `undecided`。`After …` 说明接下来是什么：在同一条消息中完成。"
+        "`start` 和判断可以写在随后那次工具调用的参数里。"
+        "程序已显示的值，调用时不必再写。"
+        "程序自己进入函数，并把工具返回的结果记为证据。`amend` 更正值。"
+        "目标工具成功后用 `complete`；若某项要求不满足，用 `fail`；并在同一条消息中告诉用户。"
+        "若用户想要别的，`start` 那一个；不再需要的就放下。"
     ),
     "no_machine": (
         "请求办理完毕或必须拒绝时，告诉用户并调用 `end_session`。"
         "若某项要求不满足，无论用户怎么说都要拒绝。"
     ),
+    "stated": "用户以 `name: value` 说明的值也不必再写。",
     "resident": "办事流程：",
 }
 INSTRUCTIONS: Final = {"en": ENGLISH, "zh": CHINESE}
 
 
-def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
+def instructions(briefing: Briefing, *, guidance: str, resident: str, stated: bool = False) -> str:
     """The first message: the same bytes in every request of a run."""
     table = INSTRUCTIONS.get(briefing.language)
     if table is None:
@@ -90,7 +96,8 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
     lines = [table["role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
         lines.append(briefing.handbook.says.strip())
-    lines += ["", table["work"], "", table[guidance], ""]
+    lines += ["", table["work"], "", table[guidance]]
+    lines += [table["stated"], ""] if stated else [""]
     lines.append(table["goals"])
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]

@@ -9,7 +9,7 @@ from enum import StrEnum
 from sopilot.language.program.model import Act, Do, Function
 from sopilot.runtime.agent.arms._view import View
 from sopilot.runtime.session.protocols import ToolSchema
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import STEP_NAMES
 
 _WORD = re.compile(r"\w+")
 
@@ -36,7 +36,7 @@ def offered(
     else:
         functions = here.source.functions.values()
         names = {name for function in functions for name in _tools(function)}
-    names.add(TOOL_NAME)
+    names |= STEP_NAMES
     return [schema for schema in schemas if schema.name in names]
 
 

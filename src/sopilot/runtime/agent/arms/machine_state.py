@@ -22,7 +22,7 @@ from sopilot.language.program.model import (
 from sopilot.language.render import quote_value, render_frame
 from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.vm import Position
+from sopilot.runtime.vm import Position, Start
 from sopilot.runtime.vm.evidence import frame_results, next_wanted
 from sopilot.runtime.vm.moves import truth
 from sopilot.runtime.vm.terms import plain_arguments
@@ -33,6 +33,8 @@ RESULTS: Final = "Results: "
 KNOWN: Final = "Known: "
 GATHERED: Final = "Evidence here: "
 NEXT: Final = "Next: "
+LATER: Final = "; "
+"""Between the values that a goal needs to begin and those that it needs later."""
 MOST_EVIDENCE: Final = 12
 _LONGEST_VALUE = 400
 
@@ -83,9 +85,23 @@ def evidence_line(here: Position) -> list[str]:
 def no_process(view: View) -> str:
     lines = [NO_PROCESS]
     for goal, program in view.briefing.programs.items():
-        parameters = program.functions[program.entry].parameters
-        lines.append(f"{NEXT}start {goal}({', '.join(parameters)})")
+        names = program.functions[program.entry].parameters
+        first = _needed_first(view, goal)
+        parts = [[n for n in names if n in first], [n for n in names if n not in first]]
+        lines.append(f"{NEXT}start {goal}({LATER.join(', '.join(p) for p in parts if p)})")
     return "\n".join(lines)
+
+
+def _needed_first(view: View, goal: str) -> frozenset[str]:
+    """The values without which the machine cannot enter the goal's first check by itself."""
+    if not view.automation.enter_calls:
+        return frozenset()
+    begun = view.machine.suppose(view.configuration, Start(goal), at=0.0)
+    here = view.machine.position(begun) if begun is not None else None
+    if here is None or not isinstance(here.step, Check):
+        return frozenset()
+    terms = (term for _, term in here.step.arguments if not isinstance(term, Literal))
+    return frozenset(term.name for term in terms)
 
 
 def next_move(

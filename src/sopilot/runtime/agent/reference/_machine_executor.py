@@ -6,17 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sopilot.language.program.model import CallArguments, Local, Unknown
 from sopilot.runtime.agent.reference._goals import wanted_goal
 from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
 from sopilot.runtime.agent.reference._machine_misbehaviour import MachineMisbehaviour
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
-from sopilot.runtime.agent.reference._moves import Move
+from sopilot.runtime.agent.reference._moves import Ahead, Move
 from sopilot.runtime.agent.reference._recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference._values import Resolved, call_arguments, resolve, whole
 from sopilot.runtime.agent.reference.facts import GOAL, Facts
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
 from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall, ToolSchema, inputs_of
-from sopilot.runtime.vm import agree
+from sopilot.runtime.vm import TOOL_NAME, agree
 
 _TRUTHS = {True: "true", False: "false"}
 
@@ -29,12 +30,13 @@ class MachineExecutor:
         judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
+        step: str = TOOL_NAME,
     ) -> None:
         self._facts = facts
         self._move = move
         self._judge = judge
         self._tools = tools
-        self._replies = Replies(facts)
+        self._replies = Replies(facts, step)
         self._misbehaviour = MachineMisbehaviour(facts, move, temptation, tools, self._replies)
 
     def reply(self) -> ModelReply:
@@ -84,19 +86,22 @@ class MachineExecutor:
         names = self._move.goals.get(goal) or self._tool_inputs(goal)
         known = {name: self._facts.values.get(name) for name in names}
         given = _given(known)
-        why = self._rejected("start", goal=goal, arguments=given)
+        written = {} if self._facts.stated else given
+        why = self._rejected("start", goal=goal, arguments=written)
         if why:
             return self._replies.say(f"I cannot do this: {why}.")
-        started = self._replies.step_call("start", goal=goal, arguments=given)
+        started = self._replies.step_call("start", goal=goal, arguments=written)
         first = self._move.ahead.get(f"start {goal}")
-        if first is None:
-            return ModelReply("", (started,))
-        missing = call_arguments(first.arguments, {}, self._facts, users_own=True).missing
-        unknown = [name for name in names if known[name] is None]
+        # What the program needs later is asked for there, if the user keeps it back.
+        begin = self._move.needed.get(goal) or self._move.goals.get(goal, ())
+        unknown = [name for name in begin if known[name] is None]
+        missing: Sequence[str] = ()
+        if first is not None:
+            missing = call_arguments(first.arguments, {}, self._facts, users_own=True).missing
         wanted = list(dict.fromkeys([*unknown, *missing]))
-        if not wanted:
-            return self._with_next([started], f"start {goal}", users_own=True)
-        if not any(self._facts.asked[name] for name in wanted):
+        if first is not None and not wanted:
+            return self._with_next([started], f"start {goal}", [], started=given)
+        if wanted and not any(self._facts.asked[name] for name in wanted):
             return self._replies.ask(wanted)
         return ModelReply("", (started,))
 
@@ -115,7 +120,7 @@ class MachineExecutor:
         failed = self._failed_here(resolved)
         if failed is not None:
             return self._replies.give_up(f"{failed.action} failed (#{failed.seq})")
-        return self._replies.tool(self._move.name, resolved.values)
+        return self._replies.tool(self._move.name, self._to_write(resolved))
 
     # --- checks ---------------------------------------------------------------------
 
@@ -152,7 +157,21 @@ class MachineExecutor:
             return self._otherwise()
         if self._failed_here(resolved) is not None:
             return self._otherwise()
-        return self._replies.tool(self._move.name, resolved.values)
+        return self._replies.tool(self._move.name, self._to_write(resolved))
+
+    def _to_write(self, resolved: Resolved) -> Mapping[str, JSON]:
+        """What the program shows for a call it fills in itself; of two calls of one tool in a
+        rule nobody could tell which is meant."""
+        acts = [act.action for recipe in self._move.recipes for act in recipe]
+        alone = acts.count(self._move.name) <= 1
+        if not self._replies.short or not alone:
+            return resolved.values
+        names = _names(self._move.arguments)
+        return {
+            key: value
+            for key, value in resolved.found_out.items()
+            if not (self._facts.stated and names.get(key) in self._facts.values)
+        }
 
     def _linked(self) -> ModelReply:
         """The next call of a recipe whose calls look into earlier answers."""
@@ -189,18 +208,26 @@ class MachineExecutor:
         except CannotJudge as error:
             return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
         cited = [f"#{one.seq}" for one in evidence]
-        returned = self._replies.step_call("return", holds=holds, evidence=cited)
-        return self._with_next([returned], _TRUTHS[holds])
+        verdict = ("1", self._move.function, holds, cited)
+        return self._with_next([], _TRUTHS[holds], [verdict])
 
     def _with_next(
-        self, calls: list[ToolCall], edge: str, *, users_own: bool = False
+        self,
+        before: list[ToolCall],
+        edge: str,
+        verdicts: list[tuple[str, str, bool, Sequence[str]]],
+        *,
+        started: Mapping[str, JSON] | None = None,
     ) -> ModelReply:
-        """What was decided and what it leads to, as far as the slot looks ahead."""
+        """What was decided and what it leads to, as far as the slot looks ahead. ``started`` are
+        the values that a start before it gives to the program."""
         judged = self._move.function
+        users_own = started is not None
         ahead = self._move.ahead.get(edge)
         while ahead is not None:
             wrong = self._misbehaviour.ahead(ahead, edge)
             if wrong is not None:
+                calls = [*before, *self._replies.verdicts(verdicts)]
                 return ModelReply(wrong.content, (*calls, *wrong.tool_calls))
             if ahead.kind != "judge":
                 break
@@ -210,23 +237,31 @@ class MachineExecutor:
             try:
                 holds = self._judge(judged, given.values, evidence)
             except CannotJudge:
-                return ModelReply("", tuple(calls))
+                return ModelReply("", (*before, *self._replies.verdicts(verdicts)))
             cited = [f"#{one.seq}" for one in evidence]
-            # Given in advance, so it says what it is about.
-            calls.append(
-                self._replies.step_call("return", function=judged, holds=holds, evidence=cited)
-            )
+            verdicts.append((ahead.number, judged, holds, cited))
             edge = f"{ahead.number} {_TRUTHS[holds]}"
             ahead = self._move.ahead.get(edge)
+        calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
             refusal = self._replies.refuse(judged)
-            return ModelReply(refusal.content, (*calls, *refusal.tool_calls))
+            return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
             given = call_arguments(ahead.arguments, {}, self._facts, users_own=own)
             if not given.missing:
-                calls.append(self._replies.call(ahead.name, given.values))
-        return ModelReply("", tuple(calls))
+                calls.append(self._replies.call(ahead.name, self._ahead_of(ahead, given, started)))
+        return ModelReply("", self._replies.in_one(calls))
+
+    def _ahead_of(
+        self, ahead: Ahead, given: Resolved, started: Mapping[str, JSON] | None
+    ) -> Mapping[str, JSON]:
+        """What of a call that comes ahead has to be written."""
+        if not self._replies.short:
+            return given.values
+        names = _names(ahead.arguments)
+        known = {**(self._facts.values if self._facts.stated else {}), **(started or {})}
+        return {key: value for key, value in given.found_out.items() if names[key] not in known}
 
     def _evidence(self) -> Sequence[Seen]:
         """The results that speak for the present rule, oldest first."""
@@ -286,9 +321,14 @@ class MachineExecutor:
         return ModelReply("", (self._replies.step_call("emit_artifact", name=name, content=text),))
 
 
+def _names(arguments: CallArguments) -> dict[str, str]:
+    """Parameter → the name whose value it takes."""
+    return {key: term.name for key, term in arguments if isinstance(term, Local | Unknown)}
+
+
 def _same(one: Seen, action: str, resolved: Resolved) -> bool:
     return one.action == action and all(
-        name in one.arguments and agree(value, one.arguments[name])
+        name not in one.arguments or agree(value, one.arguments[name])
         for name, value in resolved.values.items()
     )
 

@@ -123,8 +123,9 @@ class MachineMisbehaviour:
         if after_goal >= MOST_EXTRA_CALLS:
             return None
         for one in self._facts.seen:
-            if one.ok and one.action not in self._facts.open:
-                return self._replies.tool(one.action, one.arguments)
+            if one.ok and one.action not in self._facts.open and one.action in self._tools:
+                known = self._with_known_values(self._tools[one.action])
+                return known or self._replies.tool(one.action, one.arguments)
         return None
 
     def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:

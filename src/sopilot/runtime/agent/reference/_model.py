@@ -12,7 +12,7 @@ from sopilot.runtime.agent.reference._reading import shows_whole_program
 from sopilot.runtime.agent.reference.facts import read_facts
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import STEP_NAMES
 
 
 class Reference:
@@ -40,8 +40,9 @@ class Reference:
     async def complete(self, request: ModelRequest) -> ModelReply:
         facts = read_facts(request)
         tools = {tool.name: tool for tool in request.tools}
-        domain = {name: t for name, t in tools.items() if name not in (TOOL_NAME, END_SESSION)}
-        move = read_move(facts.slot) if TOOL_NAME in tools else None
+        step = next((tool.name for tool in request.tools if tool.name in STEP_NAMES), "")
+        domain = {name: t for name, t in tools.items() if name not in (step, END_SESSION)}
+        move = read_move(facts.slot) if step else None
         temptation = Temptation(
             self._misbehaviour,
             situation=f"{len(request.messages)}:{facts.slot[:400]}",
@@ -49,7 +50,7 @@ class Reference:
             characters=facts.characters,
         )
         if move is not None:
-            return MachineExecutor(facts, move, self._judge, temptation, domain).reply()
+            return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
         shown = read_programs(facts.first)
         if shown and END_SESSION in tools:
             return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()

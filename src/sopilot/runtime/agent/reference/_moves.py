@@ -19,7 +19,14 @@ from sopilot.language.program.model import (
     Return,
 )
 from sopilot.runtime.agent.arms._lookahead import AFTER, JUDGE
-from sopilot.runtime.agent.arms.machine_state import GATHERED, KNOWN, NEXT, NO_PROCESS, POSITION
+from sopilot.runtime.agent.arms.machine_state import (
+    GATHERED,
+    KNOWN,
+    LATER,
+    NEXT,
+    NO_PROCESS,
+    POSITION,
+)
 from sopilot.runtime.agent.reference._expressions import scan_call
 from sopilot.runtime.agent.reference._reading import ReadFrame, active_frame, read_known
 from sopilot.runtime.session.protocols import JSON
@@ -60,12 +67,14 @@ class Move:
     unmet: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     ahead: Mapping[str, Ahead] = field(default_factory=dict)
+    needed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Goal → the values that it needs to begin, where the slot tells them apart."""
 
 
 def read_move(slot: str) -> Move | None:
     """The next move, or ``None`` if the slot shows neither frame nor state."""
     if slot.startswith(NO_PROCESS):
-        return Move("start", goals=_goals(slot), ahead=_ahead(slot))
+        return Move("start", goals=_goals(slot), ahead=_ahead(slot), needed=_needed(slot))
     if POSITION in slot:
         return _from_state(slot[slot.index(POSITION) :])
     frame = active_frame(slot)
@@ -98,12 +107,22 @@ def _read_ahead(move: str) -> Ahead:
     return Ahead("judge", name, arguments, cited, number)
 
 
+def _needed(slot: str) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for line in slot.splitlines():
+        match = re.match(rf"{NEXT}start (\w+)\(([^()]*){LATER}[^()]*\)$", line)
+        if match is not None:
+            found[match.group(1)] = tuple(match.group(2).split(", "))
+    return found
+
+
 def _goals(slot: str) -> dict[str, tuple[str, ...]]:
     found = {}
     for line in slot.splitlines():
         match = re.match(rf"{NEXT}start (\w+)\(([^()]*)\)$", line)
         if match is not None:
-            found[match.group(1)] = tuple(name for name in match.group(2).split(", ") if name)
+            names = match.group(2).replace(LATER, ", ").split(", ")
+            found[match.group(1)] = tuple(name for name in names if name)
     return found
 
 

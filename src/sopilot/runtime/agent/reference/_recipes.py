@@ -52,8 +52,9 @@ def gather(recipe: Sequence[Act], values: Values, seen: Sequence[Seen]) -> Gathe
 
 
 def is_answer(call: WantedCall, one: Seen) -> bool:
+    """What a call does not say, the program said for it."""
     return one.action == call.act.action and all(
-        name in one.arguments and same(value, one.arguments[name])
+        name not in one.arguments or same(value, one.arguments[name])
         for name, value in call.arguments.items()
     )
 

@@ -11,14 +11,24 @@ from dataclasses import dataclass, field
 from sopilot.runtime.agent._recovery import NEVER_MADE
 from sopilot.runtime.agent.arms._folding import FOLDED, SAID, read_note
 from sopilot.runtime.agent.reference._judging import Seen
+from sopilot.runtime.agent.stated_values import stated_in
 from sopilot.runtime.agent.users._scripted import EVERYTHING_TOLD
 from sopilot.runtime.session.protocols import JSON, Message, ModelRequest
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import (
+    IN_PASSING,
+    STEP_NAMES,
+    Call,
+    Complete,
+    Fail,
+    Return,
+    Start,
+    parse_steps,
+)
 
 ASK = "Please tell me: "
 GOAL = "goal"
 REJECTED = "Nothing was done: "
-_PAIR = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
+STATED_AS = "`name: value`"
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 _RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
@@ -53,6 +63,8 @@ class Facts:
     last_call: int = 0
     """The largest number in a call's id."""
     characters: int = 0
+    stated: bool = False
+    """Whether what the user stated by name need not be written."""
 
     def value(self, name: str) -> JSON:
         """What is known under a name: told by the user, else found in evidence."""
@@ -73,6 +85,7 @@ def read_facts(request: ModelRequest) -> Facts:
     facts = Facts(characters=sum(len(message.content) for message in messages))
     if messages and messages[0].role == "system":
         facts.first = messages.pop(0).content
+        facts.stated = STATED_AS in facts.first
     if messages and messages[-1].role == "system":
         facts.slot = messages.pop().content
     calls: dict[str, tuple[str, str]] = {}
@@ -102,22 +115,15 @@ def _read_user(facts: Facts, text: str) -> None:
     if not facts.request:
         facts.request = text
     facts.told_everything = EVERYTHING_TOLD in text
-    for line in text.splitlines():
-        match = _PAIR.match(line)
-        if match is None:
-            continue
-        try:
-            value = json.loads(match.group(2))
-        except ValueError:
-            continue
-        if match.group(1) == GOAL and isinstance(value, str):
+    for name, value in stated_in(text).items():
+        if name == GOAL and isinstance(value, str):
             facts.wants = value
         else:
-            facts.values[match.group(1)] = value
+            facts.values[name] = value
 
 
 def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message: Message) -> None:
-    if name == TOOL_NAME:
+    if name in STEP_NAMES:
         facts.steps += 1
         facts.here = []
         facts.refused = ""
@@ -136,10 +142,11 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         facts.not_made.append(Seen(-1, name, arguments, False, message.content))
         return
     facts.refused = ""
+    _read_lifecycle(facts, {key: arguments[key] for key in IN_PASSING if key in arguments})
     seen = Seen(
         int(match.group(1)),
         name,
-        arguments,
+        {key: value for key, value in arguments.items() if key not in IN_PASSING},
         match.group(2) == "ok",
         json.loads(match.group(3)),
     )
@@ -148,30 +155,33 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
 
 
 def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
-    operation = arguments.get("operation")
-    if operation == "start":
-        goal = str(arguments.get("goal"))
-        if goal in facts.open:
-            facts.open.remove(goal)
-        facts.open.append(goal)
-        facts.stack = []
-        # A gate stays shut on the user's word only if the word was given to that gate: what
-        # was asked before the process began and not told is asked for again in its frame.
-        facts.asked = Counter({name: n for name, n in facts.asked.items() if name in facts.values})
-    elif operation in ("complete", "fail") and facts.open:
-        facts.ended.add(facts.open.pop())
-        facts.stack = []
-    elif operation == "call":
-        facts.stack.append(str(arguments.get("function")))
-    elif operation == "return" and facts.stack:
-        function = facts.stack.pop()
-        facts.judged = function if "holds" in arguments else facts.judged
+    moves = parse_steps(arguments)
+    for move in moves if isinstance(moves, tuple) else ():
+        operation = move.operation
+        if isinstance(operation, Start):
+            if operation.goal in facts.open:
+                facts.open.remove(operation.goal)
+            facts.open.append(operation.goal)
+            facts.stack = []
+            # A gate stays shut on the user's word only if the word was given to that gate: what
+            # was asked before the process began and not told is asked for again in its frame.
+            facts.asked = Counter(
+                {name: n for name, n in facts.asked.items() if name in facts.values}
+            )
+        elif isinstance(operation, Complete | Fail) and facts.open:
+            facts.ended.add(facts.open.pop())
+            facts.stack = []
+        elif isinstance(operation, Call):
+            facts.stack.append(str(operation.function))
+        elif isinstance(operation, Return) and facts.stack:
+            function = facts.stack.pop()
+            facts.judged = function if operation.holds is not None else facts.judged
 
 
 def _object(text: str) -> dict[str, JSON]:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

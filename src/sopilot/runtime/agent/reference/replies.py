@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from sopilot.runtime.agent.reference.facts import ASK, Facts
 from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall
-from sopilot.runtime.vm import TOOL_NAME
+from sopilot.runtime.vm import SHORT_NAME, TOOL_NAME
 
 
 def not_offered(action: str) -> str:
@@ -15,10 +16,25 @@ def not_offered(action: str) -> str:
     return f"the tool {action} is not on offer"
 
 
+_SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
+    "start": lambda it: {"start": it["goal"], **_only(it, "arguments")},
+    "call": lambda it: {"call": it["function"], **_only(it, "arguments")},
+    "return": lambda it: {"true" if it["holds"] else "false": "1"},
+    "complete": lambda it: {"complete": True},
+    "fail": lambda it: {"fail": True},
+}
+
+
+def _only(given: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
+    return {name: given[name]} if name in given else {}
+
+
 class Replies:
     """Makes the replies to one request; call ids follow from how much was said already."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, step: str = TOOL_NAME) -> None:
+        """``step`` is the name of the bookkeeping tool, which says how it is written."""
+        self._step = step
         self._number = max(facts.steps + len(facts.seen), facts.last_call)
 
     def say(self, text: str) -> ModelReply:
@@ -38,7 +54,41 @@ class Replies:
 
     def step_call(self, operation: str, /, **fields: JSON) -> ToolCall:
         given = {key: value for key, value in fields.items() if value not in (None, {}, [])}
-        return self.call(TOOL_NAME, {"operation": operation, **given})
+        if self._step == SHORT_NAME and operation in _SHORT:
+            return self.call(SHORT_NAME, _SHORT[operation](given))
+        return self.call(self._step, {"operation": operation, **given})
+
+    @property
+    def short(self) -> bool:
+        """Whether what the machine has need not be written."""
+        return self._step == SHORT_NAME
+
+    def verdicts(self, given: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
+        """Several, each with its number, rule, verdict and evidence; the first is the present."""
+        if self.short and given:
+            sides = {
+                word: " ".join(number for number, _, holds, _ in given if holds is side)
+                for word, side in (("true", True), ("false", False))
+            }
+            return [self.call(SHORT_NAME, {word: some for word, some in sides.items() if some})]
+        return [
+            # One that is given in advance says what it is about.
+            self.step_call(
+                "return", function=rule if number != "1" else None, holds=holds, evidence=cited
+            )
+            for number, rule, holds, cited in given
+        ]
+
+    def in_one(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+        """Bookkeeping in the call that follows it, where the tool can be written so."""
+        joined: list[ToolCall] = []
+        for call in calls:
+            if self.short and joined and joined[-1].name == SHORT_NAME:
+                both = {**json.loads(joined[-1].arguments), **json.loads(call.arguments)}
+                joined[-1] = replace(call, arguments=json.dumps(both, ensure_ascii=False))
+            else:
+                joined.append(call)
+        return tuple(joined)
 
     def tool(self, name: str, arguments: Mapping[str, JSON], content: str = "") -> ModelReply:
         return ModelReply(content, (self.call(name, arguments),))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from sopilot.language.diagnostics import visible
 from sopilot.runtime.session.protocols import JSON
 
 EVERYTHING_TOLD: Final = "I have told you everything I know."
@@ -52,7 +53,7 @@ class ScriptedUser:
             lines.append(f"goal: {json.dumps(self._goal)}")
         for name, value in self._knows.items():
             if turn > 0 or name not in self._late:
-                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+                lines.append(f"{name}: {visible(json.dumps(value, ensure_ascii=False))}")
         if nothing_new:
             lines.append(EVERYTHING_TOLD)
         return "\n".join(lines) or EVERYTHING_TOLD

@@ -1,10 +1,11 @@
-"""P5: whether something may have changed what an answer says since it was asked for."""
+"""P4 and P5: whether an answer is the newest, and nothing may have changed what it says since."""
 
 from __future__ import annotations
 
 from sopilot.language.program.model import ActionFacts
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.state import Answered, Configuration
+from sopilot.runtime.vm.state import Answered, Configuration, Observed
+from sopilot.runtime.vm.values import key_of
 
 _UNKNOWN = ActionFacts({})
 """Of an action that nobody described: it changes everything, and reads everything."""
@@ -55,3 +56,19 @@ def stale_since(
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
             return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
     return ""
+
+
+def is_current(programs: Programs, configuration: Configuration, result: Observed) -> bool:
+    """Whether a result still says how things are: asking again would tell nothing new."""
+    key = key_of(result.arguments)
+    newest = configuration.answers.get(result.action, {}).get(key)
+    if newest is None or newest.seq != result.seq:
+        return False
+    if any(
+        one.action == result.action and key_of(one.arguments) == key
+        for one in configuration.pending.values()
+    ):
+        return False
+    return not may_disturb(programs, result.action, result.action) and not stale_since(
+        programs, configuration, result.action, newest
+    )

@@ -1,0 +1,90 @@
+"""Findings that matter: an honest executor that errs like a careful reader gets notes at most.
+
+    python benchmarks/careful_reader.py [--tasks 100] [--json FILE]
+
+It reads one thing more before it judges, cites results as one text and judges after look-ups
+that failed. Some SOPBench tasks of every domain under `pg` and `fused`; the desks are an everyday
+test. Exits 1 if the audit finds anything above a note.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sopilot.language.program import Program
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "runtime" / "agent"))
+
+from careful_reader_model import CarefulReader, readers  # noqa: E402
+
+from sopbench_runs import Bench  # noqa: E402
+from sopilot.lab.bench import shared_upstream  # noqa: E402
+from sopilot.lab.bench.reference import DOMAINS, task_references  # noqa: E402
+from sopilot.runtime.agent import ARMS, Reference  # noqa: E402
+
+TRIED = ("pg", "fused")
+
+
+async def measure(wanted: int) -> dict[str, Any]:
+    upstream = shared_upstream(0)
+    bench = Bench(upstream, "official")
+    each = -(-wanted // len(DOMAINS))
+    rows: dict[str, Any] = {}
+    for arm in TRIED:
+        runs, notes = 0, Counter[str]()
+        serious: list[str] = []
+        made = Counter[str]()
+        for domain in DOMAINS:
+            tasks = task_references(f"sopbench:{domain}", upstream=upstream)
+            for task in tasks[:: max(1, len(tasks) // each)][:each]:
+                readers_made: list[CarefulReader] = []
+
+                def careful(
+                    reference: Reference,
+                    programs: Mapping[str, Program],
+                    kept: list[CarefulReader] = readers_made,
+                ) -> CarefulReader:
+                    kept.append(CarefulReader(reference, readers(programs)))
+                    return kept[-1]
+
+                run = await bench.run(task, ARMS[arm], executor=careful)
+                runs += 1
+                made.update(extra=readers_made[0].extra, texts=readers_made[0].texts)
+                for severity, finding in run.graded:
+                    if severity == "note":
+                        notes[finding.split(" ")[0]] += 1
+                    else:
+                        serious.append(f"{task}: {finding}")
+        rows[arm] = {"runs": runs, "serious": serious, "notes": dict(notes), **made}
+        print(f"{arm}: {runs} runs, {len(serious)} findings above a note, {dict(notes)}, {made}")
+        for line in serious[:10]:
+            print(f"  {line}")
+    return {
+        "what": "findings on an honest executor that errs like a careful reader",
+        "upstream_commit": upstream.checkout.commit,
+        "arms": rows,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tasks", type=int, default=100)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    written = asyncio.run(measure(arguments.tasks))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(written, indent=1) + "\n", "utf-8")
+    if any(row["serious"] or not row["extra"] for row in written["arms"].values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Whether the Python of a folder may run here: once a person has said so, for these very bytes.
+
+What is remembered is a hash over every source file. Modules are made from the bytes that
+were hashed, and from nothing else: no compiled file that lies beside them is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from sopilot.adapters.store_by_name import data_folder
+from sopilot.adapters.text_files import write_whole
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+
+_FORMAT = "sopilot_trusted_folders"
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FolderCode:
+    """``files``: path below the folder → bytes."""
+
+    folder: Path
+    files: Mapping[str, bytes]
+
+    @property
+    def digest(self) -> str:
+        spelled = [(name, hashlib.sha256(text).hexdigest()) for name, text in self.files.items()]
+        return hashlib.sha256(json.dumps(sorted(spelled)).encode()).hexdigest()
+
+    @property
+    def trusted(self) -> bool:
+        return _remembered().get(str(self.folder)) == self.digest
+
+    def trust(self) -> None:
+        """From now on it may run, as it is now."""
+        known = {**_remembered(), str(self.folder): self.digest}
+        text = json.dumps({_FORMAT: _VERSION, "folders": known}, indent=2, sort_keys=True)
+        write_whole(_file(), text + "\n")
+
+    def require_trust(self) -> None:
+        if self.trusted:
+            return
+        changed = str(self.folder) in _remembered()
+        what = "is not the code that was trusted" if changed else "was never trusted"
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "untrusted-code",
+                    f"the Python of this folder would run with all you may do, and {what}",
+                    Place(str(self.folder)),
+                    "read it, then add --trust; it is remembered until a file changes",
+                )
+            ]
+        )
+
+    def module(self, name: str) -> ModuleType:
+        """As part of a package of its own, so that it can import its neighbours."""
+        self.require_trust()
+        named = hashlib.sha256(f"{self.folder}\n{self.digest}".encode()).hexdigest()[:12]
+        package = f"sopilot_folder_{named}"
+        if package not in sys.modules:
+            # An `__init__.py` is welcome, not needed.
+            root = ModuleType(package)
+            root.__path__ = [str(self.folder)]
+            sys.modules[package] = root
+            sys.meta_path.insert(0, _Finder(package, self))
+        return importlib.import_module(f"{package}.{name}")
+
+
+def folder_code(folder: Path) -> FolderCode:
+    try:
+        files = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*.py")
+            if path.is_file()
+        }
+    except OSError as problem:
+        message = f"its Python cannot be read: {problem.strerror}"
+        raise UserMistake([Diagnostic("unreadable-file", message, Place(str(folder)))]) from None
+    return FolderCode(folder, files)
+
+
+class _Finder(MetaPathFinder):
+    def __init__(self, package: str, code: FolderCode) -> None:
+        self._package = package
+        self._code = code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        package, _, rest = fullname.partition(".")
+        if package != self._package or not rest:
+            return None
+        below = rest.replace(".", "/")
+        place = str(self._code.folder / below)
+        for name, inside in ((f"{below}/__init__.py", [place]), (f"{below}.py", None)):
+            if name in self._code.files:
+                file = str(self._code.folder / name)
+                loader = _Loader(fullname, file, self._code.files[name])
+                return spec_from_file_location(
+                    fullname, file, loader=loader, submodule_search_locations=inside
+                )
+        if any(name.startswith(f"{below}/") for name in self._code.files):
+            spec = ModuleSpec(fullname, None, is_package=True)
+            spec.submodule_search_locations = [place]
+            return spec
+        raise ModuleNotFoundError(f"{self._code.folder} has no {below}.py", name=fullname)
+
+
+class _Loader(SourceFileLoader):
+    def __init__(self, fullname: str, path: str, text: bytes) -> None:
+        super().__init__(fullname, path)
+        self._text = text
+
+    def get_data(self, path: str | bytes) -> bytes:
+        return self._text
+
+    def path_stats(self, path: str | bytes) -> Mapping[str, object]:
+        # Without a time there is no compiled file, neither read nor written.
+        raise OSError
+
+
+def _file() -> Path:
+    return data_folder() / "trusted-folders.json"
+
+
+def _remembered() -> dict[str, str]:
+    """A file that cannot be read trusts nobody."""
+    try:
+        document = json.loads(_file().read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(document, dict) or document.get(_FORMAT) != _VERSION:
+        return {}
+    folders = document.get("folders")
+    return folders if isinstance(folders, dict) else {}

@@ -1,0 +1,165 @@
+"""Drop what earlier checks have settled: repeats, options that can no longer hold, and options
+that nobody needs once another holds.
+
+In:  a tree in the order of its checks.
+Out: the same tree without rules that are required before on every way there, and without
+     options that contradict one of those. Options of an ``any`` that no tool verifies owe no
+     evidence: they are tried only while nothing else holds.
+
+    in_order[a, first[not a, b]]  →  in_order[a, b]
+    any[read, free]               →  first[read, free]
+
+Gates open while a process runs, so nothing is concluded from one that is shut; neither from
+what was checked before a verifier that changes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sopilot.language.handbook import (
+    NOTHING,
+    Action,
+    All,
+    AnyOf,
+    Binding,
+    First,
+    InOrder,
+    Leaf,
+    Predicate,
+    Tree,
+    leaves,
+)
+
+Facts = dict[tuple[str, Binding], Leaf]
+"""A rule and its arguments → the leaf that was met on every way here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """``what`` needs no check any more because ``known`` came before it; ``impossible``: it could
+    not hold, else it holds already."""
+
+    what: Tree
+    known: Leaf
+    impossible: bool
+
+
+class Settled:
+    def __init__(self, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]) -> None:
+        self._actions = actions
+        self._predicates = predicates
+        self.dropped: list[Dropped] = []
+        self.postponed: list[Tree] = []
+        """Options that are tried only while nothing else holds."""
+
+    def tree(self, tree: Tree) -> Tree:
+        """The tree that is left; as it is, where nothing could satisfy it."""
+        found = self._left(tree, {})
+        if isinstance(found, Dropped):
+            self.dropped.clear()
+            found = tree
+        return self._postpone(found)
+
+    def _postpone(self, tree: Tree) -> Tree:
+        if isinstance(tree, Leaf):
+            return tree
+        children = tuple(self._postpone(child) for child in tree.children)
+        free = [child for child in children if self._owes_nothing(child)]
+        if not isinstance(tree, AnyOf) or not free or len(children) < 2:
+            return type(tree)(children)
+        owing = tuple(child for child in children if child not in free)
+        alone = len(owing) == 1 and isinstance(owing[0], Leaf)
+        read: list[Tree] = [owing[0] if alone else AnyOf(owing)] if owing else []
+        self.postponed += free if owing else free[1:]
+        return First((*read, *free))
+
+    def _owes_nothing(self, tree: Tree) -> bool:
+        """Whether no tool verifies any of it."""
+        some = [self._predicates[leaf.predicate] for leaf in leaves(tree)]
+        return bool(some) and all(one.tool_free and not one.is_gate for one in some)
+
+    def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
+        """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
+        ``complete``: inside an ``any``, where every check is made before anything is decided."""
+        if isinstance(tree, Leaf):
+            known = facts.get((tree.predicate, tree.arguments))
+            if known is None:
+                return tree
+            gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
+            if gone.impossible:
+                return gone
+            self.dropped.append(gone)
+            return NOTHING
+        if isinstance(tree, All | InOrder):
+            return self._every(tree, dict(facts), complete)
+        return self._options(tree, facts, complete)
+
+    def _every(self, tree: All | InOrder, facts: Facts, complete: bool) -> Tree | Dropped:
+        children: list[Tree] = []
+        for child in tree.children:
+            before = len(self.dropped)
+            left = self._left(child, facts, complete=complete)
+            if isinstance(left, Dropped):
+                del self.dropped[before:]
+                # What is asked before it, or in any case, is asked still.
+                if not children and (not complete or self._all_known(tree, facts)):
+                    return left
+                children.append(child)
+                continue
+            if left != NOTHING:
+                children.append(left)
+            if not complete:
+                self._learn(child, facts)
+        return type(tree)(tuple(children)) if len(children) != 1 else children[0]
+
+    def _all_known(self, tree: Tree, facts: Facts) -> bool:
+        return all((leaf.predicate, leaf.arguments) in facts for leaf in leaves(tree))
+
+    def _options(self, tree: AnyOf | First, facts: Facts, complete: bool) -> Tree | Dropped:
+        children: list[Tree] = []
+        facts = dict(facts)
+        last: Dropped | None = None
+        complete = complete or isinstance(tree, AnyOf)
+        for child in tree.children:
+            before = len(self.dropped)
+            left = self._left(child, facts, complete=complete)
+            if isinstance(left, Dropped):
+                last = left
+                del self.dropped[before:]
+                self.dropped.append(Dropped(child, left.known, impossible=True))
+                continue
+            if isinstance(tree, AnyOf) and left == NOTHING:
+                # It holds already; the others still owe their evidence.
+                del self.dropped[before:]
+                left = child
+            children.append(left)
+            if isinstance(tree, First):
+                if left == NOTHING:
+                    break
+                if isinstance(child, Leaf):
+                    other = Leaf(child.predicate, child.arguments, not child.wanted)
+                    self._learn(other, facts)
+        if not children and last is not None:
+            return last
+        if len(children) == 1 and isinstance(children[0], Leaf):
+            return children[0]
+        return type(tree)(tuple(children))
+
+    def _learn(self, tree: Tree, facts: Facts) -> None:
+        """What is known once the tree was met."""
+        if any(self._disturbs(leaf) for leaf in leaves(tree)):
+            facts.clear()
+        elif isinstance(tree, Leaf):
+            if not self._predicates[tree.predicate].is_gate:
+                facts.setdefault((tree.predicate, tree.arguments), tree)
+        elif isinstance(tree, All | InOrder):
+            for child in tree.children:
+                self._learn(child, facts)
+
+    def _disturbs(self, leaf: Leaf) -> bool:
+        predicate = self._predicates[leaf.predicate]
+        called = {call.action for recipe in predicate.recipes for call in recipe}
+        called |= {one.action for one in (predicate.established_by,) if one is not None}
+        return any(self._actions[name].changes or self._actions[name].is_guarded for name in called)
