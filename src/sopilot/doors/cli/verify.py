@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from sopilot.doors.cli.output import counted, json_option, print_json, say
+from sopilot.doors.cli.public_key import public_key
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.records.log import SealFile, read_seals
@@ -57,7 +58,7 @@ def command(
     """
     if (head_file is None) == (proof_file is None):
         raise UserMistake("give --head and a store, or --proof")
-    keys = [_public_key(given) for given in given_keys]
+    keys = [public_key(given) for given in given_keys]
     if proof_file is not None:
         _proof(proof_file, keys, as_json)
         return
@@ -72,23 +73,6 @@ def command(
     else:
         _show(found, without_events)
     sys.exit(0 if found.complete else 1)
-
-
-def _public_key(given: str) -> str:
-    path = Path(given)
-    text = path.read_text("ascii", errors="replace").strip() if path.is_file() else given
-    try:
-        if len(bytes.fromhex(text)) == 32:
-            return text.lower()
-    except ValueError:
-        pass
-    raise UserMistake(
-        [
-            Diagnostic(
-                "no-key", f"`{given}` is no public key", help="64 hexadecimal digits, or FILE.pub"
-            )
-        ]
-    )
 
 
 def read_seal_file(path: Path) -> SealFile:

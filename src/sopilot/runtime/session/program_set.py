@@ -6,10 +6,10 @@ import hashlib
 from collections.abc import Mapping
 
 from sopilot.language.program import Guarded, Program, program_from_yaml, program_to_yaml
-from sopilot.runtime.proof.freshness import changes
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.vm import Limits, Machine
+from sopilot.runtime.vm.freshness import changes
 
 
 class ProgramSet:
