@@ -125,7 +125,7 @@ def _decide(
     else:
         _show(held)
     if decision == "approve" and held.approvals == before:
-        click.echo(
+        say(
             f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
             "already, and counts once",
             err=True,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
+from sopilot.doors.cli.output import print_json
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.cli.verify import FILE, read_seal_file
 from sopilot.language.diagnostics import RunEnded, UserMistake
@@ -41,4 +41,4 @@ def command(
             raise RunEnded(f"session {session_id} is in no entry that the head covers")
         return dict(prove_inclusion(log, named[-1], seal))
 
-    click.echo(json.dumps(with_store(store_spec, use), ensure_ascii=False))
+    print_json(with_store(store_spec, use), indent=None)

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import click
 
-from sopilot.doors.cli.output import counted, json_option, print_json, say, table
+from sopilot.doors.cli.output import counted, hand_out, json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import (
@@ -87,7 +87,7 @@ def command(
 
     found = with_store(store_spec, use)
     if as_csv:
-        click.echo(_as_csv(found.entries(limit), names, now), nl=False)
+        hand_out(_as_csv(found.entries(limit), names, now))
     elif as_json:
         print_json(_as_json(found, limit, now))
     else:
@@ -95,7 +95,7 @@ def command(
 
 
 def _warn(text: str) -> None:
-    click.echo(text, err=True)
+    say(text, err=True)
 
 
 def _as_json(found: Selected, limit: int | None, now: float) -> dict[str, object]:
