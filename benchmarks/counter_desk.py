@@ -110,10 +110,10 @@ class CountingTools:
 
 
 ERRANDS: dict[str, dict[str, JSON]] = {
-    "transfer": {"username": "ann", "to": "bob", "amount": 100},
-    "wire": {"username": "ann", "amount": 100},
-    "refund": {"username": "ann", "amount": 50},
-    "rename": {"username": "ann", "name": "Anna"},
+    "transfer": {"username": "una", "to": "bob", "amount": 100},
+    "wire": {"username": "una", "amount": 100},
+    "refund": {"username": "una", "amount": 50},
+    "rename": {"username": "una", "name": "Anna"},
 }
 
 Move = Operation | tuple[str, dict[str, JSON]]

@@ -74,7 +74,7 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
 ) -> None:
     path = tmp_path / "s.db"
     old_file(path)
-    first, second = sqlite_schema.MIGRATIONS
+    first, second, *_ = sqlite_schema.MIGRATIONS
     broken = (first, (*second[:-1], "DROP TABLE no_such_table"))
     with monkeypatch.context() as patched:
         patched.setattr(sqlite_schema, "MIGRATIONS", broken)

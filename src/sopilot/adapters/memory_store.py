@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sopilot.adapters.memory_records import MemoryRecords
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -57,6 +58,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _Kept] = {}
         self._programs: dict[str, str] = {}
+        self.records = MemoryRecords()
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
@@ -74,6 +76,7 @@ class MemoryStore:
             owner,
             expires,
         )
+        self.records.created(self._sessions[session.id].head, now)
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -116,7 +119,9 @@ class MemoryStore:
             kept.payloads.update(plain_mapping(batch.payloads))
         self._programs.update(batch.programs)
         kept.summary = dict(batch.summary)
-        kept.head = batch.head
+        kept.head = self.records.session_heads[kept.id] = batch.head
+        if batch.actions:
+            self.records.add_actions(kept.id, batch.actions)
         kept.updated_at = now
         kept.lease_expires_at = now + lease_seconds
         return Lease(lease.session_id, lease.owner, lease.token, kept.lease_expires_at)

@@ -14,9 +14,12 @@ from sopilot.runtime.session import StoreTooNew, StoreUnavailable
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-SCHEMA_VERSION = 1
-READABLE_FROM = 1
-TABLES = ("meta", "programs", "sessions", "events", "payloads", "signatures")
+SCHEMA_VERSION = 2
+READABLE_FROM = 2
+"""Schema 2 only adds tables, but who does not keep the register up would leave actions out."""
+TABLES = (
+    "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "log", "seals",
+)  # fmt: skip
 
 # Documents are bytea: text cannot hold the NUL character that JSON strings may.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -36,6 +39,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE {signatures} (session bigint NOT NULL REFERENCES {sessions} (number),"
         " seq bigint NOT NULL, key text NOT NULL, line bytea NOT NULL,"
         " PRIMARY KEY (session, seq, key))",
+    ),
+    (
+        "CREATE TABLE {actions} (session bigint NOT NULL REFERENCES {sessions} (number),"
+        " call text NOT NULL, at double precision NOT NULL, action text NOT NULL,"
+        " outcome text NOT NULL, grade text NOT NULL, expires_at double precision,"
+        " arguments text NOT NULL, rest text NOT NULL, PRIMARY KEY (session, call))",
+        "CREATE TABLE {log} (number bigint PRIMARY KEY, at double precision NOT NULL,"
+        " session text NOT NULL, seq bigint NOT NULL, hash text NOT NULL, actions text NOT NULL)",
+        "CREATE TABLE {seals} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " line text NOT NULL)",
+        "INSERT INTO {meta} SELECT 'register_due', count(*) FROM {sessions}",
     ),
 )
 """Entry n brings a schema from version n to n + 1."""

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
+from sopilot.adapters.postgres_records import PostgresRecords, add_actions, add_entries
+from sopilot.runtime.records.log import NO_ACTIONS
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -48,6 +50,7 @@ class PostgresStore:
 
     def __init__(self, dsn: str, *, schema: str = "sopilot", connect_seconds: float = 10.0) -> None:
         self._server = PostgresServer(dsn, schema=schema, connect_seconds=connect_seconds)
+        self.records = PostgresRecords(self._server)
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
@@ -66,6 +69,8 @@ class PostgresStore:
             )
             if cursor.rowcount != 1:
                 raise SessionExists(session.id)
+            created = Head(session.id, -1, start)
+            await add_entries(self._server, db, now, [(created, NO_ACTIONS)])
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -158,6 +163,7 @@ class PostgresStore:
                     (number, ref, _text(value)),
                 )
             await self._add_programs(db, batch.programs)
+            await add_actions(self._server, db, number, batch.actions)
         return lease._replace(expires_at=expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:

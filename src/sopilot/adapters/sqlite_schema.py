@@ -7,12 +7,13 @@ import sqlite3
 from sopilot.language.diagnostics import Diagnostic, Place
 from sopilot.runtime.session import StoreTooNew
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """What this release writes. A later one adds a migration below and raises it."""
 
-READABLE_FROM = 2
+READABLE_FROM = 3
 """The oldest release schema that can still work on a file written by this one: a later
-release that only adds tables or columns keeps the number, so that this one goes on."""
+release that only adds tables or columns keeps the number, so that this one goes on. Schema 3
+only adds tables, but who does not keep the register up would leave actions out of it."""
 
 OWN_TABLES = frozenset({"meta", "programs", "sessions", "events", "payloads", "signatures"})
 """Every release's: a database without them is not a store."""
@@ -85,6 +86,32 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         f"""INSERT INTO events SELECT session * {EVENTS_PER_SESSION} + seq, line
             FROM events_by_pair ORDER BY session, seq""",
         "DROP TABLE events_by_pair",
+    ),
+    # The register and the log. A file that has sessions already gets its rows from their traces,
+    # on demand, and its entries at the first sealing.
+    (
+        """CREATE TABLE actions (
+            session INTEGER NOT NULL REFERENCES sessions (number),
+            call TEXT NOT NULL,
+            at REAL NOT NULL,
+            action TEXT NOT NULL,
+            outcome TEXT NOT NULL,
+            grade TEXT NOT NULL,
+            expires_at REAL,
+            arguments TEXT NOT NULL,
+            rest TEXT NOT NULL,
+            PRIMARY KEY (session, call)
+        ) WITHOUT ROWID""",
+        """CREATE TABLE log (
+            number INTEGER PRIMARY KEY,
+            at REAL NOT NULL,
+            session TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            hash TEXT NOT NULL,
+            actions TEXT NOT NULL
+        )""",
+        "CREATE TABLE seals (number INTEGER PRIMARY KEY, line TEXT NOT NULL)",
+        "INSERT OR REPLACE INTO meta SELECT 'register_due', count(*) FROM sessions",
     ),
 )
 """Entry n brings a file from schema n to n + 1."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
+from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
 from sopilot.runtime.session import (
     Batch,
@@ -50,6 +51,7 @@ class SQLiteStore:
         busy_seconds: float = 5.0,
     ) -> None:
         self._file = SQLiteFile(Path(path), synchronous=synchronous, busy_seconds=busy_seconds)
+        self.records = SQLiteRecords(self._file)
         self._numbers: dict[str, int] = {}
         """Of sessions that this store appends to: a number never changes."""
 
@@ -76,6 +78,7 @@ class SQLiteStore:
                 " lease_expires_at, summary) VALUES (?, -1, ?, ?, ?, 1, ?, '{}')",
                 (number, start, now, owner, expires),
             )
+            add_entry(db, now, Head(session.id, -1, start))
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -160,6 +163,8 @@ class SQLiteStore:
                 )
             if batch.programs:
                 _add_programs(db, batch.programs)
+            if batch.actions:
+                add_actions(db, number, batch.actions)
         return Lease(lease.session_id, lease.owner, lease.token, expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:

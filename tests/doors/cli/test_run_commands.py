@@ -255,7 +255,7 @@ def test_waiting_for_an_approval_is_called_waiting() -> None:
     done = call("run", "bank-desk", "--task", "wire-boat-yard", "--approve", "auditor")
     assert done.exit_code == 0, done.output
     assert "waiting: `wire_abroad` waits for approval: 1 of 2" in done.stdout
-    assert ": waiting, no findings, chain verified" in done.stdout
+    assert ": waiting, no findings so far, chain verified" in done.stdout
     session = done.stdout.rsplit("trace export ", 1)[1].strip()
     assert f"session {session}: waiting, no findings" in call("audit", session).stdout
 

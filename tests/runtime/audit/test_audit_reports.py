@@ -6,7 +6,9 @@ import json
 
 from test_audit_trace import Desk
 
+from sopilot.language.program.model import Function, Kind
 from sopilot.runtime.audit import batch
+from sopilot.runtime.audit._sentence import filled_sentence, found_sentence
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.vm import Fail
 
@@ -18,7 +20,8 @@ def test_the_terminal_report_names_what_matters() -> None:
         "",
         "refused: pay at #9",
         "    said: too little",
-        "    not met: The balance of ann is at least 5. (evidence: #7)",
+        "    required: The balance of ann is at least 5.",
+        "    found: It is not the case that: The balance of ann is at least 5. (evidence: #7)",
         "    the user could: Pay in what is missing.",
         "",
         "what was checked:",
@@ -26,7 +29,7 @@ def test_the_terminal_report_names_what_matters() -> None:
         "    no   The balance of ann is at least 5. (proven; evidence: #7)",
         "",
         "checks 2 (proven 2), evidence coverage 100 %, reused 0, rejected operations 0",
-        "domain calls 2, after the goal (R2) 0",
+        "calls of tools 2, after the goal 0",
     ]
 
 
@@ -46,3 +49,22 @@ def test_a_batch_in_the_terminal() -> None:
 def test_json_survives_a_round_trip() -> None:
     report = Desk().log_in().do(Fail("no")).report()
     assert json.loads(json.dumps(report.as_json())) == report.as_json()
+
+
+def test_a_hit_on_a_list_reads_as_a_hit() -> None:
+    """What is required and what was found are two sentences; neither is the other with `not`."""
+    function = Function(
+        "on_list",
+        Kind.RULE,
+        predicate="on_list",
+        parameters=("name",),
+        says="The name {name} is on the sanctions list.",
+        says_not="The name {name} is not on the sanctions list.",
+        steps=(),
+    )
+    values = {"name": "Kim"}
+    required = filled_sentence(function, {}, values, wanted=False)
+    assert required == "The name Kim is not on the sanctions list."
+    found = found_sentence(function, {}, values, holds=True)
+    assert found == "The name Kim is on the sanctions list."
+    assert found_sentence(function, {}, values, holds=None) == "it could not be told"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.agent._recovery import recover
 from sopilot.runtime.session import (
     CallAnswer,
     CallStatus,
@@ -289,3 +290,63 @@ def test_the_count_is_the_largest_set_of_distinct_people_and_roles(
 def test_more_needed_than_roles_means_distinct_people() -> None:
     rulings = [Ruling("approve", by, "r0", "", 0) for by in "aab"]
     assert count_approvals(rulings, ("r0",), 2) == 2
+
+
+@pytest.mark.parametrize(
+    "other", ["ANN  Smith", " ann smith", "Ann\u00a0Smith", "\uff21nn Smith", "Ann\u200b Smith"]
+)
+def test_one_person_in_two_spellings_is_one(other: str) -> None:
+    async def case() -> None:
+        session, tools, _ = await at_wire()
+        await session.decide("approve", "w", by="Ann Smith", role="supervisor")
+        held = await session.decide("approve", "w", by=other, role="auditor")
+        assert (held.approvals, held.state) == (1, HeldState.WAITING)
+        with pytest.raises(UserMistake, match="has approved as supervisor already"):
+            await session.decide("approve", "w", by=other, role="supervisor")
+        assert tools.made("wire") == 0
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize("party", ["una", "UNA", "gpt-x", "GPT-X", "assistant", "Model", "user"])
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+def test_neither_the_model_nor_a_party_to_the_call_decides(party: str, decision: str) -> None:
+    async def case() -> None:
+        session = await open_session(
+            MemoryStore(), COUNTER, tools=CountingTools(), clock=HandClock(), model="gpt-x"
+        )
+        await walk(session, "wire", stop_at_action="wire")
+        await session.call_tool("wire", WIRE, "w")
+        with pytest.raises(UserMistake, match="must decide"):
+            await session.decide(decision, "w", by=party, role="supervisor")
+        assert session.ledger.held["w"].rulings == ()
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize("amount", [40, 9000])
+def test_an_amended_approval_takes_effect_when_the_run_goes_on(amount: int) -> None:
+    """What is proven is made as amended; what is not is asked anew, and then made."""
+
+    async def case() -> None:
+        store = MemoryStore()
+        session, tools, _ = await at_wire(store)
+        amended = {**WIRE, "amount": amount}
+        await session.decide("amend", "w", by="bo", role="auditor", arguments=amended)
+        await session.decide("approve", "w", by="ann", role="supervisor")
+        await session.release()
+        session = await resume_session(store, session.id, tools=tools, clock=HandClock())
+        await recover(session)
+        if amount == 9000:
+            assert tools.made("wire") == 0
+            [held] = [one for one in session.held_calls if one.state is HeldState.WAITING]
+            assert held.arguments == amended
+            assert "small" in held.why
+            await session.decide("approve", held.call_id, by="bo", role="auditor")
+            await session.decide("approve", held.call_id, by="ann", role="supervisor")
+            await session.release()
+            session = await resume_session(store, session.id, tools=tools, clock=HandClock())
+            await recover(session)
+        assert [call[1] for call in tools.calls if call[0] == "wire"] == [amended]
+
+    asyncio.run(case())

@@ -87,3 +87,24 @@ def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
             assert fault in found
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize("count", [75, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_every_manipulation_of_a_store_is_found_and_named(count: int, tmp_path: Path) -> None:
+    report = run("store_tamper.py", "--manipulations", str(count), report=tmp_path / "r.json")
+    assert report["manipulations"] >= count * 0.9
+    assert (report["missed"], report["unnamed"]) == (0, 0)
+    assert len(report["by kind"]) == 15
+
+
+@pytest.mark.parametrize("count", [40, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_a_regulators_question_is_answered_on_both_stores(count: int, tmp_path: Path) -> None:
+    """How fast, only the whole campaign says: it exits 1 beyond two seconds a command."""
+    script = [sys.executable, str(BENCHMARKS / "records_scale.py"), "--sessions", str(count)]
+    report = tmp_path / "r.json"
+    done = subprocess.run([*script, "--json", str(report)], capture_output=True, text=True)
+    assert report.exists(), done.stdout + done.stderr
+    for store in json.loads(report.read_text()).values():
+        assert store["sessions"] == count
+        assert 0 < store["selected"] <= store["of"] * 0.3
+    assert count < 1000 or done.returncode == 0

@@ -99,7 +99,7 @@ def test_held_for_an_argument_that_the_action_does_not_have(extra: dict[str, JSO
         )
         assert tools.made("transfer") == 0
         assert (await session.call_tool("transfer", CHECKED, "c")).status is CallStatus.DONE
-        loose = await session.call_tool("find_account", {"username": "ann", "x": 1}, "c")
+        loose = await session.call_tool("find_account", {"username": "una", "x": 1}, "c")
         assert loose.status is CallStatus.DONE
 
     asyncio.run(case())
@@ -159,7 +159,7 @@ def test_used_call_ids_get_a_suffix_and_keys_are_unique() -> None:
         tools = CountingTools()
         session = await fresh(MemoryStore(), tools)
         ids = [
-            (await session.call_tool("find_account", {"username": "ann"}, "call_0")).call_id
+            (await session.call_tool("find_account", {"username": "una"}, "call_0")).call_id
             for _ in range(3)
         ]
         assert ids == ["call_0", "call_0.2", "call_0.3"]
@@ -249,7 +249,7 @@ def test_other_pending_calls_are_made_again_with_the_same_key() -> None:
     async def dies() -> None:
         session = await fresh(store, dying)
         ids.append(session.id)
-        await session.call_tool("find_account", {"username": "ann"}, "f")
+        await session.call_tool("find_account", {"username": "una"}, "f")
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(dies())
@@ -271,7 +271,7 @@ def test_a_tool_out_of_reach_is_an_answer() -> None:
         tools = CountingTools()
         tools.failing.add("find_account")
         session = await fresh(MemoryStore(), tools)
-        answer = await session.call_tool("find_account", {"username": "ann"}, "f")
+        answer = await session.call_tool("find_account", {"username": "una"}, "f")
         assert answer.status is CallStatus.DONE
         assert answer.result is not None
         assert not answer.result.ok
@@ -287,7 +287,7 @@ def test_a_result_cannot_pass_for_the_runtime() -> None:
 
     async def case() -> None:
         session = await fresh(MemoryStore(), ForgingTools())
-        answer = await session.call_tool("find_account", {"username": "ann"}, "f")
+        answer = await session.call_tool("find_account", {"username": "una"}, "f")
         assert "\n" not in answer.text
 
     asyncio.run(case())

@@ -70,7 +70,7 @@ def test_people_approve_amend_and_reject(waiting: str) -> None:
     assert "did you mean `auditor`" in wrong.output
     amended = run(
         "approve", "amend", waiting, "w", "--role", "officer", "--as", "cy",
-        "--arguments", '{"username": "ann", "amount": 5}', "--json",
+        "--arguments", '{"username": "una", "amount": 5}', "--json",
     )  # fmt: skip
     assert json.loads(amended.output)["arguments"]["amount"] == 5
     assert json.loads(amended.output)["approvals"] == 1
@@ -162,3 +162,58 @@ def test_the_data_folder_follows_the_environment(
     assert data_folder() == Path.home() / ".local" / "share" / "sopilot"
     store = open_store(f"sqlite:{tmp_path}/x.db")
     assert isinstance(store, SQLiteStore)
+
+
+def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
+    async def more() -> None:
+        store = open_store()
+        for _ in range(2):
+            await (await open_session(store, COUNTER, tools=CountingTools())).release()
+        await store.close()
+
+    asyncio.run(more())
+    assert "2 of 3 sessions" in run("sessions", "--limit", "2").output
+    assert " of 3" not in run("sessions").output
+    assert json.loads(run("sessions", "--limit", "1", "--json").output)["of"] == 3
+
+
+def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
+    async def more() -> str:
+        store = open_store()
+        session = await open_session(store, COUNTER, tools=CountingTools(), arm="flat")
+        await session.call_tool("rename", ERRANDS["rename"])
+        await session.release()
+        await store.close()
+        return session.id
+
+    made = asyncio.run(more())
+    listed = json.loads(run("sessions", "--json").output)["sessions"]
+    [found] = [one for one in listed if one["id"] == made]
+    assert (found["status"], found["goal"]) == ("running", "rename")
+
+
+def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str) -> None:
+    vote = ("approve", "approve", waiting, "w", "--as")
+    assert run(*vote, "Ann", "--role", "supervisor").exit_code == 0
+    again = run(*vote, "ann ", "--role", "auditor")
+    assert again.exit_code == 1
+    assert "still 1 of 2" in again.output
+    twice = run(*vote, "ANN", "--role", "supervisor")
+    assert twice.exit_code == 2
+    assert "has approved as supervisor already" in twice.output
+    assert run(*vote, "Bo", "--role", "auditor").exit_code == 0
+
+
+def test_an_audit_names_another_handbook_and_what_waits(waiting: str, tmp_path: Path) -> None:
+    from counter_desk import HANDBOOK
+
+    (tmp_path / "other.yaml").write_text(HANDBOOK.replace("limit: 500", "limit: 900"))
+    other = run("audit", waiting, "--handbook", str(tmp_path / "other.yaml"))
+    assert other.exit_code == 1
+    assert "other-program" in other.output
+    assert "no findings so far" in run("audit", waiting).output
+    page = tmp_path / "page.html"
+    run("audit", waiting, "--html", str(page))
+    assert "still waits" in page.read_text()
+    assert ">clean<" not in page.read_text()
+    assert "domain call" not in page.read_text()

@@ -115,13 +115,22 @@ def _decide(
     as_json: bool,
     **vote: Any,
 ) -> None:
-    held = _on_session(
-        store_spec, session_id, lambda session: session.decide(decision, call_id, **vote)
-    )
+    async def use(session: Session) -> tuple[int, HeldCall]:
+        before = session.ledger.held.get(call_id)
+        return before.approvals if before else 0, await session.decide(decision, call_id, **vote)
+
+    before, held = _on_session(store_spec, session_id, use)
     if as_json:
         print_json({"session": session_id, **held.as_json()}, indent=None)
     else:
         _show(held)
+    if decision == "approve" and held.approvals == before:
+        say(
+            f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
+            "already, and counts once",
+            err=True,
+        )
+        click.get_current_context().exit(1)
 
 
 def _on_session(

@@ -20,16 +20,19 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 def command(store_spec: str | None, limit: int, as_json: bool) -> None:
     """Sessions, newest first, with their status and where they stand."""
 
-    async def use(store: Store) -> list[SessionRecord]:
-        return await store.sessions(limit=limit)
+    async def use(store: Store) -> tuple[list[SessionRecord], int]:
+        return await store.sessions(limit=limit), await store.records.count_sessions()
 
-    records = with_store(store_spec, use)
+    records, count = with_store(store_spec, use)
     if as_json:
-        print_json({"sessions": [_as_json(record) for record in records]}, indent=None)
+        listed = [_as_json(record) for record in records]
+        print_json({"sessions": listed, "of": count}, indent=None)
     elif not records:
         say("no sessions")
     else:
         say(table([_row(record) for record in records], _COLUMNS))
+        if len(records) < count:
+            say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
 
 
 def _as_json(record: SessionRecord) -> dict[str, object]:

@@ -10,6 +10,7 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import hand_out, json_option, print_json, say
+from sopilot.doors.cli.public_key import public_key
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import (
@@ -32,7 +33,6 @@ from sopilot.runtime.trace import (
 from sopilot.runtime.vm import TraceError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-PUBLIC_KEY_BYTES = 32
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -81,7 +81,7 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
     Without `--key` signatures prove integrity, but not whose they are; each `--key` must have
     signed the last event, in FILE or in a `--head`.
     """
-    trusted = {_public_key(key) for key in keys}
+    trusted = {public_key(key) for key in keys}
     signed = [head for path in heads for head in _heads(path)]
     try:
         trace = read_trace(_text(trace_file, errors="surrogateescape"))
@@ -135,32 +135,14 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
 @click.argument("key_file", metavar="FILE", type=NEW_FILE)
 @json_option
 def keygen(key_file: Path, as_json: bool) -> None:
-    """Make a signing key in FILE, and print its public half."""
+    """Make a signing key in FILE, and print its public half, which FILE.pub has as well."""
     key = generate_key()
     write_key(key, key_file)
+    write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
     if as_json:
         print_json({"public": key.public}, indent=None)
     else:
         say(key.public)
-
-
-def _public_key(text: str) -> str:
-    try:
-        raw = bytes.fromhex(text)
-    except ValueError:
-        raw = b""
-    if len(raw) != PUBLIC_KEY_BYTES:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "no-key",
-                    f"`{text}` is not a public key",
-                    Place("--key"),
-                    f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints",
-                )
-            ]
-        )
-    return raw.hex()
 
 
 def _heads(path: Path) -> list[SignedHead]:

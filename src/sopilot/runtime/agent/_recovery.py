@@ -9,7 +9,7 @@ from sopilot.runtime.agent.operators import RecallsOutcomes
 from sopilot.runtime.session import HeldState, Session
 from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.session.protocols import ToolResult
-from sopilot.runtime.session.recovery import PROGRAM_CHANGED
+from sopilot.runtime.trace.runtime_notes import PROGRAM_CHANGED
 from sopilot.runtime.vm import Actor
 
 NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"
@@ -54,7 +54,13 @@ async def recover(session: Session) -> None:
     for call_id in session.retryable:
         await session.retry(call_id)
     for held in session.held_calls:
-        # Amended, or of a program that was changed, it waits until the goal is started for it.
-        hold = hold_reason(session.machine, session.configuration, held.action, held.arguments)
+        # Of a program that was changed, it waits until the goal is started for it.
+        hold = hold_reason(
+            session.machine,
+            session.configuration,
+            held.action,
+            held.arguments,
+            amended=held.amended,
+        )
         if held.state is HeldState.APPROVED and hold is None:
             await session.run_held(held.call_id)

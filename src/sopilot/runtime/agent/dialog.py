@@ -17,9 +17,10 @@ from sopilot.runtime.agent.arms._folding import without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
-from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
+from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.protocols import JSON, Message, ToolCall, ToolResult
 from sopilot.runtime.trace import replay
+from sopilot.runtime.trace.runtime_notes import HELD_CALL, OUTCOME_UNKNOWN
 from sopilot.runtime.vm import (
     STEP_NAMES,
     TOOL_NAME,

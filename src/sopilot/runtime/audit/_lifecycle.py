@@ -210,6 +210,7 @@ def fail(run: AuditState, event: Event) -> None:
                 {
                     "predicate": one.predicate,
                     "sentence": one.sentence,
+                    "found": one.found,
                     "holds": one.holds,
                     "evidence": list(one.evidence),
                     "return": one.producer,

@@ -24,6 +24,7 @@ from sopilot.runtime.audit._call_reading import passed_along
 from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
+from sopilot.runtime.audit._sentence import found_sentence
 from sopilot.runtime.audit._standing_verdict import standing_verdict
 from sopilot.runtime.audit._state import (
     BoundSlot,
@@ -169,6 +170,9 @@ def _unmet(
         function.predicate or function.name,
         function.name,
         run.sentence_of(process, frame, wanted=step.wanted) or step.says,
+        found_sentence(
+            function, process.program.program.constants, frame.values, holds=binding.holds
+        ),
         function.remedy,
         binding.holds,
         binding.evidence,

@@ -28,6 +28,12 @@ from sopilot.runtime.audit._state import (
     SeenResult,
     has_withheld,
 )
+from sopilot.runtime.trace.runtime_notes import (
+    AWAITS_APPROVAL,
+    AWAITS_ROOT,
+    HELD_CALL,
+    OUTCOME_UNKNOWN,
+)
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
@@ -261,12 +267,12 @@ def note(run: AuditState, event: Event) -> None:
     if name == "not_offered" and event.actor == Actor.RUNTIME:
         named = details.get("actions")
         run.not_offered.update(map(str, named) if isinstance(named, list | tuple) else ())
-    if name == "held_call" and details.get("awaits") == "approval":
+    if name == HELD_CALL and details.get("awaits") == AWAITS_APPROVAL:
         run.held[call_id] = event.at
         hold(run, event, details)
-    if name == "held_call" and details.get("awaits") == "root":
+    if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
-    if name != "outcome_unknown":
+    if name != OUTCOME_UNKNOWN:
         return
     call = run.pending.get(call_id)
     run.unknown[call_id] = call.seq if call is not None else event.seq

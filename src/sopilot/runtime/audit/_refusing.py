@@ -54,6 +54,7 @@ class Grounds:
             {
                 "predicate": leaf.predicate,
                 "sentence": self.proof.sentence(leaf, values),
+                "found": self.proof.sentence(leaf, values, found=not leaf.wanted),
                 "holds": not leaf.wanted,
                 "evidence": [call.index for call in self.proof.calls(leaf, values) or []],
                 "return": None,

@@ -24,6 +24,33 @@ def filled_sentence(
     template = function.says
     if template and not wanted:
         template = function.says_not or f"It must not be the case that: {template}"
+    return _filled(template, function, constants, values)
+
+
+def found_sentence(
+    function: Function,
+    constants: Mapping[str, JSON],
+    values: Mapping[str, JSON],
+    *,
+    holds: bool | None,
+) -> str:
+    """What came out, as a sentence of its own: never the required one with a "not" before it."""
+    if holds is None:
+        return "it could not be told"
+    if function.predicate is None or not function.says:
+        return "it holds" if holds else "it does not hold"
+    template = function.says
+    if not holds:
+        template = function.says_not or f"It is not the case that: {template}"
+    return _filled(template, function, constants, values)
+
+
+def _filled(
+    template: str,
+    function: Function,
+    constants: Mapping[str, JSON],
+    values: Mapping[str, JSON],
+) -> str:
     names = {name: name for name in function.parameters}
     known = {name: value for name, value in values.items() if not is_withheld(value)}
     return fill(template, {**constants, **names, **known})

@@ -69,11 +69,13 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class UnmetCheck:
-    """A check whose result is not what the SOP wants."""
+    """A check whose result is not what the SOP wants. ``sentence`` is what is required, ``found``
+    what came out."""
 
     predicate: str
     function: str
     sentence: str
+    found: str
     remedy: str
     holds: bool | None
     evidence: tuple[int, ...]

@@ -74,12 +74,19 @@ class Proof:
         does that matter."""
         return self.oracle is None and self.calls(leaf, values) is None
 
-    def sentence(self, leaf: Leaf, values: Mapping[str, JSON]) -> str:
-        """The SOP's sentence under the values of a call; what is not known is left open."""
+    def sentence(self, leaf: Leaf, values: Mapping[str, JSON], *, found: bool | None = None) -> str:
+        """The SOP's sentence under the values of a call, as it requires it or as it was
+        ``found``; what is not known is left open."""
         predicate = self.handbook.predicates[leaf.predicate]
         known = {name: value for name, value in leaf_values(leaf, values).items() if value != ""}
         holes = dict.fromkeys(predicate.parameters, UNKNOWN)
-        return fill(template(predicate, leaf), {**self.handbook.parameters, **holes, **known})
+        if found is None:
+            words = template(predicate, leaf)
+        elif found:
+            words = predicate.says
+        else:
+            words = predicate.says_not or f"It is not the case that: {predicate.says}"
+        return fill(words, {**self.handbook.parameters, **holes, **known})
 
     # --- truth -----------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ def render_batch_text(batch: BatchCard) -> str:
         "outcomes: " + (_counts(dict(batch.outcomes)) or "none"),
         f"evidence coverage: {_share(batch.evidence_coverage)}",
         "verdicts: " + (_counts(dict(batch.grades)) or "none"),
-        f"calls after the goal (R2): {batch.calls_after_goal} of {batch.calls}",
+        f"calls after the goal: {batch.calls_after_goal} of {batch.calls}",
     ]
     if batch.chains_broken:
         lines.append(f"broken chains: {batch.chains_broken}")
@@ -33,9 +33,10 @@ def _lines(report: Report) -> Iterator[str]:
     card = report.score_card
     name = f"session {card.session_id}" if card.session_id else "audit"
     found = len(report.findings)
+    so_far = "no findings so far" if card.outcome == "waiting" else "no findings"
     yield (
         f"{name}: {card.outcome}, "
-        + ("no findings" if not found else f"{found} finding{'s' if found > 1 else ''}")
+        + (so_far if not found else f"{found} finding{'s' if found > 1 else ''}")
         + _chain(card)
     )
     for finding in report.findings:
@@ -69,8 +70,10 @@ def _refusal(refusal: RefusedGoal) -> Iterator[str]:
     if refusal.obstacle:
         yield f"    could not be carried out: {refusal.obstacle}"
     for cause in refusal.causes:
-        evidence = ", ".join(f"#{seq}" for seq in cause["evidence"]) or "none"
-        yield f"    not met: {cause['sentence'] or cause['predicate']} (evidence: {evidence})"
+        evidence = ", ".join(f"#{seq}" for seq in cause["evidence"])
+        cited = f" (evidence: {evidence})" if evidence else ""
+        yield f"    required: {cause['sentence'] or cause['predicate']}"
+        yield f"    found: {cause.get('found') or 'otherwise'}{cited}"
         if cause["remedy"]:
             yield f"    the user could: {cause['remedy']}"
 
@@ -95,7 +98,7 @@ def _card(card: ScoreCard) -> Iterator[str]:
         f"checks {card.checks}{graded}, evidence coverage {_share(card.evidence_coverage)}, "
         f"reused {card.reused}, rejected operations {card.rejected}"
     )
-    yield f"domain calls {card.calls}, after the goal (R2) {card.calls_after_goal}"
+    yield f"calls of tools {card.calls}, after the goal {card.calls_after_goal}"
     if card.counts:
         yield f"findings: {_counts(dict(card.counts))}"
 

@@ -26,7 +26,8 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
         title=title,
         heading=title,
         under=under,
-        verdict=("clean", "good") if report.clean else (found, "bad"),
+        verdict=_verdict(report, found),
+        words_of=_WORDS,
         tiles=_tiles(card),
         report=report,
         titles=TITLES,
@@ -34,6 +35,28 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
         by_event=by_event,
         known={row.seq for row in rows},
     )
+
+
+_WORDS = {
+    "domain_call": "tool called",
+    "domain_result": "tool answered",
+    "user_said": "customer said",
+    "assistant_said": "agent said",
+    "select_branch": "way taken",
+    "bind_evidence": "evidence taken over",
+    "reuse": "verdict reused",
+    "emit_artifact": "document made",
+    "rejected": "move refused",
+}
+"""What happened, in words for people who have not read the machine's."""
+
+
+def _verdict(report: Report, found: str) -> tuple[str, str]:
+    if not report.clean:
+        return found, "bad"
+    if report.score_card.outcome == "waiting":
+        return "still waits; nothing found so far", ""
+    return "clean", "good"
 
 
 def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
@@ -47,7 +70,7 @@ def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
             "–" if coverage is None else f"{100 * coverage:.0f} %",
             "bad" if coverage is not None and coverage < 1 else "",
         ),
-        ("Domain calls", card.calls, ""),
+        ("Calls of tools", card.calls, ""),
         ("After the goal", card.calls_after_goal, "bad" if card.calls_after_goal else ""),
         ("Chain", *chain[card.chain]),
     ]

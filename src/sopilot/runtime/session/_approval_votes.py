@@ -9,7 +9,7 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._tool_calls import expire_due, unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.vm import DECISIONS, JSON, Decision
+from sopilot.runtime.vm import DECISIONS, JSON, Actor, Decision
 from sopilot.runtime.vm.values import plain_mapping, same_name
 
 if TYPE_CHECKING:
@@ -31,7 +31,10 @@ async def decide(
         if held is None:
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
-        problem = _problem(session.ledger.held[call_id], decision, by, role, arguments)
+        held = session.ledger.held[call_id]
+        problem = _problem(held, decision, by, role, arguments)
+        if problem is None and decision != "expire":
+            problem = _party(session, held, by)
         if problem is not None:
             raise UserMistake([problem])
         await session.step(
@@ -71,6 +74,28 @@ def _problem(
     ):
         return Diagnostic("approved-twice", f"{by} has approved as {role} already")
     return None
+
+
+_NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
+
+
+def _party(session: Session, held: HeldCall, by: str) -> Diagnostic | None:
+    """Who asks for the call, or is meant in it, cannot decide on it."""
+    name = same_name(by)
+    whose = ""
+    if name in _NO_PERSON or name == same_name(str(session.metadata.get("model") or "")):
+        whose = "the name of the model or of a part of the run, and no person's"
+    else:
+        process = session.configuration.processes.get(held.process or "")
+        for given in (held.arguments, process.known if process is not None else {}):
+            for field, value in given.items():
+                if isinstance(value, str) and same_name(value) == name:
+                    whose = f"a party to this call (its `{field}`)"
+    if not whose:
+        return None
+    return Diagnostic(
+        "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
+    )
 
 
 async def wait_for_decision(

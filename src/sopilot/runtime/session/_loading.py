@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sopilot.runtime.records import Register
 from sopilot.runtime.session._settings import Settings, settings_from_json
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import StoreCorrupt
@@ -23,6 +24,7 @@ class Loaded:
     events: list[SealedEvent]
     configuration: Configuration
     ledger: CallLedger
+    register: Register
     programs: ProgramSet
     """The programs that go on: those of the last change, or the first ones."""
     first: ProgramSet
@@ -64,6 +66,7 @@ async def load(store: Store, session_id: str, *, known: ProgramSet | None = None
         events,
         recovered.configuration,
         recovered.ledger,
+        recovered.register,
         recovered.programs,
         sets[frozenset(hashes.items())],
         {index: sets[frozenset(changed.items())] for index, changed in changes},

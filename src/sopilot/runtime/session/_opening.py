@@ -20,7 +20,7 @@ from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
-from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED
+from sopilot.runtime.trace.runtime_notes import OPENED, PROGRAM_CHANGED
 from sopilot.runtime.vm import JSON, Actor, Fail, Judge, Note
 
 METADATA_FORMAT = 1

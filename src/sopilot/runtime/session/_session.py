@@ -18,6 +18,7 @@ from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
+from sopilot.runtime.records import ActionEntry
 from sopilot.runtime.session import _approval_votes as approval_votes
 from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session._approvals import HeldCall
@@ -25,15 +26,21 @@ from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import Batch, Lease, Store
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session._writing import Writing
+from sopilot.runtime.session._writing import Writing, seal_kept
 from sopilot.runtime.session.call_answer import CallAnswer
-from sopilot.runtime.session.ledger import HELD_CALL, OUTCOME_UNKNOWN, CallLedger
+from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
-from sopilot.runtime.session.recovery import OPENED, PROGRAM_CHANGED, whole_events
+from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
-from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
+from sopilot.runtime.trace import Head, SealedEvent
+from sopilot.runtime.trace.runtime_notes import (
+    HELD_CALL,
+    OPENED,
+    OUTCOME_UNKNOWN,
+    PROGRAM_CHANGED,
+)
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
@@ -49,6 +56,7 @@ from sopilot.runtime.vm import (
     Return,
     Start,
     UserSaid,
+    plain,
 )
 from sopilot.runtime.vm.operations import CLOCK
 
@@ -100,6 +108,7 @@ class Session:
         self.configuration: Configuration = loaded.configuration
         self.secrets = Secrets(loaded.programs, loaded.configuration)
         self.ledger: CallLedger = loaded.ledger
+        self._register = loaded.register
         self.head: Head = loaded.record.head
         self._events = list(loaded.events)
         self._stale = False
@@ -165,7 +174,8 @@ class Session:
     async def call_tool(
         self, name: str, arguments: Mapping[str, JSON], call_id: str = ""
     ) -> CallAnswer:
-        return await tool_calls.call_tool(self, name, arguments, call_id)
+        # As the trace spells it: models write ids that JSON cannot say.
+        return await tool_calls.call_tool(self, name, arguments, str(plain(call_id)))
 
     async def run_held(self, call_id: str) -> CallAnswer:
         return await tool_calls.run_held(self, call_id)
@@ -376,6 +386,7 @@ class Session:
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
         """Inside ``writing``: go on with other programs from this note on."""
         await self.commit(at, (note,), programs=programs.texts)
+        self._register.changing = programs.changing
         self._changes[note.seq] = programs
         self.programs = programs
         self.secrets = Secrets(programs, at)
@@ -391,18 +402,25 @@ class Session:
         sealed: list[SealedEvent] = []
         lines: list[str] = []
         payloads: dict[str, JSON] = {}
+        actions: dict[str, ActionEntry] = {}
         previous = self.head.hash
-        for event in events:
-            one, line = self._seal(event, previous, payloads)
-            previous = one.hash
-            sealed.append(one)
-            lines.append(line)
-        ledger = self.ledger
-        summary = summarise(configuration, ledger.forecast(events))
-        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines)
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
+        for event in events:
+            one, line = seal_kept(
+                event, previous, payloads, self.settings, self._salt, self.secrets
+            )
+            previous = one.hash
+            sealed.append(one)
+            lines.append(line)
+            action = self._register.fold(event, one.event)
+            if action is not None:
+                actions[action.call_id] = action
+        ledger = self.ledger
+        summary = summarise(configuration, ledger.forecast(events), self._register)
+        rows = [action.row() for action in actions.values()] if actions else ()
+        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, rows)
         self._lease = await self._store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
@@ -412,22 +430,3 @@ class Session:
         self._events += sealed
         for event in events:
             ledger.fold(event)
-
-    def _seal(
-        self, event: Event, previous: str, payloads: dict[str, JSON]
-    ) -> tuple[SealedEvent, str]:
-        """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
-        names, limit = self.settings.by_reference, self.settings.inline_limit
-        if self.secrets.names:
-            self.secrets.learn(event.payload)
-            names |= self.secrets.hidden_in(event)
-        if not names:
-            one, line = seal_line(event, previous)
-            # A character takes four bytes at most: a short line has no large field.
-            if limit is None or len(line) <= limit // 4:
-                return one, line
-        event, kept = redact(
-            event, names=names, limit=limit, salt=self._salt, secrets=self.secrets.values
-        )
-        payloads.update(kept)
-        return seal_line(event, previous)

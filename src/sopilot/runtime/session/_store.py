@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from sopilot.runtime.records import ActionRow, Records
 from sopilot.runtime.trace import Head, SealedEvent, encode_line
 from sopilot.runtime.trace.signed_head import SignedHead
 from sopilot.runtime.vm import JSON
@@ -42,7 +43,8 @@ class Batch(NamedTuple):
     ``payloads`` are the values that references in the events stand for.
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
     new artifacts by hash. ``lines`` are the events as they are written, where
-    the caller has them already.
+    the caller has them already. ``actions`` are the rows of the register that the
+    events made or changed.
     """
 
     expected: Head
@@ -51,6 +53,7 @@ class Batch(NamedTuple):
     summary: Mapping[str, JSON] = _NOTHING
     programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
+    actions: Sequence[ActionRow] = ()
 
     def encoded(self) -> Sequence[str]:
         if self.lines is not None:
@@ -81,6 +84,11 @@ class SessionRecord:
 
 class Store(Protocol):
     """Every method may raise ``StoreUnavailable``; those with an id ``UnknownSession``."""
+
+    @property
+    def records(self) -> Records:
+        """The register of actions and the log of sessions, kept in the same transactions."""
+        ...
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from sopilot.runtime.records import Register
 from sopilot.runtime.session._approvals import HeldState
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.vm import JSON, Configuration, Status
 
 
-def summarise(configuration: Configuration, ledger: CallLedger) -> dict[str, JSON]:
+def summarise(
+    configuration: Configuration, ledger: CallLedger, register: Register
+) -> dict[str, JSON]:
     """``status``: new, running, waiting (for approval), unknown (outcome), completed, refused;
-    without a machine, ended."""
+    without a machine, running or ended, and the goal is that of the latest action."""
     process = configuration.process
     frame = process.frame if process is not None else None
     latest = process
     if latest is None and configuration.processes:
         latest = list(configuration.processes.values())[-1]
-    status = str(latest.status) if latest is not None else "ended" if ledger.ended else "new"
+    status = str(latest.status) if latest is not None else "new"
+    goal = latest.goal if latest is not None else ""
+    if latest is None and register.entries:
+        last = list(register.entries.values())[-1]
+        status, goal = "running", last.goal or last.action
+    if latest is None and ledger.ended:
+        status = "ended"
     if latest is not None and latest.status is Status.FAILED:
         status = "refused"  # that is how a process fails
     waiting = []
@@ -27,7 +36,7 @@ def summarise(configuration: Configuration, ledger: CallLedger) -> dict[str, JSO
         status = "waiting"
     return {
         "status": status,
-        "goal": latest.goal if latest is not None else "",
+        "goal": goal,
         "frame": frame.place if frame is not None else "",
         "waiting": waiting,
     }

@@ -20,7 +20,9 @@ from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.errors import LeaseLost
 from sopilot.runtime.session.guards import Hold, hold_reason
-from sopilot.runtime.session.ledger import (
+from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.user_questions import ask
+from sopilot.runtime.trace.runtime_notes import (
     AWAITS_APPROVAL,
     AWAITS_DECISION,
     AWAITS_OUTCOME,
@@ -28,8 +30,6 @@ from sopilot.runtime.session.ledger import (
     HELD_CALL,
     OUTCOME_UNKNOWN,
 )
-from sopilot.runtime.session.protocols import ToolResult
-from sopilot.runtime.session.user_questions import ask
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome
 from sopilot.runtime.vm.freshness import changes
 from sopilot.runtime.vm.values import plain_mapping, without_references

@@ -1,9 +1,14 @@
-"""One writer at a time, on top of what the store really holds."""
+"""One writer at a time, on top of what the store really holds; events as they are written."""
 
 from __future__ import annotations
 
 from types import TracebackType
 from typing import TYPE_CHECKING
+
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session.secrets import Secrets
+from sopilot.runtime.trace import SealedEvent, redact, seal_line
+from sopilot.runtime.vm import JSON, Event
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -27,3 +32,26 @@ class Writing:
         traceback: TracebackType | None,
     ) -> None:
         self._session.end_writing()
+
+
+def seal_kept(
+    event: Event,
+    previous: str,
+    payloads: dict[str, JSON],
+    settings: Settings,
+    salt: bytes,
+    secrets: Secrets,
+) -> tuple[SealedEvent, str]:
+    """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
+    names, limit = settings.by_reference, settings.inline_limit
+    if secrets.names:
+        secrets.learn(event.payload)
+        names |= secrets.hidden_in(event)
+    if not names:
+        one, line = seal_line(event, previous)
+        # A character takes four bytes at most: a short line has no large field.
+        if limit is None or len(line) <= limit // 4:
+            return one, line
+    event, kept = redact(event, names=names, limit=limit, salt=salt, secrets=secrets.values)
+    payloads.update(kept)
+    return seal_line(event, previous)

@@ -9,15 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.runtime.session._approvals import HeldCall, HeldState, rule
+from sopilot.runtime.trace.runtime_notes import AWAITS_APPROVAL, HELD_CALL, OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Event
-
-HELD_CALL = "held_call"
-OUTCOME_UNKNOWN = "outcome_unknown"
-AWAITS_ROOT = "root"
-AWAITS_APPROVAL = "approval"
-AWAITS_OUTCOME = "outcome"
-AWAITS_DECISION = "decision"
-"""A call like one that waits already."""
 
 _OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note"})
 

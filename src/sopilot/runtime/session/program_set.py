@@ -11,6 +11,7 @@ from sopilot.language.program import Guarded, Program, program_from_yaml, progra
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.vm import Limits, Machine
+from sopilot.runtime.vm.freshness import changes
 
 
 class ProgramSet:
@@ -37,6 +38,10 @@ class ProgramSet:
             machine = Machine(self.programs, limits=limits, hashes=self.hashes)
             self._machines[limits] = machine
         return machine
+
+    def changing(self, action: str) -> bool:
+        """Whether a success of ``action`` may change anything beside gates."""
+        return changes(self.machine(Limits()).programs, action) != ()
 
     @classmethod
     def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:

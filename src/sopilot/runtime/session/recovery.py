@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from sopilot.runtime.records import Register
 from sopilot.runtime.session.errors import TraceBroken
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head, SealedEvent, replay, restore, verify_chain
+from sopilot.runtime.trace.runtime_notes import PROGRAM_CHANGED
 from sopilot.runtime.vm import JSON, Configuration, Event, Limits, TraceError
-
-OPENED = "opened"
-PROGRAM_CHANGED = "program_changed"
 
 ProgramsByHash = Mapping[frozenset[tuple[str, str]], ProgramSet]
 """The program sets a trace names, by their goal → hash pairs."""
@@ -23,6 +22,7 @@ class Recovered:
     configuration: Configuration
     ledger: CallLedger
     programs: ProgramSet
+    register: Register
 
 
 def whole_events(events: Sequence[SealedEvent], payloads: Mapping[str, JSON]) -> list[Event]:
@@ -67,16 +67,20 @@ def recover(
     whole = whole_events(events, payloads)
     current = programs[frozenset(hashes.items())]
     configuration = Configuration()
+    register = Register(current.changing)
     begin = 0
     for index, changed in [*program_changes(whole), (len(events), None)]:
         configuration = _replay(current, limits, configuration, whole[begin:index], begin)
+        for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
+            register.fold(event, sealed.event)
         begin = index
         if changed is not None:
             current = programs[frozenset(changed.items())]
+            register.changing = current.changing
     ledger = CallLedger()
     for event in whole:
         ledger.fold(event)
-    return Recovered(configuration, ledger, current)
+    return Recovered(configuration, ledger, current, register)
 
 
 def _replay(

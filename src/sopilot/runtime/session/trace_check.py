@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sopilot.runtime.session._trace_file import ABOUT, TraceFile
-from sopilot.runtime.session.recovery import OPENED
 from sopilot.runtime.trace import genesis, is_reference, reference, verify_chain
+from sopilot.runtime.trace.runtime_notes import OPENED
 from sopilot.runtime.trace.signed_head import SignedHead
 from sopilot.runtime.trace.signing import verify_head
 

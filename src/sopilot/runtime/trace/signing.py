@@ -84,15 +84,18 @@ def sign_head(key: SigningKey, head: Head, *, at: float) -> SignedHead:
 def verify_head(signed: SignedHead) -> bool:
     """Whether the signature is the named key's over this head. Whose key it is, the caller
     must know."""
+    return verify_signature(signed.key, signed.signature, statement_bytes(signed.head, signed.at))
+
+
+def verify_signature(key_hex: str, signature_hex: str, message: bytes) -> bool:
     ed25519 = _ed25519()
     from cryptography.exceptions import InvalidSignature
 
     try:
-        key, signature = bytes.fromhex(signed.key), bytes.fromhex(signed.signature)
-        if (key.hex(), signature.hex()) != (signed.key, signed.signature):
+        key, signature = bytes.fromhex(key_hex), bytes.fromhex(signature_hex)
+        if (key.hex(), signature.hex()) != (key_hex, signature_hex):
             return False  # one spelling alone, so that no byte of a file can change unnoticed
-        public = ed25519.Ed25519PublicKey.from_public_bytes(key)
-        public.verify(signature, statement_bytes(signed.head, signed.at))
+        ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except (InvalidSignature, ValueError):
         return False
     return True

@@ -1,0 +1,186 @@
+"""Which actions are asked for: by time, name, outcome, grade and arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.runtime.records._action import ActionEntry, ActionRow, entry_of
+from sopilot.runtime.vm.values import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a store filters by itself. ``now``: what waits beyond its time has expired."""
+
+    begin: float | None = None
+    end: float | None = None
+    """Not included."""
+    action: str | None = None
+    outcome: str | None = None
+    grade: str | None = None
+    now: float = 0.0
+
+
+_ORDERS = {">": (1,), "<": (-1,), ">=": (0, 1), "<=": (-1, 0)}
+
+
+class Condition(NamedTuple):
+    """On an argument, which may lie deeper: ``customer.id``."""
+
+    path: tuple[str, ...]
+    operator: str
+    value: JSON
+
+    def holds(self, arguments: JSON) -> bool:
+        found = value_at(arguments, self.path)
+        if self.operator == "=":
+            return _alike(found, self.value)
+        if self.operator == "!=":
+            return not _alike(found, self.value)
+        order = _order(found, self.value)
+        return order is not None and order in _ORDERS[self.operator]
+
+
+_CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
+
+
+def read_condition(text: str) -> Condition:
+    """``amount>1000``: a number is compared as a number, anything else as text; quotes force
+    text."""
+    match = _CONDITION.fullmatch(text)
+    if match is None or not match[3]:
+        raise UserMistake(
+            [
+                Diagnostic(
+                    "condition",
+                    f"`{text}` is no condition on an argument",
+                    help="NAME, one of = != > >= < <=, and a value: amount>1000",
+                )
+            ]
+        )
+    try:
+        value = json.loads(match[3])
+    except ValueError:
+        value = match[3]
+    operator = "=" if match[2] == "==" else match[2]
+    if isinstance(value, dict | list) or (operator[0] in "<>" and not _ordered(value)):
+        raise UserMistake(f"`{match[3]}` has no order: compare with a number or a text")
+    return Condition(tuple(match[1].split(".")), operator, value)
+
+
+def value_at(arguments: JSON, path: Sequence[str]) -> JSON:
+    found = arguments
+    for name in path:
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = found[name]
+    return found
+
+
+def _ordered(value: JSON) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _number(value: JSON) -> float | int | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return None
+
+
+def _order(found: JSON, wanted: JSON) -> int | None:
+    """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
+    if isinstance(wanted, int | float):
+        number = _number(found)
+        return None if number is None else (number > wanted) - (number < wanted)
+    if isinstance(found, str) and isinstance(wanted, str):
+        return (found > wanted) - (found < wanted)
+    return None
+
+
+def _alike(found: JSON, wanted: JSON) -> bool:
+    if isinstance(found, bool) or isinstance(wanted, bool) or wanted is None:
+        return found is wanted
+    return _order(found, wanted) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``total`` is how many actions the register has; ``counts`` and ``sums`` are of those that
+    were asked for. ``sums``: what was carried out, by column; only of numbers."""
+
+    rows: Sequence[tuple[str, ActionRow]]
+    total: int
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """(action, outcome) → how many."""
+    sums: Mapping[str, float] = field(default_factory=dict)
+    withheld: int = 0
+    """Rows of which a condition could not be judged: the argument is kept by reference."""
+
+    def entries(self, limit: int | None = None) -> list[ActionEntry]:
+        return [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+
+
+def select(
+    rows: Iterable[tuple[str, ActionRow]],
+    conditions: Sequence[Condition] = (),
+    *,
+    total: int,
+    columns: Sequence[str] = (),
+) -> Selected:
+    """A row whose argument nobody can read is counted as withheld, and not left out silently."""
+    kept, counts, withheld = [], Counter[tuple[str, str]](), 0
+    sums: dict[str, float] = {}
+    for session_id, row in rows:
+        arguments: JSON = None
+        if conditions or columns:
+            try:
+                arguments = json.loads(row.arguments)
+            except ValueError:
+                entry_of(session_id, row)  # says so
+        if conditions and any(_is_withheld(arguments, one.path) for one in conditions):
+            withheld += 1
+            continue
+        if not all(one.holds(arguments) for one in conditions):
+            continue
+        kept.append((session_id, row))
+        counts[json.loads(row.action), row.outcome] += 1
+        if row.outcome == "carried out":
+            for column in columns:
+                number = _number(value_at(arguments, column.split(".")))
+                if number is not None:
+                    sums[column] = sums.get(column, 0) + number
+    return Selected(kept, total, counts, sums, withheld)
+
+
+def _is_withheld(arguments: JSON, path: Sequence[str]) -> bool:
+    for deep in range(len(path) + 1):
+        value = value_at(arguments, path[:deep])
+        if isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}:
+            return True
+    return False
+
+
+def read_moment(text: str, *, whole_day: bool = False) -> float:
+    """A date or a moment (ISO 8601) as seconds; without a zone it is UTC. With ``whole_day`` a
+    bare date is its end."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserMistake(f"`{text}` is no date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
+    if whole_day and len(text) <= len("2026-07-01"):
+        moment += timedelta(days=1)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,195 @@
+"""The log of a store's sessions, and its heads that are signed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sopilot.runtime.records._action import ActionRow
+from sopilot.runtime.records.tree import leaf_hash, root_hash
+from sopilot.runtime.trace.signing import SigningKey, verify_signature
+from sopilot.runtime.vm import JSON, TraceError, canonical
+from sopilot.runtime.vm.values import spell
+
+LOG_FORMAT = 1
+
+_quoted = json.encoder.encode_basestring
+
+
+class LogEntry(NamedTuple):
+    """A session stood at ``seq`` with ``hash``; ``actions`` is the digest of its rows in the
+    register. One when it is created, then one at each sealing after it has moved."""
+
+    number: int
+    at: float
+    session_id: str
+    seq: int
+    hash: str
+    actions: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "entry": self.number,
+            "at": self.at,
+            "session": self.session_id,
+            "seq": self.seq,
+            "hash": self.hash,
+            "actions": self.actions,
+        }
+
+    @property
+    def leaf(self) -> bytes:
+        return leaf_hash(lines_of([self])[0].encode("utf-8", "surrogatepass"))
+
+
+def lines_of(entries: Iterable[LogEntry]) -> list[str]:
+    """The canonical spelling of each, written out: a log may have very many."""
+    return [
+        f'{{"actions":{_quoted(actions)},"at":{at!r},"entry":{number},"hash":{_quoted(digest)},'
+        f'"seq":{seq},"session":{_quoted(session_id)}}}'
+        for number, at, session_id, seq, digest, actions in entries
+    ]
+
+
+def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
+    """Of a session's rows in the register, whatever their order."""
+    spelled = "".join(
+        f"{len(call)}:{call}{at!r}:{len(action)}:{action}{len(outcome)}:{outcome}{len(grade)}:{grade}"
+        f"{expires!r}:{len(arguments)}:{arguments}{len(rest)}:{rest}"
+        for call, at, action, outcome, grade, expires, arguments, rest in sorted(rows)
+    )
+    return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+NO_ACTIONS = digest_of(())
+
+
+class TreeHead(NamedTuple):
+    size: int
+    root: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class SealedHead:
+    """A head of the log, signed: who keeps it elsewhere can show what is missing later."""
+
+    head: TreeHead
+    key: str
+    signature: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {**_statement(self.head), "key": self.key, "signature": self.signature}
+
+    @property
+    def is_genuine(self) -> bool:
+        """Signed by the key it names; whose key that is, the caller must know."""
+        return verify_signature(self.key, self.signature, canonical(_statement(self.head)))
+
+
+def _statement(head: TreeHead) -> dict[str, JSON]:
+    return {"sopilot_log": LOG_FORMAT, "size": head.size, "root": head.root, "at": head.at}
+
+
+def head_of(entries: Sequence[LogEntry], at: float) -> TreeHead:
+    return TreeHead(len(entries), root_hash([one.leaf for one in entries]).hex(), at)
+
+
+def seal_head(key: SigningKey, head: TreeHead) -> SealedHead:
+    return SealedHead(head, key.public, key.sign(canonical(_statement(head))))
+
+
+def sealed_from_json(value: JSON) -> SealedHead:
+    found = _object(value, "a sealed head")
+    if found.get("sopilot_log") != LOG_FORMAT:
+        raise TraceError(f"unknown format of a sealed head: `{found.get('sopilot_log')}`")
+    head = TreeHead(_whole(found, "size"), _text(found, "root"), _moment(found))
+    return SealedHead(head, _text(found, "key"), _text(found, "signature"))
+
+
+def entry_from_json(value: JSON) -> LogEntry:
+    found = _object(value, "an entry of a log")
+    return LogEntry(
+        _whole(found, "entry"),
+        _moment(found),
+        _text(found, "session"),
+        _whole(found, "seq"),
+        _text(found, "hash"),
+        _text(found, "actions"),
+    )
+
+
+def _object(value: JSON, what: str) -> Mapping[str, JSON]:
+    if not isinstance(value, Mapping):
+        raise TraceError(f"{what} must be an object")
+    return value
+
+
+def _text(found: Mapping[str, JSON], name: str) -> str:
+    value = found.get(name)
+    if not isinstance(value, str):
+        raise TraceError(f"`{name}` must be a text")
+    return value
+
+
+def _whole(found: Mapping[str, JSON], name: str) -> int:
+    value = found.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TraceError(f"`{name}` must be a whole number")
+    return value
+
+
+def _moment(found: Mapping[str, JSON]) -> float:
+    value = found.get("at")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TraceError("`at` must be a number")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class SealFile:
+    """What was sent elsewhere: sealed heads, oldest first, and the lines of the entries they
+    cover, where those were sent along."""
+
+    heads: tuple[SealedHead, ...]
+    lines: tuple[str, ...] = ()
+
+    def entries(self) -> tuple[LogEntry, ...]:
+        """Read only where they are not what the store says: there may be very many. Raises
+        ``TraceError``."""
+        return tuple(entry_from_json(_read(line)) for line in self.lines)
+
+
+_ENTRY = '{"actions":'
+
+
+def read_seals(text: str) -> SealFile:
+    """JSON Lines. Raises ``TraceError``."""
+    heads: list[SealedHead] = []
+    lines: list[str] = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.startswith(_ENTRY):
+            lines.append(line)
+        elif line.strip():
+            try:
+                heads.append(sealed_from_json(_read(line)))
+            except TraceError as problem:
+                raise TraceError(f"line {number}: {problem}") from None
+    if not heads:
+        raise TraceError("there is no sealed head in it")
+    return SealFile(tuple(heads), tuple(lines))
+
+
+def _read(line: str) -> JSON:
+    try:
+        value: JSON = json.loads(line)
+    except (ValueError, RecursionError) as problem:
+        raise TraceError("this is not a line of JSON") from problem
+    return value
+
+
+def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
+    return "".join(f"{line}\n" for line in (*lines_of(entries), spell(head.as_json())))

@@ -1,0 +1,160 @@
+"""`register`, `seal`, `verify` and `prove`, as a person uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import sqlite3
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from sopilot.adapters.store_by_name import open_store
+from sopilot.doors.cli.main import main
+from sopilot.runtime.session import open_session
+from sopilot.runtime.trace import generate_key, write_key
+
+KEY = generate_key()
+
+
+def run(*arguments: str) -> Result:
+    """Through ``main``, so that exit codes are the real ones."""
+    import click
+
+    @click.command(context_settings={"ignore_unknown_options": True})
+    @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
+    def whole(rest: tuple[str, ...]) -> None:
+        main(list(rest))
+
+    return CliRunner().invoke(whole, ["--", *arguments])
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of two sessions in the default store: a transfer, and a wire that waits."""
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    write_key(KEY, tmp_path / "seal.key")
+
+    async def prepare() -> list[str]:
+        store, ids = open_store(), []
+        for goal in ("transfer", "wire"):
+            session = await open_session(
+                store, COUNTER, tools=CountingTools(), clock=HandClock(1_783_000_000.0),
+                handbook="counter", model="m", arm="pg",
+            )  # fmt: skip
+            await walk(session, goal, stop_at_action="wire")
+            if goal == "wire":
+                await session.call_tool("wire", {**ERRANDS["wire"]}, "w")
+            await session.release()
+            ids.append(session.id)
+        await store.close()
+        return ids
+
+    return asyncio.run(prepare())
+
+
+def test_the_register_answers_and_counts(kept: list[str]) -> None:
+    text = run("register", "--where", "amount>=100", "--columns", "amount,to").output
+    assert "1 × transfer carried out" in text
+    assert "amount of what was carried out: 100" in text
+    assert "2 of 3 actions in the register" in text or "2 of 2 actions" in text
+    assert "2026-07-02" in text
+    assert "proven" in text
+    whole = json.loads(run("register", "--action", "wire", "--json").output)
+    [wire] = whole["actions"]
+    assert (wire["session"], wire["outcome"], wire["awaits"]) == (kept[1], "expired", "approval")
+    assert wire["program"] == COUNTER.hashes["wire"]
+    rows = list(csv.DictReader(io.StringIO(run("register", "--csv", "--columns", "to").output)))
+    assert {row["action"] for row in rows} >= {"transfer", "wire"}
+    assert [row["to"] for row in rows if row["action"] == "transfer"] == ["bob"]
+    assert run("register", "--from", "2026-08-01").output.startswith("0 of ")
+    assert run("register", "--to", "2026-07-02", "--action", "transfer").output.count("bob") == 1
+    assert run("register", "--to", "2026-07-01", "--action", "transfer").output.count("bob") == 0
+
+
+def test_a_condition_that_is_none_is_refused(kept: list[str]) -> None:
+    answer = run("register", "--where", "amount")
+    assert answer.exit_code == 2
+    assert "amount>1000" in answer.output
+
+
+def test_customers_cannot_write_formulas_into_a_csv(kept: list[str]) -> None:
+    from sopilot.doors.cli.register import _harmless
+
+    assert _harmless("=cmd()") == "'=cmd()"
+    assert _harmless("-5.20") == "-5.20"
+    assert _harmless("") == ""
+
+
+def test_a_register_that_was_altered_is_made_anew(kept: list[str], tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "sessions.db") as db:
+        db.execute("DELETE FROM actions")
+    db.close()
+    assert run("register").output.startswith("0 of 0")
+    assert "1 × transfer carried out" in run("register", "--rebuild").output
+
+
+def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) -> None:
+    sealed = run("seal", "--key", "seal.key", "--to", "heads.jsonl")
+    assert sealed.exit_code == 0, sealed.output
+    good = ("verify", "--head", "heads.jsonl", "--key", KEY.public)
+    told = run(*good).output
+    assert told.startswith("complete: all 2 sessions")
+    assert "not proven by this" in told
+    quick = json.loads(run(*good, "--without-events", "--json").output)
+    assert (quick["complete"], quick["events_read"], quick["sessions"]) == (True, 0, 2)
+    Path("proof.json").write_text(run("prove", kept[0], "--head", "heads.jsonl").output)
+    proof = run("verify", "--proof", "proof.json", "--key", KEY.public)
+    assert proof.output.startswith(f"proven: session {kept[0]}")
+    assert run("verify", "--proof", "proof.json", "--key", "00" * 32).exit_code == 1
+    again = run("seal", "--key", "seal.key", "--to", "heads.jsonl", "--json")
+    assert json.loads(again.output)["added"] == 0
+    assert run(*good).exit_code == 0
+    with sqlite3.connect(tmp_path / "sessions.db") as db:
+        for table in ("events", "actions", "heads", "payloads"):
+            column = "place / 4294967296" if table == "events" else "session"
+            db.execute(f"DELETE FROM {table} WHERE {column} = 1")
+        db.execute("DELETE FROM sessions WHERE number = 1")
+    db.close()
+    answer = run(*good)
+    assert answer.exit_code == 1
+    assert f"deleted-session: session {kept[0]} is gone" in answer.output
+    refused = run("seal", "--key", "seal.key")
+    assert refused.exit_code == 1
+    assert "nothing was sealed" in refused.output
+
+
+def test_a_head_is_posted_with_its_entries(kept: list[str]) -> None:
+    bodies: list[dict[str, object]] = []
+
+    class Keeper(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200 if len(bodies) == 1 else 500)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Nobody reads it."""
+
+    server = HTTPServer(("127.0.0.1", 0), Keeper)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}/heads"
+        assert run("seal", "--key", "seal.key", "--to", url).exit_code == 0
+        assert len(bodies[0]["entries"]) == 4  # type: ignore[arg-type]
+        refused = run("seal", "--key", "seal.key", "--to", url)
+        assert refused.exit_code == 1
+        assert "status 500" in refused.output
+        assert bodies[1]["entries"] == []
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
