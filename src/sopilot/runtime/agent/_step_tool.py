@@ -6,21 +6,17 @@ What it leaves out is still understood when a model writes it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from sopilot.language.program.model import Choose, Do, Emit, Program
+from sopilot.language.render import words
 from sopilot.runtime.session.protocols import JSON, ToolSchema
-from sopilot.runtime.vm import TOOL_NAME, TOOL_SCHEMA
+from sopilot.runtime.vm import TOOL_NAME, step_schema
 
-SHORT_DESCRIPTION: Final = (
-    "Move the program: `start` a goal, `return` a verdict, `complete`, `fail`; "
-    "`call` and `select_branch` take a step by hand."
-)
 _ALWAYS = ("operation", "goal", "arguments", "function", "holds", "evidence", "summary", "reason")
 _DESCRIBED = frozenset({"arguments", "evidence"})
 
 
-def short_step_tool(programs: Iterable[Program]) -> ToolSchema:
+def short_step_tool(programs: Iterable[Program], language: str = "en") -> ToolSchema:
     """The same for every request of a run, so that it does not disturb a prefix cache."""
     steps = {
         type(step)
@@ -33,13 +29,15 @@ def short_step_tool(programs: Iterable[Program]) -> ToolSchema:
         names.append("option")
     if Emit in steps:
         names += ["name", "content"]
-    full = TOOL_SCHEMA["properties"]
+    schema = step_schema(language)
+    full = schema["properties"]
     properties: dict[str, JSON] = {name: _field(name, full[name]) for name in names}
     operations = [
         one for one in full["operation"]["enum"] if one != "emit_artifact" or Emit in steps
     ]
     properties["operation"] = {"type": "string", "enum": operations}
-    return ToolSchema(TOOL_NAME, SHORT_DESCRIPTION, {**TOOL_SCHEMA, "properties": properties})
+    said = words(language)["step_tool_short"]
+    return ToolSchema(TOOL_NAME, said, {**schema, "properties": properties})
 
 
 def _field(name: str, schema: dict[str, JSON]) -> dict[str, JSON]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Ending
-from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP
+from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
 from sopilot.runtime.agent.spending import Spending
@@ -61,6 +61,7 @@ class CallHandler:
         *,
         terse: bool = False,
         in_order: bool = False,
+        language: str = "en",
     ) -> None:
         self._session = session
         self._goal_actions = goal_actions
@@ -71,6 +72,9 @@ class CallHandler:
         self._said = ""
         self._terse = terse
         self._in_order = in_order
+        self._language = language
+        self.spoken = False
+        """Whether the message has words for the user beside its calls."""
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
@@ -84,6 +88,7 @@ class CallHandler:
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
             await self._session.note(END_SESSION, details)
+            self._closing_words(parsed.reason)
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
             stray = self._stray(parsed)
@@ -97,15 +102,22 @@ class CallHandler:
             outcome = await self._session.operate(parsed.operation)
             self.fitted = outcome.accepted
             # Where the slot shows the position, an answer that repeats it is sent for nothing.
-            short = self._terse and outcome.accepted
-            text = f"Done: {parsed.operation.kind}." if short else answer_text(outcome)
+            text = answer_text(outcome, self._language, terse=self._terse)
+            if outcome.accepted and isinstance(parsed.operation, Complete | Fail):
+                self._closing_words(self._said)
             self._watch(Progress("step", self._stepped(parsed, accepted=outcome.accepted)))
             return text
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         if answer.status is CallStatus.UNKNOWN or undecided:
-            raise Waiting(answer.problem, answer.text)
-        return answer.text
+            raise Waiting(answer.problem, answer.said(self._language))
+        return answer.said(self._language)
+
+    def _closing_words(self, text: str) -> None:
+        """Who ends a request without a word of its own tells the user by the reason."""
+        if text and not self.spoken:
+            self._watch(Progress("assistant", text))
+            self.spoken = True
 
     def _stray(self, step: StepCall) -> str:
         """Verdicts that come several in a message must not be bound to another rule."""
@@ -142,7 +154,7 @@ class CallHandler:
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
-        return f"Not done: {parsed.problem}."
+        return not_done(parsed.problem, self._language)
 
     # --- domain calls ---------------------------------------------------------------
 

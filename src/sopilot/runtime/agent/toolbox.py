@@ -8,37 +8,46 @@ from dataclasses import dataclass
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.render import words
 from sopilot.runtime.agent._step_tool import short_step_tool
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolSchema
 from sopilot.runtime.vm import (
-    TOOL_DESCRIPTION,
     TOOL_NAME,
-    TOOL_SCHEMA,
     Configuration,
     Return,
     ToolOperation,
     parse_step,
+    step_description,
+    step_schema,
 )
 from sopilot.runtime.vm.whole_values import whole_values
 
 END_SESSION: Final = "end_session"
-STEP_TOOL: Final = ToolSchema(TOOL_NAME, TOOL_DESCRIPTION, TOOL_SCHEMA)
-END_TOOL: Final = ToolSchema(
-    END_SESSION,
-    "End the conversation once the request is carried out or refused.",
-    {
-        "type": "object",
-        "properties": {
-            "outcome": {"type": "string", "enum": ["executed", "refused"]},
-            "reason": {"type": "string", "description": "What was done, or what does not hold."},
+
+
+def step_tool(language: str = "en") -> ToolSchema:
+    return ToolSchema(TOOL_NAME, step_description(language), step_schema(language))
+
+
+def end_tool(language: str = "en") -> ToolSchema:
+    table = words(language)
+    outcome = {"type": "string", "enum": ["executed", "refused"]}
+    return ToolSchema(
+        END_SESSION,
+        table["end_tool"],
+        {
+            "type": "object",
+            "properties": {
+                "outcome": {**outcome, "description": table["end_outcome"]},
+                "reason": {"type": "string", "description": table["end_reason"]},
+            },
+            "required": ["outcome"],
+            "additionalProperties": False,
         },
-        "required": ["outcome"],
-        "additionalProperties": False,
-    },
-)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +86,14 @@ class Toolbox:
 
     def __init__(self, arm: Arm, briefing: Briefing, domain: Sequence[ToolSchema]) -> None:
         self.machine = arm.machine
-        step = short_step_tool(briefing.programs.values()) if arm.short_step else STEP_TOOL
-        self.schemas: tuple[ToolSchema, ...] = (step if arm.machine else END_TOOL, *domain)
+        language = briefing.language
+        if not arm.machine:
+            own = end_tool(language)
+        elif arm.short_step:
+            own = short_step_tool(briefing.programs.values(), language)
+        else:
+            own = step_tool(language)
+        self.schemas: tuple[ToolSchema, ...] = (own, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 
     @property

@@ -13,6 +13,8 @@ from sopilot.runtime.vm._tool import (
     TOOL_SCHEMA,
     answer_text,
     parse_step,
+    step_description,
+    step_schema,
 )
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
@@ -92,4 +94,6 @@ __all__ = [
     "encode_operation",
     "parse_step",
     "plain",
+    "step_description",
+    "step_schema",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sopilot.language.diagnostics import InternalBug
+from sopilot.language.handbook.translated import in_language
 from sopilot.runtime.agent.briefing import Briefing
 
 ENGLISH: Final[Mapping[str, str]] = {
@@ -89,13 +90,14 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
         raise InternalBug(f"no instructions in `{briefing.language}`")
     lines = [table["role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
-        lines.append(briefing.handbook.says.strip())
+        lines.append(in_language(briefing.handbook.says, briefing.language).strip())
     lines += ["", table["work"], "", table[guidance], ""]
     lines.append(table["goals"])
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]
         line = table["goal"].format(goal=goal, parameters=", ".join(entry.parameters))
-        lines.append(line + (table["says"].format(says=entry.says) if entry.says else ""))
+        says = in_language(entry.says, briefing.language)
+        lines.append(line + (table["says"].format(says=says) if says else ""))
     if resident:
         lines += ["", table["resident"], "", resident.rstrip()]
     return "\n".join(lines)
