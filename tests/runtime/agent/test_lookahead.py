@@ -25,13 +25,14 @@ from sopilot.language.program.model import (
 )
 from sopilot.runtime.agent import ARMS, Briefing, View
 from sopilot.runtime.agent.arms._continuations import MOST_VERDICTS, Point, is_verdict, point_after
-from sopilot.runtime.agent.arms._lookahead import AFTER
 from sopilot.runtime.agent.arms._view import known_values
 from sopilot.runtime.agent.arms.machine_state import next_move
 from sopilot.runtime.agent.reference._moves import Ahead, read_move
 from sopilot.runtime.session.protocols import ModelReply
 from sopilot.runtime.vm import TOOL_NAME, Machine, Start
 from sopilot.runtime.vm import Return as ReturnOperation
+
+AFTER = "After "
 
 FUSED = ARMS["fused"]
 WORDS = {True: "true", False: "false"}
