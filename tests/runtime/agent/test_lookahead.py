@@ -23,6 +23,7 @@ from sopilot.language.program.model import (
     Return,
     Source,
 )
+from sopilot.language.render import words
 from sopilot.runtime.agent import ARMS, Briefing, View
 from sopilot.runtime.agent.arms._continuations import MOST_VERDICTS, Point, is_verdict, point_after
 from sopilot.runtime.agent.arms._view import known_values
@@ -43,7 +44,9 @@ def agrees(ahead: Ahead, point: Point) -> bool:
     here = point.here
     if is_verdict(here):
         return (ahead.kind, ahead.name) == ("judge", here.layout.function.name)
-    move = next_move(here, known_values(here)).removeprefix("goal ").removeprefix("tool ")
+    move = (
+        next_move(here, known_values(here), words("en")).removeprefix("goal ").removeprefix("tool ")
+    )
     return ahead.kind != "judge" and move.startswith(ahead.name or ahead.kind)
 
 

@@ -47,12 +47,12 @@ ENGLISH: Final[Mapping[str, str]] = {
         "no tool on offer tells; by you, from what is known: return holds = true or false, or fail"
     ),
     "judge_gate": (
-        "true only if this very call succeeded: return holds = true or false; "
+        "true only if this tool has just succeeded: return holds = true or false; "
         "the user may correct a value and try again"
     ),
     "judge_machine": "by the program; by you only where it cannot tell",
     "judge_gate_machine": (
-        "by the program, once the call has succeeded; the user may correct a value and try again"
+        "by the program, once the tool has succeeded; the user may correct a value and try again"
     ),
     "return_value": "return holds = ({when})",
     "complete": "complete",
@@ -156,7 +156,7 @@ ENGLISH: Final[Mapping[str, str]] = {
         "No tool on offer tells: judge by what is known whether it is true or false, else refuse."
     ),
     "prose_judge_gate": (
-        "It is true only if this very call succeeded; the user may correct a value and try again."
+        "It is true only if this tool has just succeeded; the user may correct a value and try again."
     ),
     "prose_return_fixed": "At this point, this part comes out {value}.",
     "prose_return_value": "This part comes out true if {when}, and false otherwise.",
