@@ -122,8 +122,8 @@ def _template(says: str) -> re.Pattern[str]:
     """Any filling of a template. A name may take the place of its own word beside it."""
     pattern = ""
     beside_name = False
-    for part in re.split(r"(\{\{|\}\}|\{\w+\})", says):
-        if re.fullmatch(r"\{\w+\}", part):
+    for part in re.split(r"(\{\{|\}\}|\{=?\w+\})", says):
+        if re.fullmatch(r"\{=?\w+\}", part):
             pattern += r"(?:.|\n)*?"
             beside_name = True
             continue

@@ -14,14 +14,14 @@ from sopilot.language.handbook._model import Handbook, Predicate
 from sopilot.language.handbook._tree import Leaf, Name
 from sopilot.language.handbook.translated import Translated, each_language
 
-_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(=?)([A-Za-z_][A-Za-z0-9_]*)\}")
 _DENIED: Final[Mapping[str, str]] = {
     "en": "This must NOT be the case: ",
     "zh": "以下情况不得成立：",
 }
-_QUOTES: Final[Mapping[str, tuple[str, str]]] = {"en": ('"', '"'), "zh": ("“", "”")}
 _QUOTED = re.compile(r"[\"'`“‘「『«]$")
 """Before a placeholder that its author has set apart already."""
+_CHINESE = re.compile(r"[\u4e00-\u9fff][^A-Za-z\u4e00-\u9fff]*$")
 
 
 class Named(str):
@@ -36,45 +36,48 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     """Replace ``{name}``; an unknown name stays as written, ``{{`` and ``}}`` are braces.
 
     A ``Named`` value is quoted, so that "the account {to}" does not read "the account to", and
-    takes the place of its own word: "the amount {amount}" is 'the "amount"'.
+    takes the place of its own word: "the amount {amount}" is 'the "amount"'. ``{=name}`` stands
+    bare, as texts have it that must stay what they are.
     """
     if isinstance(template, Translated):
-        return Translated({one: _fill(text, values, one) for one, text in template.texts.items()})
-    return _fill(template, values, "en")
+        return Translated({one: _fill(text, values) for one, text in template.texts.items()})
+    return _fill(template, values)
 
 
-def _fill(template: str, values: Mapping[str, object], language: str) -> str:
+def _fill(template: str, values: Mapping[str, object]) -> str:
     filled, word = "", ""
-    for text, name in _parts(template):
+    for text, name, bare in _parts(template):
         if name is None or name not in values:
             filled += re.sub(rf"^ {word}\b", "", text, flags=re.IGNORECASE) if word else text
             word = ""
             continue
         value = values[name]
-        if isinstance(value, Named) and not _QUOTED.search(filled):
-            opening, closing = _QUOTES[language if language in _QUOTES else "en"]
+        word = ""
+        if isinstance(value, Named) and not bare and not _QUOTED.search(filled):
             word = re.escape(value.replace("_", " "))
             filled = re.sub(rf"(?<!\w){word} $", "", filled, flags=re.IGNORECASE)
-            filled += opening + value + closing
+            filled += f"“{value}”" if _CHINESE.search(filled) else f'"{value}"'
         else:
             filled += str(value)
-            word = ""
     return filled
 
 
 @functools.lru_cache(maxsize=4096)
-def _parts(template: str) -> tuple[tuple[str, str | None], ...]:
+def _parts(template: str) -> tuple[tuple[str, str | None, bool], ...]:
     """The template cut into plain text and placeholders (as written, with their name)."""
-    parts: list[tuple[str, str | None]] = []
+    parts: list[tuple[str, str | None, bool]] = []
     end = 0
     for match in _PLACEHOLDER.finditer(template):
         if match.start() > end:
-            parts.append((template[end : match.start()], None))
-        name = match.group(1)
-        parts.append((match.group(0)[0], None) if name is None else (match.group(0), name))
+            parts.append((template[end : match.start()], None, False))
+        name = match.group(2)
+        if name is None:
+            parts.append((match.group(0)[0], None, False))
+        else:
+            parts.append((match.group(0), name, bool(match.group(1))))
         end = match.end()
     if end < len(template):
-        parts.append((template[end:], None))
+        parts.append((template[end:], None, False))
     return tuple(parts)
 
 
@@ -86,7 +89,7 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def _asked_for(text: str) -> tuple[str, ...]:
-    return tuple(name for _, name in _parts(text) if name is not None)
+    return tuple(name for _, name, _ in _parts(text) if name is not None)
 
 
 def negative(says: str, says_not: str) -> str:

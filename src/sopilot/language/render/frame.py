@@ -91,6 +91,9 @@ def render_frame(
         writer.line(table["known"].format(items=table["separator"].join(values)))
     step = next((step for step in active.steps if step.label == cursor), None)
     if step is not None:
+        if isinstance(step, Ask) and failed:
+            # What was asked for has been tried: what to make of that comes before asking again.
+            step = next((one for one in active.steps if isinstance(one, Act)), step)
         missing = [name for name in _supplied(step) if name not in known]
         writer.line(_now(step, active, table, missing, _cited(failed), by_machine))
     return writer.finish().text

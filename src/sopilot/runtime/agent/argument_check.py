@@ -26,13 +26,12 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
             if closed:
                 return f"`{tool.name}` has no argument `{name}`; {did_you_mean(name, properties)}"
         elif isinstance(schema, Mapping) and not _fits(schema, value):
-            wanted = shape(schema)
-            return f"the argument `{name}` of `{tool.name}` must be `{wanted}`"
+            return f"the argument `{name}` of `{tool.name}` must be {_wanted(schema)}"
     required = _strings(tool.parameters.get("required"))
     missing = [name for name in required if name not in arguments]
     if missing:
         named = (
-            f"`{name}: {shape(properties[name])}`" if name in properties else f"`{name}`"
+            f"`{name}` (`{shape(properties[name])}`)" if name in properties else f"`{name}`"
             for name in missing
         )
         return f"`{tool.name}` also needs {', '.join(named)}"
@@ -74,3 +73,12 @@ def _kinds(schema: Mapping[str, JSON]) -> list[str]:
 def _strings(listed: JSON) -> list[str]:
     given = listed if isinstance(listed, list | tuple) else ()
     return [one for one in given if isinstance(one, str)]
+
+
+def _wanted(schema: Mapping[str, JSON]) -> str:
+    choices = schema.get("enum")
+    if isinstance(choices, list | tuple):
+        return "one of " + ", ".join(f"`{value}`" for value in choices)
+    if schema.get("properties") or schema.get("items"):
+        return f"`{shape(schema)}`"
+    return "of type " + " or ".join(_kinds(schema))

@@ -24,7 +24,7 @@ from sopilot.runtime.audit._audit_state import (
 )
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
-from sopilot.runtime.audit._state import FrameView, ProcessView
+from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import JSON
@@ -205,7 +205,7 @@ def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
     else:
         return []
     named = [term for term in terms if isinstance(term, Local | Unknown)]
-    return [term.name for term in named if process.value_of(term, frame) is None]
+    return [term.name for term in named if process.value_of(term, frame) in (MISSING, None)]
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:

@@ -53,9 +53,12 @@ def frame_slot(view: View) -> str:
 
 def _failed_here(here: Position) -> list[int]:
     """The calls that the step at the cursor asks for and that were answered `failed`."""
-    if not isinstance(here.step, Act):
+    step = here.step
+    if isinstance(step, Ask):
+        step = here.layout.steps[here.layout.past_asking(step.label)]
+    if not isinstance(step, Act):
         return []
-    action = here.step.action
+    action = step.action
     return [one.seq for one in frame_results(here) if one.action == action and not one.ok]
 
 
