@@ -156,7 +156,8 @@ ENGLISH: Final[Mapping[str, str]] = {
         "No tool on offer tells: judge by what is known whether it is true or false, else refuse."
     ),
     "prose_judge_gate": (
-        "It is true only if this tool has just succeeded; the user may correct a value and try again."
+        "It is true only if this tool has just succeeded; the user may correct a value and try "
+        "again."
     ),
     "prose_return_fixed": "At this point, this part comes out {value}.",
     "prose_return_value": "This part comes out true if {when}, and false otherwise.",
