@@ -314,3 +314,32 @@ def test_a_part_that_is_decided_says_so() -> None:
     chinese = render_prose(program, "zh").text
     assert "到此，本部分结果为 true。" in chinese
     assert "到此，本部分结果为 false。" in chinese
+
+
+@pytest.mark.parametrize("desk_name", ["bank-desk", "clinic-desk", "it-desk"])
+def test_no_move_is_offered_twice(desk_name: str) -> None:
+    """Neither by the look-ahead of a slot nor by the answer to a step."""
+    desk = load_desk(desk_name)
+    slots: list[str] = []
+
+    def slot_of(view: View) -> str:
+        slots.append(FUSED.slot(view))
+        return slots[-1]
+
+    answers: list[str] = []
+    for task in desk.tasks[::9]:
+        asyncio.run(play(desk, task, replace(FUSED, slot=slot_of)))
+        run = asyncio.run(play(desk, task, PG))
+        answers += [m.content for m in run.result.messages if m.role == "tool"]
+    for text in slots:
+        after = [line[6:].split(": ", 1) for line in text.splitlines() if line.startswith("After ")]
+        edges = [edge for one, _ in after for edge in one.split(", ")]
+        assert len(edges) == len(set(edges)), text
+        plain = [move for _, move in after if not move.startswith("judge ")]
+        assert len(plain) == len(set(plain)), text
+        assert not re.search(r"^After .*: (call|select_branch) ", text, re.MULTILINE)
+    fits = [line for text in answers for line in text.splitlines() if line.startswith("Fits: ")]
+    assert fits
+    for line in fits:
+        moves = line.removeprefix("Fits: ").rstrip(".").split("; ")
+        assert len(moves) == len(set(moves)), line

@@ -95,6 +95,10 @@ ENGLISH: Final[Mapping[str, str]] = {
         "ask the user for {names}, unless the dialog has it, and go on. If the user cannot give "
         "it, {tool} {way}."
     ),
+    "now_ask_act": (
+        "ask the user for {names}, unless the dialog has it, and call the tool {action} with it. "
+        "If the user cannot give it, {tool} {way}."
+    ),
     "way_gate": "return holds = false",
     "way_fail": "fail, naming it",
     "now_do": "do it, then {tool} select_branch next.",

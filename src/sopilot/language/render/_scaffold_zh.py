@@ -88,6 +88,10 @@ CHINESE: Final[Mapping[str, str]] = {
         "或以此为原因用 {tool} 的 fail。"
     ),
     "now_ask": ("若对话中没有 {names}，向用户询问，然后继续。若用户无法提供，{tool} {way}。"),
+    "now_ask_act": (
+        "若对话中没有 {names}，向用户询问，然后用它调用工具 {action}。"
+        "若用户无法提供，{tool} {way}。"
+    ),
     "way_gate": "return holds = false",
     "way_fail": "fail，并说明缺少哪一项",
     "now_do": "执行它，然后 {tool} select_branch next。",

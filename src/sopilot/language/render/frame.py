@@ -222,7 +222,10 @@ def _now(
             key = "now_act_with"
     elif isinstance(step, Ask):
         fields["names"] = ", ".join(f"`{name}`" for name in step.wants)
+        behind = function.steps[function.steps.index(step) + 1 :][:1]
         key = "now_ask"
+        if step.next is None and behind and isinstance(behind[0], Act):
+            key, fields["action"] = "now_ask_act", behind[0].action
     elif isinstance(step, Emit):
         fields["name"] = step.artifact
         key = "now_emit"
