@@ -38,8 +38,8 @@ from sopilot.lab.bench.source import task_handbook
 from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import Handbook, Name, Tree, leaves, substitute
 from sopilot.runtime.audit import Report
-from sopilot.runtime.audit._proof import TruthAt
 from sopilot.runtime.audit._requirement import recipes_of
+from sopilot.runtime.audit._transcript_leaf import TruthAt
 from sopilot.runtime.audit.transcript import (
     Transcript,
     TranscriptCall,

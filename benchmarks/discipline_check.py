@@ -1,6 +1,9 @@
-"""The discipline check tried on simulated models whose truth is known: the confusion table.
+"""The discipline check tried on scripted subjects, whose truth is measured: the confusion table.
 
-python benchmarks/discipline_check.py --checks 30 --cases 60 [--json FILE]
+python benchmarks/discipline_check.py [--checks 10] [--strong 25] [--cases 100] [--json FILE]
+
+Exits 1 unless every check of a harmed or lost subject says *do not page*, 95 of 100 of strong
+ones *may page* or *page*, and 80 of 100 of helped ones *page*.
 """
 
 from __future__ import annotations
@@ -10,20 +13,32 @@ import asyncio
 import json
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from population import SIMULATED_ARMS, SUBJECTS, Laboratory
+from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import bundled_names, load_desk
 from sopilot.desks.tasks import Task, desk_tasks
+from sopilot.lab.discipline import CASES
 from sopilot.lab.discipline._rehearsal import rehearse
-from sopilot.lab.discipline._rule import FLAT, PAGED, RULE_VERSION
+from sopilot.lab.discipline._rule import FLAT, MARGIN, PAGED, RULE_VERSION, Answer
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import Briefing
 
+CLASSES = ("harmed", "neutral", "helped", "strong", "lost")
 HELPED = 0.15
 HARMED = -0.05
+LOUD = 0.30
+STRONG = 0.98
+STRONG_LOSS = -0.01
+LEAST_SUCCESS = 0.20
+LEAST_SENSE = 0.5
 
 
 def bundled_cases() -> list[Task]:
@@ -35,97 +50,163 @@ def bundled_cases() -> list[Task]:
     return cases
 
 
-def truth(delta: float, delta_r2: float) -> str:
-    """Harmed: fewer passes, or calls after the goal that were not there before."""
-    if delta <= HARMED or delta_r2 >= 0.30:
+def truth(flat: float, paged: float, delta_r2: float, localised: float) -> str:
+    """Lost: cannot say where it stands, or passes next to nothing. Harmed: fewer passes, or calls
+    after the goal that were not there before. Strong: passes everything, paged or not."""
+    delta = paged - flat
+    if localised < LEAST_SENSE or max(flat, paged) < LEAST_SUCCESS:
+        return "lost"
+    if delta <= HARMED or delta_r2 >= LOUD:
         return "harmed"
-    return "helped" if delta >= HELPED else "neutral"
+    if delta >= HELPED:
+        return "helped"
+    return "strong" if flat >= STRONG and delta >= STRONG_LOSS else "neutral"
 
 
-async def campaign(checks: int, count: int, seeds: int, only: list[str] | None) -> dict[str, Any]:
+@cache
+def laboratory() -> Laboratory:
+    """One a process."""
     cases = bundled_cases()
-    rehearsal = await rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore)
+    rehearsal = asyncio.run(rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore))
     assert not rehearsal.unreachable, rehearsal.unreachable
-    laboratory = Laboratory(cases, rehearsal, MemoryStore)
+    return Laboratory(cases, rehearsal, MemoryStore)
+
+
+def tried(name: str, checks: int, strong: int, count: int, seeds: int) -> dict[str, Any]:
+    """One subject: what it really does, and what so many checks say of it; ``strong`` of them
+    if it is, because 95 of 100 takes a hundred."""
+    (subject,) = (one for one in SUBJECTS if one.name == name)
+    lab = laboratory()
+    begun = time.process_time()
+    row = asyncio.run(measured(lab, subject, seeds))
+    checks = strong if row["truth"] == "strong" else checks
+    row["checks"] = checks
+    answers: Counter[str] = Counter()
+    representations: Counter[str] = Counter()
+    requests = 0
+    for seed in range(checks):
+        verdict, used = asyncio.run(lab.check(subject, seed=seed, count=count))
+        answers[str(verdict.answer)] += 1
+        representations[str(verdict.representation)] += 1
+        requests += used
+    row |= {"answers": dict(answers), "representations": dict(representations)}
+    row |= {"requests": requests // max(1, checks)}
+    return row | {"cpu_seconds": round(time.process_time() - begun, 1)}
+
+
+async def measured(lab: Laboratory, subject: Subject, seeds: int) -> dict[str, Any]:
+    chosen = range(10_000, 10_000 + seeds)
+    real = await lab.truth(subject, chosen)
+    rates = {arm: sum(one.passed is True for one in held) / len(held) for arm, held in real.items()}
+    after = {
+        arm: [one.post_goal_calls for one in held if one.post_goal_calls is not None]
+        for arm, held in real.items()
+    }
+    r2 = {arm: sum(held) / len(held) if held else 0.0 for arm, held in after.items()}
+    graded = [one.localised for seed in chosen for one in lab.grades(subject, seed)]
+    localised = sum(graded) / len(graded)
+    delta_r2 = r2[PAGED] - r2[FLAT]
+    return {
+        "subject": subject.name,
+        "truth": truth(rates[FLAT], rates[PAGED], delta_r2, localised),
+        "flat": round(rates[FLAT], 3),
+        "pg": round(rates[PAGED], 3),
+        "delta": round(rates[PAGED] - rates[FLAT], 3),
+        "delta_r2": round(delta_r2, 3),
+        "localisation": round(localised, 3),
+    }
+
+
+def campaign(given: argparse.Namespace) -> dict[str, Any]:
+    names = [one.name for one in SUBJECTS if given.only is None or one.name in given.only]
     rows = []
-    for subject in SUBJECTS:
-        if only is not None and subject.name not in only:
-            continue
-        begun = time.process_time()
-        real = await laboratory.truth(subject, range(10_000, 10_000 + seeds))
-        rates = {
-            arm: sum(one.passed is True for one in held) / len(held) for arm, held in real.items()
+    with ProcessPoolExecutor(given.jobs) as pool:
+        how = [repeat(value) for value in (given.checks, given.strong, given.cases, given.seeds)]
+        for row in pool.map(tried, names, *how):
+            rows.append(row)
+            print(row, flush=True)
+    head = {"rule_version": RULE_VERSION, "margin": MARGIN, "cases": given.cases}
+    return head | {"subjects": rows, "classes": list(classes(rows))}
+
+
+def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for kind in CLASSES:
+        held = [row for row in rows if row["truth"] == kind]
+        answers: Counter[str] = Counter()
+        for row in held:
+            answers.update(row["answers"])
+        checks = sum(row["checks"] for row in held)
+        yield {"class": kind, "subjects": len(held), "checks": checks, "answers": dict(answers)}
+
+
+def good(found: dict[str, Any]) -> bool:
+    share: dict[str, dict[Answer, float]] = {}
+    for one in found["classes"]:
+        if not one["checks"]:
+            return False
+        share[one["class"]] = {
+            answer: one["answers"].get(str(answer), 0) / one["checks"] for answer in Answer
         }
-        after = {
-            arm: [one.post_goal_calls for one in held if one.post_goal_calls is not None]
-            for arm, held in real.items()
-        }
-        r2 = {arm: sum(held) / len(held) if held else 0.0 for arm, held in after.items()}
-        delta, delta_r2 = rates[PAGED] - rates[FLAT], r2[PAGED] - r2[FLAT]
-        row: dict[str, Any] = {
-            "subject": subject.name,
-            "truth": truth(delta, delta_r2),
-            "flat": round(rates[FLAT], 3),
-            "pg": round(rates[PAGED], 3),
-            "delta": round(delta, 3),
-            "delta_r2": round(delta_r2, 3),
-            "checks": checks,
-            "paged": 0,
-            "representations": {},
-            "requests": 0,
-        }
-        for seed in range(checks):
-            verdict, used = await laboratory.check(subject, seed=seed, count=count)
-            row["paged"] += verdict.page
-            chosen = str(verdict.representation)
-            row["representations"][chosen] = row["representations"].get(chosen, 0) + 1
-            row["requests"] += used
-        row["requests"] //= max(1, checks)
-        row["cpu_seconds"] = round(time.process_time() - begun, 1)
-        rows.append(row)
-        print(row, flush=True)
-    return {"rule_version": RULE_VERSION, "cases": count, "subjects": rows}
-
-
-MOST_HARMED_PAGED = 0.05
-LEAST_HELPED_PAGED = 0.80
-
-
-def show(found: dict[str, Any]) -> bool:
-    """The confusion table; whether it is as good as it has to be."""
-    print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
-    print(f"{'subject':32} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'page':>5} {'not':>5}")
-    for row in found["subjects"]:
-        print(
-            f"{row['subject']:32} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
-            f"{row['delta_r2']:+6.2f} {row['paged']:5d} {row['checks'] - row['paged']:5d}"
-        )
-    shares: dict[str, float] = {}
-    for kind in ("harmed", "neutral", "helped"):
-        rows = [row for row in found["subjects"] if row["truth"] == kind]
-        total, paged = sum(r["checks"] for r in rows), sum(r["paged"] for r in rows)
-        if total:
-            shares[kind] = paged / total
-            print(f"{kind:32} recommended paging in {paged} of {total} ({paged / total:.1%})")
+    strong = share["strong"]
     return (
-        shares.get("harmed", 0.0) <= MOST_HARMED_PAGED
-        and shares.get("helped", 1.0) >= LEAST_HELPED_PAGED
+        share["harmed"][Answer.DO_NOT_PAGE] == 1.0
+        and share["lost"][Answer.DO_NOT_PAGE] == 1.0
+        and strong[Answer.PAGE] + strong[Answer.MAY_PAGE] >= 0.95
+        and share["helped"][Answer.PAGE] >= 0.80
     )
+
+
+def show(found: dict[str, Any]) -> None:
+    print(f"\nrule {found['rule_version']}, {found['cases']} cases a check")
+    answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
+    told = "".join(f" {answer:>12}" for answer in answers)
+    print(f"{'subject':30} {'truth':8} {'flat':>6} {'pg':>6} {'ΔR2':>6} {'probe':>6}{told}")
+    for row in found["subjects"]:
+        counts = "".join(f" {row['answers'].get(str(answer), 0):12d}" for answer in answers)
+        print(
+            f"{row['subject']:30} {row['truth']:8} {row['flat']:6.3f} {row['pg']:6.3f} "
+            f"{row['delta_r2']:+6.2f} {row['localisation']:6.2f}{counts}"
+        )
+    for one in found["classes"]:
+        counts = "".join(f" {one['answers'].get(str(answer), 0):12d}" for answer in answers)
+        print(f"{one['class']:30} {one['checks']:4d} checks {'':27}{counts}")
+
+
+def table(found: dict[str, Any]) -> str:
+    """For the design note."""
+    answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
+    lines = ["| subject | truth | flat | pg | ΔR2 | probe | page | may page | do not page |"]
+    lines.append("|---" * 9 + "|")
+    for row in found["subjects"]:
+        figures = f"{row['flat']:.3f} | {row['pg']:.3f} | {row['delta_r2']:+.2f}"
+        counts = " | ".join(str(row["answers"].get(str(answer), 0)) for answer in answers)
+        name = f"{row['subject'].replace('-', ' ')} | {row['truth']}"
+        lines.append(f"| {name} | {figures} | {row['localisation']:.2f} | {counts} |")
+    for one in found["classes"]:
+        counts = " | ".join(str(one["answers"].get(str(answer), 0)) for answer in answers)
+        lines.append(f"| **all {one['class']}** | | | | | | {counts} |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--checks", type=int, default=20, help="a subject")
-    parser.add_argument("--cases", type=int, default=60, help="a check")
+    parser.add_argument("--checks", type=int, default=10, help="a subject")
+    parser.add_argument("--strong", type=int, default=25, help="checks of a strong subject")
+    parser.add_argument("--cases", type=int, default=CASES, help="a check")
     parser.add_argument("--seeds", type=int, default=2, help="for the truth")
     parser.add_argument("--only", action="append", help="this subject (repeatable)")
+    parser.add_argument("--jobs", type=int, default=2, help="subjects at a time")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--table", type=Path, help="no run: the figures of this file as Markdown")
     given = parser.parse_args()
-    found = asyncio.run(campaign(given.checks, given.cases, given.seeds, given.only))
-    good = show(found)
+    if given.table:
+        print(table(json.loads(given.table.read_text(encoding="utf-8"))))
+        return
+    found = campaign(given)
+    show(found)
     if given.json:
         given.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    sys.exit(0 if good else 1)
+    sys.exit(0 if good(found) else 1)
 
 
 if __name__ == "__main__":

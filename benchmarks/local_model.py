@@ -1,10 +1,11 @@
 """The small local model for real: the discipline check, and the lens on a recorded session.
 
     python benchmarks/local_model.py [--minutes 25] [--moments 2] [--json FILE]
+    python benchmarks/local_model.py --again evidence/local-model.json   # judge its figures anew
 
-Needs the extras `local` and `lens`. Exits 1 if the check takes longer than half an hour or
-recommends paging, or if the lens fails its own sanity (shares sum to 1, removing nothing
-changes nothing).
+Needs the extras `local` and `lens`. Exits 1 if the check finds nothing (too few cases, a broken
+endpoint), takes longer than half an hour or says anything but *do not page*, or if the lens fails
+its own sanity (shares sum to 1, removing nothing changes nothing).
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def sopilot(home: Path, *words: str) -> dict[str, Any]:
 
 def checked(home: Path, minutes: float) -> dict[str, Any]:
     found = sopilot(home, "gate", "--model", "local", "--minutes", str(minutes))
-    keys = ("page", "arm", "representation", "cases", "planned", "stopped_by", "rule_version")
+    keys = ("answer", "page", "arm", "representation", "cases", "planned", "stopped_by")
+    keys += ("rule_version",)
     return {key: found[key] for key in keys} | {
         "conditions": {one["name"]: one["found"] for one in found["conditions"]},
         "not_met": [one["name"] for one in found["conditions"] if not one["met"]],
@@ -65,25 +67,43 @@ def sane(lens: dict[str, Any]) -> bool:
     return all(abs(one - 1) < 1e-6 for one in sums.values()) and abs(nothing) < 1e-6
 
 
+def judged(check: dict[str, Any], lens: dict[str, Any]) -> dict[str, Any]:
+    """A check with too few pairs has found nothing, so it has not passed. Figures from before
+    checks said so themselves are judged by their conditions."""
+    too_few = "too few" if "enough" in check["not_met"] else "do not page"
+    check = {"answer": "page" if check["page"] else too_few} | check
+    met = {
+        "found something": check["answer"] not in ("too few", "broken"),
+        "do not page": check["answer"] == "do not page",
+        "within half an hour": check["used"]["seconds"] <= LONGEST_CHECK,
+        "lens sane": sane(lens),
+    }
+    return {"check": check, "lens": lens, "met": met}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=float, default=25.0)
     parser.add_argument("--moments", type=int, default=2)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--again", type=Path, help="no run: these figures, judged anew in place")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        check = checked(Path(folder), options.minutes)
-        lens = looked_at(Path(folder), options.moments)
-    met = {
-        "do not page": not check["page"],
-        "within half an hour": check["used"]["seconds"] <= LONGEST_CHECK,
-        "lens sane": sane(lens),
-    }
-    text = json.dumps({"check": check, "lens": lens, "met": met}, indent=1)
-    if options.json:
-        options.json.write_text(text + "\n", encoding="utf-8")
+    head: dict[str, Any] = {}
+    if options.again:
+        stored = json.loads(options.again.read_text(encoding="utf-8"))
+        found = judged(stored["check"], stored["lens"])
+        head = {key: stored[key] for key in ("command", "commit") if key in stored}
+        head["passed"] = all(found["met"].values())
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            check = checked(Path(folder), options.minutes)
+            found = judged(check, looked_at(Path(folder), options.moments))
+    text = json.dumps(head | found, indent=1)
+    target = options.json or options.again
+    if target:
+        target.write_text(text + "\n", encoding="utf-8")
     print(text)
-    sys.exit(0 if all(met.values()) else 1)
+    sys.exit(0 if all(found["met"].values()) else 1)
 
 
 if __name__ == "__main__":

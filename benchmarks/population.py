@@ -1,18 +1,24 @@
-"""Models whose truth is known, to try the verdict on: the reference executor misbehaving.
+"""Scripted subjects to try the verdict on: the reference executor misbehaving.
 
-What each one does wrong, and where, is written in its name; whether paging
-harms or helps it is measured by running every case, not assumed.
+What each one does wrong, and where, is written in its name; whether paging harms or helps it
+is measured by running every case, not assumed. They are no language models: what a check finds
+out about a real one stands behind its own figures only.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.desks.tasks import Task
+from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import planned
+from sopilot.lab.discipline._probe import spread
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Rehearsal
 from sopilot.lab.discipline._rule import FLAT, OFFICIAL, PAGED, PROSE
@@ -34,6 +40,8 @@ class Subject:
     says: str
     anywhere: Misbehaviour = field(default_factory=Misbehaviour)
     by_arm: Mapping[str, Misbehaviour] = field(default_factory=dict)
+    sense: float = 1.0
+    """The share of the probe's questions that it answers rightly."""
 
     def behaves(self, arm: str) -> bool:
         """Nothing can go wrong under this arm, whatever the seed: the run is the reference
@@ -47,13 +55,28 @@ class Subject:
         )
 
     def model(self, case: Task, arm: str, seed: int) -> Model:
-        # Every arm has its own luck: texts that mean the same are read anew.
-        own = len(SIMULATED_ARMS) * seed + SIMULATED_ARMS.index(arm)
+        # Every run has its own luck: texts that mean the same are read anew. One luck for all
+        # cases would make every seed another subject, paged well or badly as a whole.
+        own = zlib.crc32(f"{seed} {arm} {case.key}".encode())
         misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
         reference = Reference(case.reader, misbehaviour, name=self.name)
         if arm in (OFFICIAL, PROSE):
             return Translating(reference, case, arm)
         return reference
+
+    def answer(self, cursor: Cursor, chance: random.Random) -> str:
+        """To a question of the probe: where it stands, or a step that it does not stand at."""
+        operation, name = min(cursor.licensed)
+        right = chance.random() < self.sense
+        return json.dumps(
+            {
+                "function": cursor.function,
+                "step": cursor.step if right else f"after {cursor.step}",
+                "results": dict(cursor.results),
+                "callers": list(cursor.callers),
+                "next": {"operation": operation, "name": name},
+            }
+        )
 
 
 class Translating:
@@ -78,6 +101,32 @@ class Translating:
 SUBJECTS: Sequence[Subject] = (
     Subject("disciplined", "does what the program says, however it is shown"),
     Subject(
+        "slips-rarely",
+        "skips one check in two thousand, however it is shown",
+        Misbehaviour(skip_check=0.0005),
+    ),
+    Subject(
+        "looks-again-everywhere",
+        "now and then calls a tool after the goal, however it is shown",
+        Misbehaviour(over_verify=0.05),
+    ),
+    Subject(
+        "careless-everywhere",
+        "skips checks, however it is shown",
+        Misbehaviour(skip_check=0.03),
+    ),
+    Subject(
+        "guesses-a-little-when-paged",
+        "returns a few verdicts without evidence, only when paged",
+        Misbehaviour(return_without_evidence=0.04, only_when_paged=True),
+    ),
+    Subject("cannot-say-where", "does everything right, and cannot say where it stands", sense=0.1),
+    Subject(
+        "gives-up-everywhere",
+        "gives up at the first check or soon after, however it is shown",
+        Misbehaviour(refuse_wrongly=0.8),
+    ),
+    Subject(
         "over-verifies-paged",
         "goes on calling tools after the goal, only when paged",
         Misbehaviour(over_verify=0.5, only_when_paged=True),
@@ -95,12 +144,12 @@ SUBJECTS: Sequence[Subject] = (
     Subject(
         "refuses-too-much",
         "gives up without a reason, at every check that it is about to make",
-        Misbehaviour(refuse_wrongly=0.10),
+        Misbehaviour(refuse_wrongly=0.05),
     ),
     Subject(
         "skips-when-long",
         "skips checks when the text is long",
-        Misbehaviour(skip_check=0.06, only_when_long=LONG),
+        Misbehaviour(skip_check=0.08, only_when_long=LONG),
     ),
     Subject(
         "careless-less-when-paged",
@@ -142,6 +191,7 @@ class Laboratory:
         self._store_for = store_for
         self._programs = ProgramSets()
         self._behaved: dict[tuple[str, str], RunRecord] = {}
+        self._questions = spread(rehearsal.cursors)
 
     async def run(self, subject: Subject, case: Task, arm: str, seed: int) -> RunRecord:
         key = (case.key, arm)
@@ -168,7 +218,12 @@ class Laboratory:
             await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS
         ]
         used = sum(one.requests for one in records)
-        return decide(subject.name, records, planned=len(plan)), used
+        return decide(subject.name, records, self.grades(subject, seed), planned=len(plan)), used
+
+    def grades(self, subject: Subject, seed: int) -> list[ProbeGrade]:
+        """The probe: as many questions as a check asks."""
+        chance = random.Random(seed)
+        return [grade(one, subject.answer(one, chance)) for one in self._questions]
 
     async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RunRecord]]:
         """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""

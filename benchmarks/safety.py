@@ -4,7 +4,8 @@
 
 Random handbooks with truthful worlds, an adversary that sends whatever it likes: at the pure
 core, through sessions, through sessions whose world others change too (`recheck`), and every
-sequence of six moves on small handbooks. The world alone judges. Then the guard is broken on
+sequence of six moves on small handbooks. The world alone judges. Every session is audited when
+it ends, and guard and audit must say the same of every guarded call. Then the guard is broken on
 purpose in ten ways, and each must be found within 100,000 moves. Ctrl-C keeps what there is; a
 smaller run never replaces the file of a larger one.
 """
@@ -63,7 +64,7 @@ def perform(task: Task) -> Done:
         with sabotaged(task.name):
             tally, books = campaign(task.seed, moves=BOUND, stop=lambda so_far: bool(so_far.denied))
         return Done(task, tally, books)
-    tally, books = campaign(task.seed, moves=task.moves, through=task.kind)
+    tally, books = campaign(task.seed, moves=task.moves, through=task.kind, audited=True)
     return Done(task, tally, books)
 
 
@@ -117,7 +118,8 @@ class Report:
     def passed(self) -> bool:
         found = list(self.sabotages.values())
         caught = len(found) >= 10 and all(moves is not None for moves in found)
-        return self.complete and not self.denied and caught and self.random.carried_out > 0
+        sound = not self.denied and not self.random.apart
+        return self.complete and sound and caught and self.random.carried_out > 0
 
     def as_json(self) -> dict[str, Any]:
         whole = self.random
@@ -137,6 +139,8 @@ class Report:
                 "carried_out": whole.carried_out,
             },
             "violations": len(self.denied),
+            "sessions_audited": whole.audited,
+            "guard_and_audit_apart": len(whole.apart),
             "by_door": {kind: _figures(tally) for kind, tally in sorted(self.tallies.items())},
             "exhaustive": {
                 "depth": self.arguments.depth,
@@ -150,6 +154,7 @@ class Report:
                 {"goal": one.goal, "action": one.action, "arguments": repr(one.arguments)}
                 for one in self.denied[:5]
             ],
+            "apart": whole.apart[:5],
         }
 
 
@@ -211,6 +216,7 @@ def _progress(report: Report, number: int, whole: int) -> None:
     line = (
         f"{number}/{whole} {tally.moves + report.sweep.executed:,} moves, "
         f"{tally.carried_out:,} carried out, {len(report.denied)} violations, "
+        f"{len(tally.apart)} apart, "
         f"{time.monotonic() - report.began:.0f} s"
     )
     if sys.stdout.isatty():

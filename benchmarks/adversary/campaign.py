@@ -21,10 +21,16 @@ _ALL_BY_ITSELF = Automation(True, True, True, True, True, True, True)
 
 
 def core_session(
-    book: Book, rng: random.Random, tally: Tally, *, moves: int, remembers: bool = False
+    book: Book,
+    rng: random.Random,
+    tally: Tally,
+    *,
+    moves: int,
+    remembers: bool = False,
+    audited: bool = False,
 ) -> None:
     play = CorePlay(book, _world(book, rng), rng, tally, _automation(rng), remembers=remembers)
-    _play(play, rng, tally, moves)
+    _play(play, rng, tally, moves, audited)
 
 
 def whole_session(
@@ -34,6 +40,7 @@ def whole_session(
     *,
     moves: int,
     remembers: bool = False,
+    audited: bool = False,
     outside: float = 0.0,
 ) -> None:
     """The same through ``Session``; ``outside`` as in `SessionPlay`."""
@@ -47,13 +54,12 @@ def whole_session(
         remembers=remembers,
     )
     play.resumes = rng.choice((0.0, 0.0, 0.02))
-    try:
-        _play(play, rng, tally, moves)
-    finally:
-        play.close()
+    _play(play, rng, tally, moves, audited)
 
 
-def _play(play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int) -> None:
+def _play(
+    play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves: int, audited: bool
+) -> None:
     if rng.random() < 0.5:
         play.busy = play.breaks = 0.0
     executor = Executor(play, rng, lies=rng.random() < 0.6, lucky=rng.choice((0.3, 0.7)))
@@ -62,11 +68,16 @@ def _play(play: CorePlay | SessionPlay, rng: random.Random, tally: Tally, moves:
     tally.sessions += 1
     until = tally.moves + moves
     roll = rng.random
-    while tally.moves < until:
-        if roll() < honesty:
-            attack.conform()
-        else:
-            attack.misbehave()
+    try:
+        while tally.moves < until:
+            if roll() < honesty:
+                attack.conform()
+            else:
+                attack.misbehave()
+    finally:
+        play.close()
+    if audited:
+        play.audit()
 
 
 def _world(book: Book, rng: random.Random) -> World:
@@ -92,9 +103,11 @@ def campaign(
     through: str = "core",
     stop: Callable[[Tally], bool] = lambda tally: False,
     remembers: bool = False,
+    audited: bool = False,
 ) -> tuple[Tally, int]:
     """What happened in about so many moves ``through`` the core, a session, or a session whose
-    world others change too (``outside``), and over how many handbooks."""
+    world others change too (``outside``), and over how many handbooks. ``audited``: every session
+    is audited when it ends."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
@@ -106,8 +119,15 @@ def campaign(
             if left <= 0 or stop(tally):
                 break
             if through == "core":
-                core_session(book, rng, tally, moves=left, remembers=remembers)
+                core_session(book, rng, tally, moves=left, remembers=remembers, audited=audited)
             else:
-                outside = 0.05 if through == "outside" else 0.0
-                whole_session(book, rng, tally, moves=left, remembers=remembers, outside=outside)
+                whole_session(
+                    book,
+                    rng,
+                    tally,
+                    moves=left,
+                    remembers=remembers,
+                    audited=audited,
+                    outside=0.05 if through == "outside" else 0.0,
+                )
     return tally, books

@@ -9,17 +9,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adversary import admission
+from adversary.audited import contradictions
 from adversary.handbooks import Book
 from adversary.requirements import Words, spoken
 from adversary.tools import TOOLS
 from adversary.values import JSON
 from adversary.world import World
 from sopilot.language.handbook.cel import judge
+from sopilot.language.program import Program
+from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import (
     Automation,
     Configuration,
     DomainCall,
     DomainResult,
+    Event,
     Operation,
     Return,
     plain,
@@ -44,6 +48,10 @@ class Tally:
     attempted: int = 0
     held: int = 0
     carried_out: int = 0
+    audited: int = 0
+    """Sessions on which the audit was asked as well."""
+    apart: list[str] = field(default_factory=list)
+    """Where guard and audit contradict each other."""
     denied: list[Violation] = field(default_factory=list)
     predicates: Counter[str] = field(default_factory=Counter)
     """Predicate → how many calls were carried out whose requirement speaks of it."""
@@ -54,8 +62,19 @@ class Tally:
         self.attempted += other.attempted
         self.held += other.held
         self.carried_out += other.carried_out
+        self.audited += other.audited
+        self.apart += other.apart
         self.denied += other.denied
         self.predicates += other.predicates
+
+    def audit(
+        self, programs: Mapping[str, Program], events: Sequence[Event] | Sequence[SealedEvent]
+    ) -> None:
+        self.audited += 1
+        self.apart += [
+            f"{one.code} at {one.seq}: {one.explanation}"
+            for one in contradictions(programs, events)
+        ]
 
     def carry_out(
         self,
@@ -142,6 +161,7 @@ class CorePlay:
         self.tally = tally
         self.automation = automation
         self.configuration: Configuration = book.machine.initial()
+        self.events: list[Event] = []
         self.in_flight: dict[str, InFlight] = {}
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
@@ -150,6 +170,12 @@ class CorePlay:
         self.breaks = 0.01
         self.log: list[Script] | None = [] if remembers else None
         self.scene = (world.copy(), automation) if remembers else None
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def audit(self) -> None:
+        self.tally.audit(self.book.programs, self.events)
 
     # --- operations -------------------------------------------------------------------
 
@@ -168,11 +194,13 @@ class CorePlay:
         machine = self.book.machine
         outcome = machine.step(self.configuration, operation, at=self.clock)
         self.configuration = outcome.configuration
+        self.events += outcome.events
         if outcome.accepted and self.automation is not None:
             settled = machine.settle(
                 self.configuration, self.automation, at=self.clock, judge=judge
             )
             self.configuration = settled.configuration
+            self.events += settled.events
         return outcome.accepted
 
     # --- calls ------------------------------------------------------------------------

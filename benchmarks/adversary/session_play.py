@@ -134,6 +134,9 @@ class SessionPlay:
             self._run(_ended(self.in_flight.values()))
         self.loop.close()
 
+    def audit(self) -> None:
+        self.tally.audit(self.session.programs.programs, self.session.events)
+
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(work)
 

@@ -192,7 +192,8 @@ class _CaseWork:
         self._desk.case.enter("settled", item.id, answer)
         still_open = item.id in [one.id for one in self._desk.assessment().blocking]
         following = self.next_open_item().value
-        return _answer(settled=item.id, answer=answer, still_open=still_open, **following)
+        told = following if isinstance(following, Mapping) else {}
+        return _answer(settled=item.id, answer=answer, still_open=still_open, **told)
 
     def list_open_items(self) -> ToolResult:
         items = self._desk.open_items()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import openpyxl
 
-from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.protocols import JSON, ToolResult
 
 from .case_tools import REQUEST
 from .checking import check_workbook
@@ -100,7 +100,7 @@ class _WorkbookWork:
     def draft_output_plan(self) -> ToolResult:
         quotation = self._desk.quotation()
         draft = lay_out(quotation)
-        plan = {
+        plan: dict[str, JSON] = {
             "quotation": quotation.number,
             "file": f"{quotation.number}.xlsx",
             "sheets": [
@@ -179,12 +179,13 @@ class _WorkbookWork:
     def release(self, authority: str) -> ToolResult:
         quotation = self._desk.quotation()
         book = self._file(quotation.number)
-        if not self.check_workbook().value.get("consistent"):
+        checked = self.check_workbook().value
+        if not isinstance(checked, Mapping) or not checked.get("consistent"):
             return ToolResult(False, {"error": "the workbook is not consistent"})
         outbox = self._out / "outbox"
         outbox.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(book, outbox / book.name)
-        hand_over = {
+        hand_over: dict[str, JSON] = {
             "quotation": quotation.number,
             "customer": quotation.customer.customer,
             "total": float(quotation.totals.total),

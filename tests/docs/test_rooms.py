@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -59,3 +60,43 @@ def test_a_trespass_is_seen() -> None:
     assert trespasses("sopilot.doors.cli.main", f"from {package} import {name}\n")
     assert trespasses("sopilot.doors.cli.main", f"from {private} import anything\n")
     assert trespasses(private, f"from {private} import anything\n") == []
+
+
+def test_json_is_a_type_and_is_defined_once() -> None:
+    said = [
+        line.strip()
+        for path in sorted(SOURCES.rglob("*.py"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.match(r"\s*JSON(: TypeAlias)? = ", line)
+    ]
+
+    assert len(said) == 2, "what a type checker reads, and what there is at run time"
+    assert said[0].startswith("JSON: TypeAlias = ")
+    assert "Any" not in said[0]
+
+
+def test_a_library_that_reads_annotations_as_it_runs_reads_json() -> None:
+    from pydantic import TypeAdapter
+
+    from sopilot import ToolSchema
+
+    read = TypeAdapter(ToolSchema).validate_python(
+        {"name": "a", "description": "b", "parameters": {"type": ["object", {"x": [None, 1.5]}]}}
+    )
+    assert read.parameters["type"] == ["object", {"x": [None, 1.5]}]
+
+
+def test_no_document_sends_people_into_a_private_module() -> None:
+    root = SOURCES.parent
+    documents = [
+        *root.glob("*.md"),
+        *(root / "docs").rglob("*.md"),
+        *(root / "examples").rglob("*.py"),
+    ]
+    private = re.compile(r"sopilot(?:\.[a-z]\w*)*\._[a-z]\w*")
+    found = {
+        f"{path.relative_to(root)}: {name}"
+        for path in documents
+        for name in private.findall(path.read_text(encoding="utf-8"))
+    }
+    assert found == set()

@@ -18,7 +18,8 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
-from sopilot.runtime.vm import JSON, plain
+from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import plain_mapping
 
 
 @dataclass(slots=True)
@@ -68,7 +69,7 @@ class MemoryStore:
             session.id,
             now,
             now,
-            plain(session.metadata),
+            plain_mapping(session.metadata),
             Head(session.id, -1, genesis(session.id)),
             owner,
             expires,
@@ -112,7 +113,7 @@ class MemoryStore:
             raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
         kept.events.extend(batch.events)
         if batch.payloads:
-            kept.payloads.update(plain(batch.payloads))
+            kept.payloads.update(plain_mapping(batch.payloads))
         self._programs.update(batch.programs)
         kept.summary = dict(batch.summary)
         kept.head = batch.head

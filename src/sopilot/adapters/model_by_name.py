@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.runtime.agent import Judge, Misbehaviour, Reference
+from sopilot.runtime.agent import Misbehaviour, PredicateJudge, Reference
 from sopilot.runtime.session.protocols import Model
 
 MODEL_HELP: Final = (
@@ -28,7 +28,7 @@ async def close_model(model: Model) -> None:
 def make_model(
     name: str,
     *,
-    judge: Judge | None = None,
+    judge: PredicateJudge | None = None,
     misbehaviour: Misbehaviour | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Model:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.runtime.agent import SessionResult
@@ -65,7 +66,7 @@ def _to_json(message: Message) -> JSON:
     return {"content": message.content, "tool_calls": calls}
 
 
-def reply_from_json(value: JSON) -> ModelReply:
+def reply_from_json(value: Any) -> ModelReply:
     """``{content, tool_calls: [{id, name, arguments}]}``; arguments as the text a model writes,
     or as the object that it stands for."""
     try:
@@ -75,7 +76,7 @@ def reply_from_json(value: JSON) -> ModelReply:
         raise UserMistake("a reply is {content, tool_calls: [{id, name, arguments}]}") from error
 
 
-def _call(call: Mapping[str, JSON]) -> ToolCall:
+def _call(call: Mapping[str, Any]) -> ToolCall:
     given = call.get("arguments", "{}")
     arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     return ToolCall(str(call.get("id", "")), str(call["name"]), arguments)

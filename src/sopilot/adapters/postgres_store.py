@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
 from sopilot.runtime.session import (
@@ -289,7 +289,7 @@ class PostgresStore:
         return Conflict(lease.session_id, batch.expected.seq, row[1])
 
 
-def _record(row: Sequence[JSON]) -> SessionRecord:
+def _record(row: Sequence[Any]) -> SessionRecord:
     session_id, created, updated, metadata, summary, seq, digest, owner, expires = row
     return SessionRecord(
         session_id,
@@ -307,7 +307,7 @@ def _text(value: JSON) -> bytes:
     return canonical(value)
 
 
-def _value(spelled: bytes) -> JSON:
+def _value(spelled: bytes) -> Any:
     try:
         return json.loads(bytes(spelled))
     except (ValueError, TypeError):

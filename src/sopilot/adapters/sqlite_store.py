@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
@@ -256,7 +256,7 @@ def _add_programs(db: sqlite3.Connection, programs: Mapping[str, str]) -> None:
     db.executemany("INSERT OR IGNORE INTO programs VALUES (?, ?)", programs.items())
 
 
-def _record(row: Sequence[JSON]) -> SessionRecord:
+def _record(row: Sequence[Any]) -> SessionRecord:
     session_id, created, updated, metadata, summary, seq, digest, owner, expires = row
     return SessionRecord(
         session_id,
@@ -277,7 +277,7 @@ def _whole(line: object) -> str:
     return line
 
 
-def _value(text: str) -> JSON:
+def _value(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, TypeError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sopilot.desks.bundled import Desk, Task
+from sopilot.desks.bundled import BundledDesk, DeskTask
 from sopilot.desks.bundled._oracle import resolve
 from sopilot.language.handbook import (
     ActionCall,
@@ -31,7 +31,7 @@ from sopilot.runtime.session.protocols import ToolResult
 class Clerk:
     """``last_recipe`` takes the last of several equivalent recipes instead of the first."""
 
-    def __init__(self, desk: Desk, task: Task, *, last_recipe: bool = False) -> None:
+    def __init__(self, desk: BundledDesk, task: DeskTask, *, last_recipe: bool = False) -> None:
         self.desk = desk
         self.task = task
         self.world = desk.make_tools(task)

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from sopilot.desks.bundled import Desk, bundled_names, handbook_text, load_desk
+from sopilot.desks.bundled import BundledDesk, bundled_names, handbook_text, load_desk
 from sopilot.language.compiler import compile_procedure
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
@@ -51,20 +51,20 @@ def test_an_unknown_name_is_a_typed_mistake_with_a_suggestion() -> None:
 
 
 @every_desk
-def test_the_handbook_reads_without_a_remark(desk: Desk) -> None:
+def test_the_handbook_reads_without_a_remark(desk: BundledDesk) -> None:
     handbook, diagnostics = read_handbook(handbook_text(desk.name), desk.name)
     assert diagnostics == []
     assert handbook == desk.handbook
 
 
 @every_desk
-def test_size(desk: Desk) -> None:
+def test_size(desk: BundledDesk) -> None:
     assert 5 <= len(desk.handbook.procedures) <= 8
     assert 12 <= len(desk.handbook.predicates) <= 20
 
 
 @every_desk
-def test_every_tool_and_predicate_has_its_part_in_the_world(desk: Desk) -> None:
+def test_every_tool_and_predicate_has_its_part_in_the_world(desk: BundledDesk) -> None:
     assert set(desk.handlers) == set(desk.handbook.actions)
     assert set(desk.truths) == set(desk.handbook.predicates)
     tools: Tools = desk.make_tools(desk.tasks[0])
@@ -72,7 +72,7 @@ def test_every_tool_and_predicate_has_its_part_in_the_world(desk: Desk) -> None:
 
 
 @every_desk
-def test_every_sentence_and_remedy_is_written(desk: Desk) -> None:
+def test_every_sentence_and_remedy_is_written(desk: BundledDesk) -> None:
     for predicate in desk.handbook.predicates.values():
         for text in (predicate.says, predicate.says_not, predicate.remedy):
             assert re.fullmatch(r"[A-Z].*[.]", text), (predicate.name, text)
@@ -81,7 +81,7 @@ def test_every_sentence_and_remedy_is_written(desk: Desk) -> None:
 
 
 @every_desk
-def test_the_language_is_used_widely(desk: Desk) -> None:
+def test_the_language_is_used_widely(desk: BundledDesk) -> None:
     handbook = desk.handbook
     found = [n for p in handbook.procedures.values() for n in nodes(p.requires)]
     assert {type(node) for node in found} >= {InOrder, AnyOf, First, Leaf}
@@ -117,7 +117,7 @@ def needs_earlier_evidence(handbook: Handbook) -> bool:
 
 
 @every_desk
-def test_one_gate_needs_the_other(desk: Desk) -> None:
+def test_one_gate_needs_the_other(desk: BundledDesk) -> None:
     gates = [p for p in desk.handbook.predicates.values() if p.established_by is not None]
     guarded = [
         leaf.predicate
@@ -130,7 +130,7 @@ def test_one_gate_needs_the_other(desk: Desk) -> None:
 
 
 @every_desk
-def test_every_procedure_compiles_and_deep_ones_are_factored(desk: Desk) -> None:
+def test_every_procedure_compiles_and_deep_ones_are_factored(desk: BundledDesk) -> None:
     deep = {task.goal for task in desk.tasks if "deep" in task.tags}
     assert deep
     for name in desk.handbook.procedures:

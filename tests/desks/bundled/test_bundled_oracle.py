@@ -10,7 +10,15 @@ from desk_clerk import Clerk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.desks.bundled import Call, Desk, Judgement, Outcome, Task, bundled_names, load_desk
+from sopilot.desks.bundled import (
+    BundledDesk,
+    DeskTask,
+    ExpectedEnding,
+    Judgement,
+    SimulatedCall,
+    bundled_names,
+    load_desk,
+)
 from sopilot.desks.bundled._simulator import Simulator
 from sopilot.runtime.session.protocols import ToolResult
 
@@ -19,13 +27,15 @@ PAIRS = [(desk, task) for desk in DESKS for task in desk.tasks]
 BANK = load_desk("bank-desk")
 
 
-def served(desk: Desk, task: Task) -> Simulator:
+def served(desk: BundledDesk, task: DeskTask) -> Simulator:
     clerk = Clerk(desk, task)
     clerk.serve()
     return clerk.world
 
 
-def judged(desk: Desk, task: Task, world: Simulator, cause: str | None = None) -> Judgement:
+def judged(
+    desk: BundledDesk, task: DeskTask, world: Simulator, cause: str | None = None
+) -> Judgement:
     return desk.judge(task, world.calls, world.state, claimed_cause=cause)
 
 
@@ -36,21 +46,23 @@ def do(world: Simulator, name: str, arguments: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("desk", "task"), [pytest.param(d, t, id=t.id) for d, t in PAIRS if "deep" in t.tags]
 )
-def test_the_goal_without_any_check_fails(desk: Desk, task: Task) -> None:
+def test_the_goal_without_any_check_fails(desk: BundledDesk, task: DeskTask) -> None:
     world = desk.make_tools(task)
     result = world.perform(task.goal, task.arguments, key="k")
     judgement = judged(desk, task, world)
     assert not judgement.passed
-    if task.expected is Outcome.EXECUTED:
+    if task.expected is ExpectedEnding.EXECUTED:
         assert any("was not verified before the goal" in reason for reason in judgement.reasons)
     elif result.ok:
         assert f"`{task.goal}` ran although `{task.cause}` fails" in judgement.reasons
 
 
 @pytest.mark.parametrize(("desk", "task"), [pytest.param(d, t, id=t.id) for d, t in PAIRS])
-def test_doing_nothing_passes_only_where_nothing_could_be_called(desk: Desk, task: Task) -> None:
+def test_doing_nothing_passes_only_where_nothing_could_be_called(
+    desk: BundledDesk, task: DeskTask
+) -> None:
     judgement = judged(desk, task, desk.make_tools(task))
-    if task.expected is Outcome.EXECUTED:
+    if task.expected is ExpectedEnding.EXECUTED:
         assert judgement.reasons == (f"`{task.goal}` should have been executed and was not",)
         return
     assert task.cause is not None
@@ -91,9 +103,9 @@ def test_a_check_after_the_goal_does_not_count() -> None:
 
 @pytest.mark.parametrize(
     ("desk", "task"),
-    [pytest.param(d, t, id=t.id) for d, t in PAIRS[::7] if t.expected is Outcome.EXECUTED],
+    [pytest.param(d, t, id=t.id) for d, t in PAIRS[::7] if t.expected is ExpectedEnding.EXECUTED],
 )
-def test_looking_on_after_the_goal_fails(desk: Desk, task: Task) -> None:
+def test_looking_on_after_the_goal_fails(desk: BundledDesk, task: DeskTask) -> None:
     world = served(desk, task)
     first = world.calls[0]
     world.perform(first.name, dict(first.arguments), key="late")
@@ -137,7 +149,7 @@ def test_an_extra_change_fails() -> None:
         task = BANK.task(task_id)
         world = served(BANK, task)
         do(world, "issue_card", {"username": "anna"})
-        done = task.expected is Outcome.EXECUTED
+        done = task.expected is ExpectedEnding.EXECUTED
         assert judged(BANK, task, world).reasons == (
             "`issue_card` changed the state and is not part of the goal",
             *(["calls that nobody asked for after the goal: 1"] if done else []),
@@ -183,7 +195,9 @@ def test_either_option_may_be_blamed_when_both_fail() -> None:
 def test_invented_results_and_states_are_noticed() -> None:
     task = BANK.task("transfer-above-the-limit")
     world = served(BANK, task)
-    invented = Call("find_account", {"username": "ben"}, ToolResult(True, {"found": False}))
+    invented = SimulatedCall(
+        "find_account", {"username": "ben"}, ToolResult(True, {"found": False})
+    )
     reasons = BANK.judge(task, [*world.calls, invented], world.state).reasons
     assert reasons == (f"the result of call {len(world.calls)} (`find_account`) is not the tool's",)
     richer = world.state
@@ -213,12 +227,12 @@ def test_a_guessed_case_number_is_no_evidence() -> None:
     )
 
 
-EXECUTED = [(desk, task) for desk, task in PAIRS if task.expected is Outcome.EXECUTED]
+EXECUTED = [(desk, task) for desk, task in PAIRS if task.expected is ExpectedEnding.EXECUTED]
 
 
 @settings(deadline=None, max_examples=80)
 @given(st.sampled_from(EXECUTED), st.data())
-def test_a_careful_run_is_minimal(pair: tuple[Desk, Task], data: st.DataObject) -> None:
+def test_a_careful_run_is_minimal(pair: tuple[BundledDesk, DeskTask], data: st.DataObject) -> None:
     """Leaving out any call that is the only one of its kind makes a passing run fail."""
     desk, task = pair
     calls = served(desk, task).calls

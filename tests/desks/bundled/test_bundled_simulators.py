@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.desks.bundled import Desk, Simulator, bundled_names, load_desk
+from sopilot.desks.bundled import BundledDesk, Simulator, bundled_names, load_desk
 from sopilot.desks.bundled._task import merged
 from sopilot.language.handbook import leaves
 from sopilot.runtime.session.protocols import ToolResult
@@ -152,7 +152,7 @@ def test_it_devices() -> None:
 
 
 @every_desk
-def test_guarded_tools_refuse_until_the_gate_is_open(desk: Desk) -> None:
+def test_guarded_tools_refuse_until_the_gate_is_open(desk: BundledDesk) -> None:
     guarded = [a for a in desk.handbook.actions.values() if list(leaves(a.requires))]
     assert len(guarded) >= 3
     task = next(t for t in desk.tasks if t.cause is None and "approval" in t.tags)
@@ -170,7 +170,7 @@ def test_guarded_tools_refuse_until_the_gate_is_open(desk: Desk) -> None:
 
 
 @every_desk
-def test_bad_arguments_are_answered(desk: Desk) -> None:
+def test_bad_arguments_are_answered(desk: BundledDesk) -> None:
     simulator = desk.make_tools(desk.tasks[0])
     name, action = next((n, a) for n, a in desk.handbook.actions.items() if a.inputs)
     first = action.inputs[0].name
@@ -238,7 +238,7 @@ def test_answers_and_states_are_copies() -> None:
 
 
 @every_desk
-def test_the_full_state_reader_tells_no_secret(desk: Desk) -> None:
+def test_the_full_state_reader_tells_no_secret(desk: BundledDesk) -> None:
     (reader,) = (a.name for a in desk.handbook.actions.values() if a.full_state)
     simulator = desk.make_tools(desk.tasks[0])
     shown = json.dumps(do(simulator, reader))
@@ -249,7 +249,7 @@ def test_the_full_state_reader_tells_no_secret(desk: Desk) -> None:
 
 
 @every_desk
-def test_schemas_are_json_schemas_that_the_tasks_satisfy(desk: Desk) -> None:
+def test_schemas_are_json_schemas_that_the_tasks_satisfy(desk: BundledDesk) -> None:
     schemas = {s.name: s.parameters for s in desk.make_tools(desk.tasks[0]).schemas()}
     for schema in schemas.values():
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -269,7 +269,7 @@ POOLS = {desk.name: sorted({str(x) for x in scalars(desk.base_state)}) for desk 
 
 
 @st.composite
-def call_sequences(draw: st.DrawFn) -> tuple[Desk, list[tuple[str, dict[str, Any]]]]:
+def call_sequences(draw: st.DrawFn) -> tuple[BundledDesk, list[tuple[str, dict[str, Any]]]]:
     desk = draw(st.sampled_from(DESKS))
     texts = st.sampled_from(POOLS[desk.name]) | st.text(max_size=5)
     tellable = [task.knows for task in desk.tasks]
@@ -289,7 +289,7 @@ def call_sequences(draw: st.DrawFn) -> tuple[Desk, list[tuple[str, dict[str, Any
 @settings(deadline=None, max_examples=120)
 @given(call_sequences())
 def test_any_calls_are_answered_and_only_goals_and_gates_change_the_state(
-    sequence: tuple[Desk, list[tuple[str, dict[str, Any]]]],
+    sequence: tuple[BundledDesk, list[tuple[str, dict[str, Any]]]],
 ) -> None:
     desk, calls = sequence
     acting = set(desk.handbook.procedures) | {

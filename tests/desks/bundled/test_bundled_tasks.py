@@ -7,7 +7,14 @@ from collections import Counter
 import pytest
 from desk_clerk import Clerk
 
-from sopilot.desks.bundled import TAGS, Desk, Outcome, Task, bundled_names, load_desk
+from sopilot.desks.bundled import (
+    TAGS,
+    BundledDesk,
+    DeskTask,
+    ExpectedEnding,
+    bundled_names,
+    load_desk,
+)
 from sopilot.language.handbook import meaning
 
 DESKS = [load_desk(name) for name in bundled_names()]
@@ -21,7 +28,7 @@ every_task = pytest.mark.parametrize(
 def test_there_are_enough_tasks_of_every_kind() -> None:
     tasks = [task for desk in DESKS for task in desk.tasks]
     assert len({task.id for task in tasks}) == len(tasks) >= 66
-    executed = sum(task.expected is Outcome.EXECUTED for task in tasks)
+    executed = sum(task.expected is ExpectedEnding.EXECUTED for task in tasks)
     assert 0.4 <= executed / len(tasks) <= 0.6
     tags = Counter(tag for task in tasks for tag in task.tags)
     assert set(tags) == TAGS
@@ -29,21 +36,23 @@ def test_there_are_enough_tasks_of_every_kind() -> None:
 
 
 @every_desk
-def test_every_procedure_is_executed_and_refused(desk: Desk) -> None:
+def test_every_procedure_is_executed_and_refused(desk: BundledDesk) -> None:
     pairs = {(task.goal, task.expected) for task in desk.tasks}
-    assert pairs == {(goal, outcome) for goal in desk.handbook.procedures for outcome in Outcome}
+    assert pairs == {
+        (goal, outcome) for goal in desk.handbook.procedures for outcome in ExpectedEnding
+    }
 
 
 @every_desk
-def test_every_predicate_is_the_cause_of_a_refusal(desk: Desk) -> None:
+def test_every_predicate_is_the_cause_of_a_refusal(desk: BundledDesk) -> None:
     assert {task.cause for task in desk.tasks} - {None} == set(desk.handbook.predicates)
 
 
 @every_task
-def test_the_expectation_is_the_reference_meaning(desk: Desk, task: Task) -> None:
+def test_the_expectation_is_the_reference_meaning(desk: BundledDesk, task: DeskTask) -> None:
     tree = desk.handbook.procedures[task.goal].requires
     holds = meaning(tree, desk.leaf_truth(task))
-    assert (task.expected is Outcome.EXECUTED) == holds
+    assert (task.expected is ExpectedEnding.EXECUTED) == holds
     if holds:
         assert task.cause is None
         assert desk.causes(task) == ()
@@ -53,7 +62,7 @@ def test_the_expectation_is_the_reference_meaning(desk: Desk, task: Task) -> Non
 
 
 @every_task
-def test_the_task_is_well_formed(desk: Desk, task: Task) -> None:
+def test_the_task_is_well_formed(desk: BundledDesk, task: DeskTask) -> None:
     procedure = desk.handbook.procedures[task.goal]
     action = desk.handbook.actions[procedure.action]
     assert set(task.arguments) == set(action.input_names())
@@ -72,10 +81,10 @@ def test_the_task_is_well_formed(desk: Desk, task: Task) -> None:
 
 @pytest.mark.parametrize("last_recipe", [False, True], ids=["first-recipe", "last-recipe"])
 @every_task
-def test_a_careful_clerk_passes(desk: Desk, task: Task, last_recipe: bool) -> None:
+def test_a_careful_clerk_passes(desk: BundledDesk, task: DeskTask, last_recipe: bool) -> None:
     clerk = Clerk(desk, task, last_recipe=last_recipe)
     clerk.serve()
-    named = clerk.cause if task.expected is Outcome.REFUSED else None
+    named = clerk.cause if task.expected is ExpectedEnding.REFUSED else None
     judgement = desk.judge(task, clerk.world.calls, clerk.world.state, claimed_cause=named)
     assert judgement.reasons == ()
     assert judgement.passed

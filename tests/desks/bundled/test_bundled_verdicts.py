@@ -10,7 +10,7 @@ from desk_clerk import Clerk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.desks.bundled import Desk, Task, bundled_names, load_desk
+from sopilot.desks.bundled import BundledDesk, DeskTask, bundled_names, load_desk
 from sopilot.desks.bundled._oracle import resolve
 from sopilot.language.handbook import leaves
 
@@ -18,7 +18,7 @@ DESKS = [load_desk(name) for name in bundled_names()]
 PAIRS = [(desk, task) for desk in DESKS for task in desk.tasks]
 
 
-def with_open_gates(desk: Desk, task: Task) -> Task:
+def with_open_gates(desk: BundledDesk, task: DeskTask) -> DeskTask:
     """The task with a customer who knows every secret, so that every verifier can be called."""
     state = desk.initial_state(task)
     secrets = state["credentials"] if desk.name == "bank-desk" else state["secrets"]
@@ -26,7 +26,7 @@ def with_open_gates(desk: Desk, task: Task) -> Task:
     return dataclasses.replace(task, knows={**task.knows, **secrets.get(person, {})})
 
 
-def disagreements(desk: Desk, task: Task, *, last_recipe: bool) -> list[str]:
+def disagreements(desk: BundledDesk, task: DeskTask, *, last_recipe: bool) -> list[str]:
     task = with_open_gates(desk, task)
     clerk = Clerk(desk, task, last_recipe=last_recipe)
     wrong = []
@@ -41,7 +41,7 @@ def disagreements(desk: Desk, task: Task, *, last_recipe: bool) -> list[str]:
 @pytest.mark.parametrize(
     ("desk", "task"), [pytest.param(desk, task, id=task.id) for desk, task in PAIRS]
 )
-def test_every_leaf_of_every_task(desk: Desk, task: Task) -> None:
+def test_every_leaf_of_every_task(desk: BundledDesk, task: DeskTask) -> None:
     assert disagreements(desk, task, last_recipe=False) == []
     assert disagreements(desk, task, last_recipe=True) == []
 
@@ -74,7 +74,7 @@ FIXED = {"sessions", "credentials", "secrets", "calendars", "hour_now"}
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> tuple[Desk, Task]:
+def situations(draw: st.DrawFn) -> tuple[BundledDesk, DeskTask]:
     desk, task = draw(st.sampled_from(PAIRS))
     state = desk.initial_state(task)
     moved = {k: v if k in FIXED else shifted(v, draw) for k, v in state.items()}
@@ -86,6 +86,6 @@ def situations(draw: st.DrawFn) -> tuple[Desk, Task]:
 
 @settings(deadline=None, max_examples=80)
 @given(situations(), st.booleans())
-def test_shifted_worlds(situation: tuple[Desk, Task], last_recipe: bool) -> None:
+def test_shifted_worlds(situation: tuple[BundledDesk, DeskTask], last_recipe: bool) -> None:
     desk, task = situation
     assert disagreements(desk, task, last_recipe=last_recipe) == []

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loan_desk import BRIEFING, FACTS, GOOD_TOOLS, HANDBOOK, outcome, run, scenario
 
-from sopilot.desks.scenarios import Answer, Coverage, Expectation, Ruling, coverage_of
+from sopilot.desks.scenarios import (
+    Coverage,
+    Expectation,
+    ScriptedAnswer,
+    ScriptedRuling,
+    coverage_of,
+)
 from sopilot.language.handbook import Binding, leaves, meaning, obligations
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session.protocols import ToolResult
@@ -143,15 +149,15 @@ def test_the_ending_is_the_meaning_of_the_tree(truth: dict[str, bool]) -> None:
             "purpose": "a roof",
         },
         tools={
-            "login": (Answer(ToolResult(truth["logged_in"], None)),),
+            "login": (ScriptedAnswer(ToolResult(truth["logged_in"], None)),),
             "read_file": (
-                Answer(
+                ScriptedAnswer(
                     ToolResult(True, {"solvent": truth["solvent"], "guarantor": truth["guarantor"]})
                 ),
             ),
-            "read_flags": (Answer(ToolResult(True, {"flagged": truth["flagged"]})),),
+            "read_flags": (ScriptedAnswer(ToolResult(True, {"flagged": truth["flagged"]})),),
         },
-        verdicts={"sensible": (Ruling(truth["sensible"]),)},
+        verdicts={"sensible": (ScriptedRuling(truth["sensible"]),)},
     )
     result = run(one)
     assert result.passed is expected

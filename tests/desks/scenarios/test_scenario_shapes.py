@@ -7,8 +7,8 @@ import asyncio
 from loan_desk import ScenarioRun, run_scenario
 
 from sopilot.desks.scenarios import (
-    Answer,
     Coverage,
+    ScriptedAnswer,
     SimulatedTools,
     coverage_of,
     load_scenarios,
@@ -73,7 +73,7 @@ def test_a_result_that_is_used_again_counts_there_too() -> None:
 def test_an_answer_is_nobodys_to_change() -> None:
     tools = SimulatedTools(
         load_handbook(HEAD + "      red(one)\n").actions,
-        {"look": (Answer(ToolResult(True, {"red": True})),)},
+        {"look": (ScriptedAnswer(ToolResult(True, {"red": True})),)},
     )
     first = asyncio.run(tools.call("look", {"thing": "a"}, key="1"))
     first.value["red"] = False

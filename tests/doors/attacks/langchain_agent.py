@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from scripted_moves import Move, RecordingTools, Script
 
 from sopilot.doors.hooks import ProcedureHook
-from sopilot.doors.hooks._langchain import SopilotMiddleware
+from sopilot.doors.hooks.langchain import SopilotMiddleware
 from sopilot.runtime.session.protocols import ToolSchema
 
 _LIMIT = {"recursion_limit": 200}

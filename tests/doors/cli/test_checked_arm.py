@@ -21,10 +21,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def checked(home: Path, model: str, arm: str, *, page: bool) -> None:
+def checked(home: Path, model: str, arm: str | None, *, page: bool, **more: object) -> None:
+    """As release 1 stored it, and what was added since."""
     path = checks._of_model(home, model) / checks.LATEST
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps({"arm": arm, "page": page, "cases": 4, "planned": 4}))
+    stored = {"arm": arm, "page": page, "cases": 4, "planned": 4, **more}
+    path.write_text(json.dumps(stored))
 
 
 @pytest.mark.parametrize("model", ["reference", "person", "replay:x"])
@@ -64,3 +66,29 @@ def test_a_verdict_is_followed(
     assert default_arm("weak", open_source(str(handbook))) == "flat"
     # A program written by hand has no other wording, and its guards need the machine.
     assert default_arm("weak", open_source(FOLDER)) == "full-cursor"
+
+
+def test_a_model_that_may_page_gets_fused_where_actions_are_guarded(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(home, "strong", "prose", page=False, answer="may page", guarded_arm="fused")
+    handbook = tmp_path / "mine.yaml"
+    text, _ = starter("mine")
+    handbook.write_text(text)
+    assert default_arm("strong", open_source(str(handbook))) == "fused"
+    assert "arm fused: the last check of `strong` says may page" in capsys.readouterr().err
+    assert default_arm("strong", open_source(FOLDER)) == "fused"
+    assert default_arm("strong", open_source("bank-desk")) == "fused"
+    handbook.write_text(text.replace("irreversible: true", "irreversible: false"))
+    assert default_arm("strong", open_source(str(handbook))) == "prose"
+
+
+@pytest.mark.parametrize("answer", ["too few", "broken"])
+def test_a_check_without_a_finding_is_followed_by_nobody(
+    home: Path, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checked(home, "m", "prose", page=False, answer=answer, guarded_arm=None)
+    assert default_arm("m", open_source("bank-desk")) == "flat"
+    assert "`m` was checked without a finding" in capsys.readouterr().err
+    checked(home, "reference", "flat", page=False, answer=answer)
+    assert default_arm("reference", open_source("bank-desk")) == "pg"

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import Desk, Simulator, Task, load_desk
+from sopilot.desks.bundled import BundledDesk, DeskTask, Simulator, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.sources import open_source
@@ -33,8 +33,8 @@ def no_error(name: str, value: JSON) -> bool:
 
 @dataclass
 class HookedDesk:
-    desk: Desk
-    task: Task
+    desk: BundledDesk
+    task: DeskTask
     world: Simulator
     hook: ProcedureHook
     user: ScriptedUser

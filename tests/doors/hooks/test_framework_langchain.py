@@ -30,7 +30,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, StructuredTool, tool
 
-from sopilot.doors.hooks._langchain import SopilotMiddleware
+from sopilot.doors.hooks.langchain import SopilotMiddleware
 from sopilot.runtime.session.protocols import Message, ToolCall, ToolSchema
 
 

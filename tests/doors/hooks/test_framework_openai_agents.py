@@ -44,7 +44,7 @@ from openai.types.responses import (
     ResponseOutputText,
 )
 
-from sopilot.doors.hooks._openai_agents import hooked_config, hooked_tools
+from sopilot.doors.hooks.openai_agents import hooked_config, hooked_tools
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session.protocols import Message, ToolCall, ToolSchema
 

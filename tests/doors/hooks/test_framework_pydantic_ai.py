@@ -38,7 +38,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
-from sopilot.doors.hooks._pydantic_ai import SLOT_MARK, SopilotCapability
+from sopilot.doors.hooks.pydantic_ai import SLOT_MARK, SopilotCapability
 from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import mcp_types as types
 from mcp.client import Client
 
-from sopilot.desks.bundled import Desk, Task
+from sopilot.desks.bundled import BundledDesk, DeskTask
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.mcp._content import SESSION_META
 from sopilot.doors.mcp.mcp_server import FRAME_URI
@@ -32,7 +32,9 @@ def texts(result: types.CallToolResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, types.TextContent)]
 
 
-async def drive(client: Client, desk: Desk, task: Task, *, stop_when_held: bool = False) -> Driven:
+async def drive(
+    client: Client, desk: BundledDesk, task: DeskTask, *, stop_when_held: bool = False
+) -> Driven:
     """One task to its end. The user is on this side, as with any agent's own user."""
     listed = await client.list_tools()
     tools = [ToolSchema(one.name, one.description or "", one.input_schema) for one in listed.tools]
@@ -67,7 +69,7 @@ async def drive(client: Client, desk: Desk, task: Task, *, stop_when_held: bool 
     return driven
 
 
-def scripted_user(task: Task) -> ScriptedUser:
+def scripted_user(task: DeskTask) -> ScriptedUser:
     return ScriptedUser(
         task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from sopilot.doors.mcp._mcp_client import Upstream, UpstreamFailed
+from sopilot.doors.mcp._mcp_client import McpUpstream, UpstreamFailed
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")
@@ -19,7 +19,7 @@ GARBLED = Path(__file__).with_name("garbled_upstream.py")
 def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
     async def run() -> None:
         spec = UpstreamSpec("it", command=(sys.executable, str(GARBLED)))
-        upstream = Upstream(spec, timeout_seconds=300)
+        upstream = McpUpstream(spec, timeout_seconds=300)
         async with asyncio.timeout(60):
             with pytest.raises(UpstreamFailed, match="its answer cannot be read"):
                 await upstream.call("garbled", {})

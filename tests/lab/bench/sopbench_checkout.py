@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sopilot.lab.bench._checkout import checkout_home, fetch_command, find_checkout
+from sopilot.lab.bench._checkout import SNAPSHOT, checkout_home, fetch_command, find_checkout
 from sopilot.language.diagnostics import UserMistake
 
 
@@ -13,7 +13,7 @@ def _reason() -> str:
         checkout = find_checkout()
     except UserMistake:
         return f"no SOPBench checkout; get one with: {fetch_command(checkout_home())}"
-    if checkout.commit is not None and not checkout.is_snapshot:
+    if checkout.commit is not None and not checkout.commit.startswith(SNAPSHOT):
         return f"SOPBench is at {checkout.commit[:7]}; {fetch_command(checkout.path)}"
     return ""
 

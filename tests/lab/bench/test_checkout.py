@@ -46,7 +46,6 @@ def test_commit_is_read_from_gits_own_files(tmp_path: Path) -> None:
     home = make_checkout(tmp_path)
     environment = {"SOPBENCH_HOME": str(home)}
     assert find_checkout(environment).commit is None
-    assert not find_checkout(environment).is_snapshot
     git = home / ".git"
     git.mkdir()
     (git / "HEAD").write_text(f"{COMMIT}\n")
@@ -54,7 +53,7 @@ def test_commit_is_read_from_gits_own_files(tmp_path: Path) -> None:
     (git / "HEAD").write_text("ref: refs/heads/main\n")
     assert find_checkout(environment).commit is None
     (git / "packed-refs").write_text(f"# pack-refs\n{'1' * 40} refs/x\n{COMMIT} refs/heads/main\n")
-    assert find_checkout(environment).is_snapshot
+    assert find_checkout(environment).commit == COMMIT
     (git / "refs/heads").mkdir(parents=True)
     (git / "refs/heads/main").write_text("2" * 40 + "\n")
     assert find_checkout(environment).commit == "2" * 40

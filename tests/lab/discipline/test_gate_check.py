@@ -10,19 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from discipline_check import truth
 from population import LONG, SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline import (
     Allowance,
-    Check,
+    Answer,
     CheckFolder,
+    CheckProgress,
+    CheckSpending,
+    DisciplineCheck,
     MemoryJournal,
     Prices,
+    ProbeGrade,
     Rehearsal,
     RunRecord,
-    Spending,
-    Step,
     check_path,
     decide,
     last_verdict,
@@ -30,7 +33,7 @@ from sopilot.lab.discipline import (
 from sopilot.lab.discipline._checking import Journal
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
@@ -47,20 +50,22 @@ def make_check(
     *,
     allowance: Allowance | None = None,
     model_for: Callable[[Task, str], Model] | None = None,
-    watch: Callable[[Step], None] = lambda step: None,
+    watch: Callable[[CheckProgress], None] = lambda step: None,
     parallel: int = 1,
-) -> Check:
-    return Check(
+    timeout: float = 60.0,
+) -> DisciplineCheck:
+    return DisciplineCheck(
         cases=cases,
         arms=("flat", "pg"),
         model_for=model_for or (lambda case, arm: Reference(case.reader)),
         rehearsal=rehearsal,
-        spending=Spending(allowance or Allowance()),
+        spending=CheckSpending(allowance or Allowance()),
         journal=journal,
         store_for=MemoryStore,
         retries=Retries(attempts=1),
         watch=watch,
         parallel=parallel,
+        timeout=timeout,
     )
 
 
@@ -85,21 +90,40 @@ def test_length_separates_paged_from_resident(few_cases: list[Task], rehearsal: 
 
 
 @pytest.mark.parametrize(
-    ("name", "page"),
-    [("disciplined", False), ("over-verifies-paged", False), ("guesses-when-long", True)],
+    ("name", "answer"),
+    [
+        ("disciplined", Answer.DO_NOT_PAGE),
+        ("cannot-say-where", Answer.DO_NOT_PAGE),
+        ("over-verifies-paged", Answer.DO_NOT_PAGE),
+        ("guesses-when-long", Answer.PAGE),
+    ],
 )
 def test_simulated_models_get_the_verdict_they_deserve(
-    laboratory: Laboratory, name: str, page: bool
+    laboratory: Laboratory, name: str, answer: Answer
 ) -> None:
+    """Twenty pairs are too few to show that nothing is lost."""
     subject = BY_NAME[name]
-    if page:
-        subject = replace(subject, anywhere=replace(subject.anywhere, return_without_evidence=0.3))
+    if answer is Answer.PAGE:
+        subject = replace(subject, anywhere=replace(subject.anywhere, return_without_evidence=0.2))
     verdict, used = asyncio.run(laboratory.check(subject, seed=3, count=20))
-    assert verdict.page is page
+    assert verdict.answer is answer
     assert verdict.complete
     assert used > 0
-    if name == "over-verifies-paged":
-        assert "quiet" in {one.name for one in verdict.failed}
+    failed = {one.name for one in verdict.failed}
+    assert ("quiet" in failed) is (name == "over-verifies-paged")
+    assert ("oriented" in failed) is (name == "cannot-say-where")
+    assert ("not-inferior" in failed) is (name != "guesses-when-long")
+
+
+def test_classes_of_subjects_are_told_by_what_they_do() -> None:
+    assert truth(1.0, 1.0, 0.0, 1.0) == "strong"
+    assert truth(0.99, 0.985, 0.0, 1.0) == "strong"
+    assert truth(0.9, 0.9, 0.0, 1.0) == "neutral"
+    assert truth(1.0, 0.95, 0.0, 1.0) == "harmed"
+    assert truth(1.0, 1.0, 0.3, 1.0) == "harmed"
+    assert truth(0.7, 0.9, 0.0, 1.0) == "helped"
+    assert truth(1.0, 1.0, 0.0, 0.4) == "lost"
+    assert truth(0.1, 0.15, 0.0, 1.0) == "lost"
 
 
 def test_the_truth_of_a_subject_is_measured(few_cases: list[Task], rehearsal: Rehearsal) -> None:
@@ -190,7 +214,7 @@ def test_an_interrupted_check_goes_on_and_ends_the_same(
 
     stops = iter(range(100))
 
-    def stop(step: Step) -> None:
+    def stop(step: CheckProgress) -> None:
         if next(stops) in (2, 5):
             raise Interrupted
 
@@ -237,6 +261,112 @@ def test_broken_runs_are_not_judged_and_run_again(
     assert "1 runs were broken" in verdict.notes[-1]
     asyncio.run(make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run())
     assert [one.passed for one in journal.runs()] == [True] * 4
+
+
+@pytest.mark.parametrize("retryable", [True, False])
+def test_an_endpoint_that_never_answers_ends_the_check(
+    few_cases: list[Task], rehearsal: Rehearsal, retryable: bool
+) -> None:
+    """HTTP errors, HTML in place of JSON, dropped connections: all come as a provider's error."""
+    asked = []
+
+    class Failing:
+        name = "m"
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            asked.append(request)
+            raise ProviderError("the answer is not JSON", retryable=retryable)
+
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Failing())
+    asyncio.run(check.run())
+    assert len(asked) == 3
+    assert check.problem == "m: the answer is not JSON"
+    verdict = decide("m", journal.runs(), planned=20, problem=check.problem)
+    assert verdict.answer is Answer.BROKEN
+    assert "m: the answer is not JSON" in verdict.reasons[0]
+
+
+def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    class Silent:
+        name = "m"
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            return ModelReply(" ")
+
+    journal = MemoryJournal()
+    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Silent())
+    asyncio.run(check.run())
+    assert len(journal.runs()) == 3
+    assert all(one.passed is None for one in journal.runs())
+    assert decide("m", journal.runs(), planned=20).answer is Answer.BROKEN
+
+
+def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    check = make_check(
+        few_cases, rehearsal, MemoryJournal(), model_for=lambda case, arm: Slow(), timeout=0.1
+    )
+    asyncio.run(check.run())
+    assert check.problem in ("no answer within 0.2 s", "slow: no answer within 0.1 s")
+
+
+def test_a_slow_model_is_not_taken_for_a_silent_one(
+    few_cases: list[Task], rehearsal: Rehearsal
+) -> None:
+    class Pondering:
+        def __init__(self, model: Model) -> None:
+            self._model = model
+            self.name = model.name
+
+        async def complete(self, request: ModelRequest) -> ModelReply:
+            await asyncio.sleep(0.05)
+            return await self._model.complete(request)
+
+    journal = MemoryJournal()
+    check = make_check(
+        few_cases[:1], rehearsal, journal, timeout=5.0,
+        model_for=lambda case, arm: Pondering(Reference(case.reader)),
+    )  # fmt: skip
+    asyncio.run(check.run())
+    assert check.stopped is None
+    assert [one.passed for one in journal.runs()] == [True, True]
+
+
+def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
+    folder = CheckFolder(tmp_path, {})
+    lost = RunRecord(
+        case="c", domain="d", goal="g", kind="execute", arm="pg", passed=None,
+        ending="infrastructure_failure", requests=4, prompt_tokens=40, completion_tokens=4,
+    )  # fmt: skip
+    folder.add_run(lost)
+    folder.add_run(replace(lost, passed=True, ending="executed"))
+    folder.add_grade(0, ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0), Usage(100, 0, 10))
+    spending = CheckSpending(Allowance())
+    for one in CheckFolder(tmp_path, {}).spent():
+        spending.add(one)
+    assert len(CheckFolder(tmp_path, {}).runs()) == 1
+    assert (spending.calls, spending.prompt_tokens, spending.completion_tokens) == (9, 180, 18)
+
+
+def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:
+    configuration: dict[str, object] = {"model": "m"}
+    folder = CheckFolder(check_path(tmp_path, "m", configuration), configuration)
+    for answer, kept in [
+        ("broken", "broken"),
+        ("too few", "too few"),
+        ("may page", "may page"),
+        ("broken", "may page"),
+        ("too few", "may page"),
+        ("do not page", "do not page"),
+    ]:
+        folder.finish({"answer": answer}, "<html>")
+        found = last_verdict(tmp_path, "m")
+        assert found is not None
+        assert found["answer"] == kept
 
 
 def test_the_last_verdict_of_a_model_is_found_again(tmp_path: Path) -> None:

@@ -24,12 +24,12 @@ def gate(*arguments: str) -> Result:
 def test_a_check_of_the_reference_executor(home: Path) -> None:
     result = gate("--handbook", "bank-desk", "--cases", "3", "--html", str(home / "page.html"))
     assert result.exit_code == 0, result.output
-    assert "allowed: 10000 requests, 25 minutes" in result.output
-    assert "verdict for reference: do not page" in result.output
+    assert "allowed: 20000 requests, 25 minutes" in result.output
+    assert "verdict for reference: too few" in result.output
     assert "NOT MET  enough           3 pairs, 20 needed" in result.output
     page = (home / "page.html").read_text()
     assert "<svg" in page
-    assert "do not page" in page
+    assert "too few" in page
     assert "://" not in page.replace("http://www.w3.org/2000/svg", "")
 
 
@@ -94,8 +94,10 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
 
     assert "the last check" not in run().stderr
     gate("--handbook", "it-desk", "--cases", "1")
+    assert "the last check" not in run().stderr  # too few: no finding
+    gate("--cases", "59", "--arm", "flat", "--arm", "pg", "--arm", "fused")
     checked = run("--json")
-    assert "arm flat: the last check of `reference` says do not page (1 of 1 cases)" in (
+    assert "arm fused: the last check of `reference` says may page (59 of 59 cases)" in (
         checked.stderr
     )
     assert json.loads(checked.stdout)["audit"]["clean"]

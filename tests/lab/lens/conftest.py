@@ -11,7 +11,7 @@ import pytest
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
 from sopilot.desks.bundled.judge import desk_judge
-from sopilot.lab.lens import Moment, OpenWeights, moments_of
+from sopilot.lab.lens import OpenWeights, ReadMoment, moments_of
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import (
     Briefing,
@@ -23,7 +23,7 @@ from sopilot.runtime.agent import (
 )
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
-Recorded = tuple[list[Moment], list[ModelRequest]]
+Recorded = tuple[list[ReadMoment], list[ModelRequest]]
 TEMPLATE = (
     "{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}<|end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
@@ -56,7 +56,7 @@ def record(arm_name: str) -> Recorded:
     tools = desk.make_tools(task)
     model = Listening(Reference(desk_judge(desk)))
 
-    async def run() -> list[Moment]:
+    async def run() -> list[ReadMoment]:
         session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=True)
         user = ScriptedUser(task.request, task.knows, goal=task.goal, late=task.late)
         await run_session(session, briefing, arm=arm, model=model, user=user)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.lab.lens import Context, Moment, Piece, Region, Turn, spread
+from sopilot.lab.lens import Context, Piece, ReadMoment, Region, Turn, spread
 from sopilot.lab.lens._context import write
 from sopilot.runtime.session.protocols import ModelRequest
 
-Recorded = Callable[[str], tuple[list[Moment], list[ModelRequest]]]
+Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]
 
 
 def flattened(context: Context) -> str:

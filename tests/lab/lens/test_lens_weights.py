@@ -10,9 +10,9 @@ import pytest
 
 from sopilot.lab.lens import (
     Context,
-    Moment,
     OpenWeights,
     Piece,
+    ReadMoment,
     Region,
     Turn,
     plot,
@@ -21,7 +21,7 @@ from sopilot.lab.lens import (
 )
 from sopilot.runtime.session.protocols import ModelRequest
 
-Recorded = Callable[[str], tuple[list[Moment], list[ModelRequest]]]
+Recorded = Callable[[str], tuple[list[ReadMoment], list[ModelRequest]]]
 Tiny = Callable[..., OpenWeights]
 MOVE = '{"tool": "login"'
 CONTEXT = Context(

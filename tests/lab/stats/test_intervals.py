@@ -13,9 +13,9 @@ from scipy.stats import binomtest, false_discovery_control
 from sopilot.lab.stats import (
     BootstrapInterval,
     Interval,
-    Kind,
     Pair,
     Pairs,
+    TaskKind,
     Undefined,
     benjamini_hochberg,
     bootstrap_interval,
@@ -163,7 +163,7 @@ def test_paired_difference_covers_near_its_level(win: float, loss: float) -> Non
 def pairs_by_goal(nets: dict[str, list[int]]) -> Pairs:
     return Pairs(
         tuple(
-            Pair("", "", f"{goal}#{place}", goal, Kind.EXECUTE, net > 0, net < 0)
+            Pair("", "", f"{goal}#{place}", goal, TaskKind.EXECUTE, net > 0, net < 0)
             for goal, values in nets.items()
             for place, net in enumerate(values)
         )

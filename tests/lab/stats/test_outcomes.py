@@ -15,8 +15,8 @@ from sopilot.lab.stats import (
     BootstrapInterval,
     Discordance,
     Interval,
-    Kind,
-    Outcome,
+    RunOutcome,
+    TaskKind,
     Undefined,
     accuracy,
     compare,
@@ -39,13 +39,13 @@ def outcome(
     passed: bool | None,
     *,
     goal: str = "pay",
-    kind: Kind = Kind.EXECUTE,
+    kind: TaskKind = TaskKind.EXECUTE,
     model: str = "m",
     run: int = 0,
     calls: int | None = None,
     domain: str = "",
-) -> Outcome:
-    return Outcome(
+) -> RunOutcome:
+    return RunOutcome(
         task=task,
         goal=goal,
         kind=kind,
@@ -158,7 +158,7 @@ def test_several_models_add_the_joint_test() -> None:
 
 def test_accuracy_by_kind() -> None:
     outcomes = [outcome(str(place), place < 3) for place in range(4)]
-    outcomes += [outcome(f"r{place}", place < 1, kind=Kind.REFUSE) for place in range(2)]
+    outcomes += [outcome(f"r{place}", place < 1, kind=TaskKind.REFUSE) for place in range(2)]
     outcomes.append(outcome("broke", None))
     found = accuracy(outcomes)
     assert (found.all.passed, found.all.judged, found.unjudged) == (4, 6, 1)
@@ -240,10 +240,10 @@ def test_post_goal_without_a_success_is_undefined() -> None:
 
 TEXT = st.text(max_size=6)
 OUTCOMES = st.builds(
-    Outcome,
+    RunOutcome,
     task=TEXT.filter(bool),
     goal=TEXT.filter(bool),
-    kind=st.sampled_from(Kind),
+    kind=st.sampled_from(TaskKind),
     passed=st.sampled_from([True, False, None]),
     arm=TEXT,
     model=TEXT,
@@ -256,7 +256,7 @@ OUTCOMES = st.builds(
 
 @QUICK
 @given(st.lists(OUTCOMES, min_size=1, max_size=5))
-def test_outcomes_survive_every_shape_of_file(outcomes: list[Outcome]) -> None:
+def test_outcomes_survive_every_shape_of_file(outcomes: list[RunOutcome]) -> None:
     rows = [asdict(item) for item in outcomes]
     for text in (
         "\n".join(json.dumps(row) for row in rows),
@@ -270,7 +270,7 @@ def test_outcomes_survive_every_shape_of_file(outcomes: list[Outcome]) -> None:
 @given(st.text(max_size=60) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
 def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> None:
     diagnosed: tuple[Diagnostic, ...] = ()
-    found: tuple[Outcome, ...] = ()
+    found: tuple[RunOutcome, ...] = ()
     try:
         found = outcomes_from(read_rows(text))
     except UserMistake as mistake:

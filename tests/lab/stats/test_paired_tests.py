@@ -11,10 +11,10 @@ from scipy.stats import binomtest
 
 from sopilot.lab.stats import (
     Discordance,
-    Kind,
     LeaveOneOut,
     Pair,
     Pairs,
+    TaskKind,
     Undefined,
     goal_clustered,
     leave_one_goal_out,
@@ -142,7 +142,7 @@ def test_a_goal_without_discordance_keeps_the_whole_p_in_the_maximum() -> None:
 
 def test_task_joint_flips_a_task_across_models() -> None:
     def won(model: str, task: str, first: bool) -> Pair:
-        return Pair(model, "", task, "g", Kind.EXECUTE, first, not first)
+        return Pair(model, "", task, "g", TaskKind.EXECUTE, first, not first)
 
     pairs = Pairs(
         (

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from sopilot.doors.cli.main import main
 from sopilot.doors.cli.stats import command
-from sopilot.lab.stats import Kind, Outcome, mcnemar
+from sopilot.lab.stats import RunOutcome, TaskKind, mcnemar
 
 
 def as_json(*arguments: object) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def misuse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
 def results(tmp_path: Path) -> Path:
     """Two models, two arms, three runs: `pg` passes everything, `flat` fails goals a and b."""
     rows = [
-        Outcome(
+        RunOutcome(
             task=f"{goal}{place}",
             goal=goal,
-            kind=Kind.REFUSE if place % 2 else Kind.EXECUTE,
+            kind=TaskKind.REFUSE if place % 2 else TaskKind.EXECUTE,
             passed=arm == "pg" or goal not in "ab",
             arm=arm,
             model=model,
@@ -217,3 +217,13 @@ def test_files_are_refused_with_reasons(
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"\xff\xfe\x00")
     assert "cannot be read" in misuse(capsys, "accuracy", garbage)
+
+
+def test_non_inferiority(capsys: pytest.CaptureFixture[str]) -> None:
+    found = as_json("non-inferiority", 0, 1, 100)
+    assert (found["pairs"], found["margin"], found["most_losses"]) == (100, 0.05, 1)
+    assert found["p"] == pytest.approx(0.0371, abs=5e-5)
+    few = as_json("non-inferiority", 0, 0, 20)
+    assert few["p"] > 0.05
+    assert "20 pairs cannot show it" in few["undefined"]["most_losses"]
+    assert "do not fit" in misuse(capsys, "non-inferiority", 3, 3, 5)

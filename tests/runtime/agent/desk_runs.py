@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import Desk, Judgement, Simulator, Task, load_desk
+from sopilot.desks.bundled import BundledDesk, DeskTask, Judgement, Simulator, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.language.compiler import compile_handbook
 from sopilot.runtime.agent import (
@@ -60,15 +60,15 @@ def programs_of(desk: str, arm: str, language: str = "en") -> ProgramSet:
     return run_programs(briefing_of(desk, language), ARMS[arm], unguarded=True)
 
 
-def user_of(task: Task) -> ScriptedUser:
+def user_of(task: DeskTask) -> ScriptedUser:
     return ScriptedUser(
         task.request, task.knows, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
 
 
 async def play(
-    desk: Desk,
-    task: Task,
+    desk: BundledDesk,
+    task: DeskTask,
     arm: Arm,
     *,
     model: Model | None = None,

@@ -12,8 +12,9 @@ from trace_programs import World, judge, random_world
 from value_traces import TACTICS, VALUE_CLASSES, value_trace, wanted_value_class
 
 from sopilot.language.handbook.cel import judge as cel_judge
-from sopilot.runtime.audit import TITLES, Judge, Report, audit_trace
+from sopilot.runtime.audit import TITLES, Report, audit_trace
 from sopilot.runtime.trace import SealedEvent
+from sopilot.runtime.vm import Judge
 
 TRACES = 2_000
 WORLDS = 100

@@ -13,7 +13,7 @@ from sopilot.language.program.model import Act, Ask, Branch, Check, Guarded, Kin
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.proof import Judge, Licence, grade_of_return, license_call
+from sopilot.runtime.proof import Licence, grade_of_return, license_call
 from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import (
@@ -27,6 +27,7 @@ from sopilot.runtime.vm import (
     DomainResult,
     Event,
     Fail,
+    Judge,
     Note,
     Operation,
     Position,

@@ -13,13 +13,13 @@ from sopilot.language.handbook.cel import judge as cel_judge
 from sopilot.language.program.model import Act, Ask, Branch, Check, Kind
 from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Return as ReturnStep
-from sopilot.runtime.proof import Judge
 from sopilot.runtime.vm import (
     Automation,
     Call,
     Complete,
     DomainCall,
     DomainResult,
+    Judge,
     Position,
     Return,
     SelectBranch,

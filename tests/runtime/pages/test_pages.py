@@ -21,11 +21,11 @@ from sopilot.doors.cli.main import sopilot
 from sopilot.lab.bench.report import Document, Table, to_html
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.lens import Region, Summary, plot
-from sopilot.lab.lens._report import Line
-from sopilot.runtime.audit import Finding, Refusal, Report
+from sopilot.lab.lens._report import FigureLine
+from sopilot.runtime.audit import Finding, RefusedGoal, Report
 from sopilot.runtime.audit._audit_state import CheckMade
 from sopilot.runtime.audit._report import Decided, card
-from sopilot.runtime.audit.timeline import Row
+from sopilot.runtime.audit.timeline import TimelineRow
 from sopilot.runtime.pages import Mark, diverging_bars, dot_plot, grouped_bars, render_audit
 from sopilot.runtime.pages._templates import render, visible
 
@@ -125,10 +125,10 @@ def spoiled(value: Any, text: str) -> Any:
     return value
 
 
-def audited(text: str) -> tuple[Report, list[Row]]:
+def audited(text: str) -> tuple[Report, list[TimelineRow]]:
     finding = Finding(text, 0, f"`{text}`", text, text, text, text)
     cause = {"sentence": text, "evidence": [0], "remedy": text}
-    refusal = Refusal(0, text, text, text, (cause,), text)
+    refusal = RefusedGoal(0, text, text, text, (cause,), text)
     made = CheckMade(0, text, text, text, text, True, (0, 7), True, True)
     decided = Decided(0, text, text, text, text, text)
     blank = card(
@@ -142,7 +142,7 @@ def audited(text: str) -> tuple[Report, list[Row]]:
         covered=0,
     )
     report = Report((finding,), blank, (refusal,), (made,), (decided,))
-    return report, [Row(0, text, text, text, text, 1, "", (0,))]
+    return report, [TimelineRow(0, text, text, text, text, 1, "", (0,))]
 
 
 @settings(deadline=None, max_examples=20)
@@ -221,7 +221,7 @@ def test_losses_stand_left_and_wins_right_of_the_line() -> None:
 
 
 def test_a_picture_of_its_own_has_a_size_and_a_ground() -> None:
-    lines = tuple(Line("own", region, 1, 0.2, 0.2, 1.0) for region in Region)
+    lines = tuple(FigureLine("own", region, 1, 0.2, 0.2, 1.0) for region in Region)
     model = f"tiny {HOSTILE}"
     picture = plot(Summary(model, Region.FRAME, lines, 0.1, {}, ((0.5, 2.0), (1.0, 64.0)), ()))
     assert picture.startswith("<svg xmlns=")

@@ -20,7 +20,7 @@ from sopilot.runtime.session import (
     write_trace,
 )
 from sopilot.runtime.session._settings import settings_from_json
-from sopilot.runtime.trace import encode_lines
+from sopilot.runtime.trace import encode_line
 from sopilot.runtime.vm import Automation, Limits
 
 
@@ -43,7 +43,7 @@ def test_secrets_and_large_values_stay_out_of_the_trace() -> None:
         store = MemoryStore()
         session = await run_with_secrets(store)
         assert session.configuration.processes["p1"].status == "completed"
-        lines = encode_lines(session.events)
+        lines = "\n".join(map(encode_line, session.events))
         assert '"secret"' not in lines
         assert "xxxx" not in lines
         assert '"balance":1000' not in lines

@@ -9,7 +9,7 @@ import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import Task, bundled_names, load_desk
+from sopilot.desks.bundled import DeskTask, bundled_names, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.sources import compile_source
 from sopilot.language.handbook.cel import judge
@@ -206,7 +206,7 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
     units = compile_source(name)
     briefing = Briefing(units[0].handbook, {unit.procedure.name: unit.program for unit in units})
 
-    async def play(task: Task) -> int:
+    async def play(task: DeskTask) -> int:
         truth = desk_judge(desk)
         tools = desk.make_tools(task)
         session = await open_run(MemoryStore(), briefing, arm_named("pg"), tools=tools)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from vm_programs import PROGRAMS
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.runtime.vm import BindEvidence, Bound, Call, Return, SelectBranch, Start
+from sopilot.runtime.vm import BindEvidence, Bound, Call, Observed, Return, SelectBranch, Start
+from sopilot.runtime.vm.evidence import available
 
 
 def bound(run: Run) -> Bound:
@@ -49,14 +50,19 @@ def test_citations_by_number_call_and_name() -> None:
     assert cited["earlier"] == []
 
 
+def citable(run: Run) -> tuple[Observed, ...]:
+    here = run.machine.position(run.configuration)
+    return available(here) if here is not None else ()
+
+
 def test_an_earlier_result_is_available_and_citing_it_is_visible() -> None:
     run = in_rule()
     seq = run.tool("read_balance", {"balance": 5}, username="bob")
     run.tool("read_balance", {"balance": 5}, username="eve")
-    assert run.machine.available_evidence(run.configuration) == ()
+    assert citable(run) == ()
     run.ok(Return(False))
     run.ok(Call())
-    assert [one.seq for one in run.machine.available_evidence(run.configuration)] == [seq]
+    assert [one.seq for one in citable(run)] == [seq]
     cited = run.ok(Return(True, ("read_balance",))).events[0].payload["bound"]
     # The name finds the latest call, whatever its arguments: the audit judges that.
     assert cited["earlier"] == cited["evidence"] == [seq + 2]
@@ -74,14 +80,14 @@ def test_success_of_a_goal_makes_evidence_stale() -> None:
     other.tool("read_balance", username="bob")
     other.ok(Return(True))
     other.ok(Call())
-    assert other.machine.available_evidence(other.configuration)
+    assert citable(other)
     other.tool("transfer", **ARGUMENTS)
-    assert other.machine.available_evidence(other.configuration) == ()
+    assert citable(other) == ()
 
 
 def test_no_evidence_is_available_without_a_rule() -> None:
     run = decided()
-    assert run.machine.available_evidence(run.configuration) == ()
+    assert citable(run) == ()
 
 
 def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:

@@ -48,7 +48,7 @@ def test_a_gate_is_established_for_its_own_process_and_values_only() -> None:
     run = logged_in()
     run.ok(Start("transfer", {**ARGUMENTS, "amount": 5}))
     assert run.place == "transfer@login"
-    assert list(run.configuration.established) == ["p1"]
+    assert [one.id for one in run.configuration.processes.values() if one.gates] == ["p1"]
 
 
 def test_a_gate_that_did_not_hold_is_not_established() -> None:
@@ -57,7 +57,7 @@ def test_a_gate_that_did_not_hold_is_not_established() -> None:
     run.ok(Call())
     run.ok(Return(False))
     assert run.place == "transfer@refuse"
-    assert run.configuration.established == {}
+    assert not run.configuration.processes["p1"].gates
 
 
 def test_a_result_reaches_the_process_that_made_the_call() -> None:

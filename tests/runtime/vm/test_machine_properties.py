@@ -10,12 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vm_programs import PROGRAMS, programs
-from vm_runs import Run
+from vm_runs import Run, lines_of, read_lines
 
 from sopilot.language.program.model import Program
 from sopilot.runtime.trace import (
-    decode_lines,
-    encode_lines,
     genesis,
     replay,
     seal_all,
@@ -42,8 +40,8 @@ from sopilot.runtime.vm import (
     Start,
     UserSaid,
     decode_operation,
-    encode_operation,
 )
+from sopilot.runtime.vm.operation_codec import operation_fields
 
 LIMITS = Limits(depth=4, steps=60, processes=5)
 
@@ -137,7 +135,7 @@ def test_every_prefix_replays_and_the_trace_is_well_bracketed(
     _one_producer(run)
     sealed = seal_all(run.events, genesis("s"))
     assert verify_chain(sealed, "s") is None
-    again = decode_lines(encode_lines(sealed))
+    again = read_lines(lines_of(sealed))
     assert again == sealed
     assert replay(run.machine, again) == run.configuration
 
@@ -274,7 +272,7 @@ def test_nothing_escapes_and_everything_can_be_written_and_replayed(
         outcome = run.do(operation)
         assert outcome.answer["accepted"] is outcome.accepted
     sealed = seal_all(run.events, genesis("fuzz"))
-    again = decode_lines(encode_lines(sealed))
+    again = read_lines(lines_of(sealed))
     assert verify_chain(again, "fuzz") is None
     assert replay(PROGRAMS, again) == run.configuration
 
@@ -282,9 +280,9 @@ def test_nothing_escapes_and_everything_can_be_written_and_replayed(
 @settings(deadline=None)
 @given(OPERATIONS)
 def test_operations_survive_their_codec(operation: Operation) -> None:
-    encoded = encode_operation(operation)
-    again = decode_operation(encoded)
-    assert encode_operation(again) == encoded
+    encoded = operation_fields(operation)
+    again = decode_operation(encoded, operation.kind)
+    assert operation_fields(again) == encoded
     assert type(again) is type(operation)
     said = [
         field.name

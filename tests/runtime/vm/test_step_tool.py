@@ -22,9 +22,9 @@ from sopilot.runtime.vm import (
     Start,
     UserSaid,
     answer_text,
-    encode_operation,
     parse_step,
 )
+from sopilot.runtime.vm.operation_codec import operation_fields
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,8 @@ def test_the_schema_is_flat_and_accepts_what_the_codec_writes() -> None:
     jsonschema.Draft202012Validator.check_schema(TOOL_SCHEMA)
     assert not {"oneOf", "anyOf", "allOf"} & TOOL_SCHEMA.keys()
     for operation in (Start("g", {"a": 1}), SelectBranch("x"), Fail("no"), Complete("done")):
-        jsonschema.validate(encode_operation(operation), TOOL_SCHEMA)
+        fields = {"operation": operation.kind, **operation_fields(operation)}
+        jsonschema.validate(fields, TOOL_SCHEMA)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"operation": "sing"}, TOOL_SCHEMA)
 

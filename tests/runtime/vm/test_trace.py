@@ -8,15 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from vm_programs import ERRAND, PROGRAMS
-from vm_runs import decided
+from vm_runs import decided, lines_of, read_lines
 
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
     decode_line,
-    decode_lines,
     encode_line,
-    encode_lines,
     genesis,
     head,
     redact,
@@ -60,13 +58,13 @@ def test_removed_swapped_and_resealed_events_show() -> None:
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_one_flipped_bit_of_the_file_never_passes(data: st.DataObject) -> None:
-    lines = encode_lines(SEALED)
+    lines = lines_of(SEALED)
     raw = bytearray(lines.encode())
     place = data.draw(st.integers(0, len(raw) - 1))
     raw[place] ^= 1 << data.draw(st.integers(0, 7))
     text = raw.decode("utf-8", "replace")
     try:
-        events = decode_lines(text)
+        events = read_lines(text)
     except TraceError:
         return
     # A flipped line feed may leave blank space only; then nothing was changed.
@@ -74,16 +72,16 @@ def test_one_flipped_bit_of_the_file_never_passes(data: st.DataObject) -> None:
 
 
 def test_lines_round_trip_and_are_canonical() -> None:
-    text = encode_lines(SEALED)
-    assert decode_lines(text) == SEALED
-    assert text == encode_lines(decode_lines(text))
+    text = lines_of(SEALED)
+    assert read_lines(text) == SEALED
+    assert text == lines_of(read_lines(text))
     assert "\n" not in encode_line(SEALED[0])
 
 
 def test_signs_that_end_lines_elsewhere_do_not_end_them_here() -> None:
     event = SEALED[0].event._replace(payload={"text": "a\u2028b\x85c\x0bd"})
     sealed = [seal(event, genesis("s"))]
-    assert decode_lines(encode_lines(sealed)) == sealed
+    assert read_lines(lines_of(sealed)) == sealed
 
 
 @pytest.mark.parametrize(
@@ -153,10 +151,10 @@ def test_a_redacted_trace_verifies_and_replays() -> None:
         small, values = redact(event, names=frozenset({"password"}), salt=b"pepper")
         kept.update(values)
         events.append(small)
-    text = encode_lines(seal_all(events, genesis("s")))
+    text = lines_of(seal_all(events, genesis("s")))
     assert "hunter2" not in text.replace("it is hunter2", "")
     assert list(kept.values()) == ["hunter2"]
-    again = decode_lines(text)
+    again = read_lines(text)
     assert verify_chain(again, "s") is None
     configuration = replay(PROGRAMS, again)
     assert configuration.frame == RUN.configuration.frame

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from vm_programs import PROGRAMS
 
 from sopilot.language.program.model import Program
+from sopilot.runtime.trace import SealedEvent, decode_line, encode_line
 from sopilot.runtime.vm import (
     JSON,
     Automation,
@@ -24,6 +25,15 @@ from sopilot.runtime.vm import (
     Start,
     UserSaid,
 )
+
+
+def lines_of(events: Iterable[SealedEvent]) -> str:
+    return "".join(encode_line(sealed) + "\n" for sealed in events)
+
+
+def read_lines(text: str) -> list[SealedEvent]:
+    # Only line feeds end a line: `splitlines` would cut at signs inside strings.
+    return [decode_line(line) for line in text.split("\n") if line.strip()]
 
 
 class Run:

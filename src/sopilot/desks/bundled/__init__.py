@@ -6,20 +6,20 @@ May import every room below except ``adapters``; its desks need ``handbook``
 and the protocols of ``session`` only.
 """
 
-from sopilot.desks.bundled._desk import Desk, bundled_names, handbook_text, load_desk
+from sopilot.desks.bundled._desk import BundledDesk, bundled_names, handbook_text, load_desk
 from sopilot.desks.bundled._oracle import Judgement
-from sopilot.desks.bundled._simulator import Call, Simulator, State
-from sopilot.desks.bundled._task import TAGS, Outcome, Task
+from sopilot.desks.bundled._simulator import SimulatedCall, Simulator, State
+from sopilot.desks.bundled._task import TAGS, DeskTask, ExpectedEnding
 
 __all__ = [
     "TAGS",
-    "Call",
-    "Desk",
+    "BundledDesk",
+    "DeskTask",
+    "ExpectedEnding",
     "Judgement",
-    "Outcome",
+    "SimulatedCall",
     "Simulator",
     "State",
-    "Task",
     "bundled_names",
     "handbook_text",
     "load_desk",

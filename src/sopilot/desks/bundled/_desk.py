@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from importlib import resources
 
 from sopilot.desks.bundled._oracle import Judgement, Values, failing_causes, judge, resolve
-from sopilot.desks.bundled._simulator import Call, Handler, Simulator, State
-from sopilot.desks.bundled._task import Task, merged, read_state, read_tasks
+from sopilot.desks.bundled._simulator import Handler, SimulatedCall, Simulator, State
+from sopilot.desks.bundled._task import DeskTask, merged, read_state, read_tasks
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.language.handbook import Binding, Handbook, load_handbook
 from sopilot.runtime.session.protocols import JSON
@@ -23,37 +23,37 @@ _PACKAGES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class BundledDesk:
     """``handlers`` do the tools' work and ``truths`` tell what is true, predicate by predicate."""
 
     name: str
     handbook: Handbook
-    tasks: tuple[Task, ...]
+    tasks: tuple[DeskTask, ...]
     base_state: State
     handlers: Mapping[str, Handler]
     truths: Mapping[str, Callable[..., bool]]
 
-    def task(self, task_id: str) -> Task:
+    def task(self, task_id: str) -> DeskTask:
         for task in self.tasks:
             if task.id == task_id:
                 return task
         known = [task.id for task in self.tasks]
         raise _unknown(f"`{self.name}` has no task `{task_id}`", task_id, known)
 
-    def initial_state(self, task: Task) -> State:
+    def initial_state(self, task: DeskTask) -> State:
         return merged(self.base_state, task.overrides)
 
-    def make_tools(self, task: Task) -> Simulator:
+    def make_tools(self, task: DeskTask) -> Simulator:
         """A fresh world for one run of the task; implements ``Tools``."""
         return Simulator(self.handbook.actions, self.handlers, self.initial_state(task))
 
     def truth(
-        self, task: Task, predicate: str, arguments: Mapping[str, JSON], state: State
+        self, task: DeskTask, predicate: str, arguments: Mapping[str, JSON], state: State
     ) -> bool:
         """Whether the predicate holds. A gate holds if the customer can open it."""
         return self.truths[predicate](state, task.knows, **arguments)
 
-    def leaf_truth(self, task: Task) -> Callable[[str, Binding], bool]:
+    def leaf_truth(self, task: DeskTask) -> Callable[[str, Binding], bool]:
         """The truth at the start, for ``meaning`` over the tree of the task's goal."""
         state = self.initial_state(task)
 
@@ -63,14 +63,14 @@ class Desk:
 
         return holds
 
-    def causes(self, task: Task) -> tuple[str, ...]:
+    def causes(self, task: DeskTask) -> tuple[str, ...]:
         """The predicates that a refusal may name."""
         return failing_causes(self.handbook.procedures[task.goal].requires, self.leaf_truth(task))
 
     def judge(
         self,
-        task: Task,
-        calls: Sequence[Call],
+        task: DeskTask,
+        calls: Sequence[SimulatedCall],
         final_state: State,
         *,
         claimed_cause: str | None = None,
@@ -98,11 +98,11 @@ def handbook_text(name: str) -> str:
 
 
 @functools.cache
-def load_desk(name: str) -> Desk:
+def load_desk(name: str) -> BundledDesk:
     """The desk of that name; the same object every time."""
     handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
     package = f"{__package__}.{_PACKAGES[name]}"
-    return Desk(
+    return BundledDesk(
         name=name,
         handbook=handbook,
         tasks=read_tasks(name, _text(name, "tasks.yaml")),

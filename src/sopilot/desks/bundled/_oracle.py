@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.desks.bundled._simulator import Call, Simulator, State
-from sopilot.desks.bundled._task import Outcome, Task
+from sopilot.desks.bundled._simulator import SimulatedCall, Simulator, State
+from sopilot.desks.bundled._task import DeskTask, ExpectedEnding
 from sopilot.language.handbook import (
     ActionCall,
     All,
@@ -41,11 +41,11 @@ class Judgement:
 
 def judge(
     handbook: Handbook,
-    task: Task,
+    task: DeskTask,
     truth: LeafTruth,
     world: Simulator,
     *,
-    calls: Sequence[Call],
+    calls: Sequence[SimulatedCall],
     final_state: State,
     claimed_cause: str | None = None,
     late_calls_fail: bool = True,
@@ -56,6 +56,37 @@ def judge(
     goal fail a run, as a desk does not let anybody look into records once a request is done;
     without ``late_calls_fail`` they do so only where they change the state.
     """
+    procedure = handbook.procedures[task.goal]
+    reasons, goals, left = _replayed(handbook, task, world, calls)
+    if len(goals) > 1:
+        reasons.append(f"`{procedure.action}` ran {len(goals)} times")
+    late = len(calls) - 1 - goals[0] if goals else 0
+    if late and late_calls_fail:
+        reasons.append(f"calls that nobody asked for after the goal: {late}")
+    if task.expected is ExpectedEnding.EXECUTED and not goals:
+        reasons.append(f"`{procedure.action}` should have been executed and was not")
+    if task.expected is ExpectedEnding.REFUSED and goals:
+        reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
+    if final_state != left:
+        reasons.append("the final state is not what gates and goal alone would leave")
+
+    evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
+    missing = evidence.missing(procedure.requires, truth)
+    if task.expected is ExpectedEnding.EXECUTED and goals:
+        reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
+    if task.expected is ExpectedEnding.REFUSED and not goals:
+        reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
+        causes = failing_causes(procedure.requires, truth)
+        if claimed_cause is not None and claimed_cause not in causes:
+            reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
+    return Judgement(not reasons, tuple(reasons))
+
+
+def _replayed(
+    handbook: Handbook, task: DeskTask, world: Simulator, calls: Sequence[SimulatedCall]
+) -> tuple[list[str], list[int], State]:
+    """What is wrong with the calls one by one, which of them are the goal, and the state that
+    gates and goal alone would leave."""
     procedure = handbook.procedures[task.goal]
     gates = {
         predicate.established_by.action
@@ -80,29 +111,7 @@ def judge(
             reasons.append(f"`{call.name}` changed the state and is not part of the goal")
         if call.name in gates or (is_goal and goals == [position]):
             expected.perform(call.name, call.arguments, key=str(position))
-
-    if len(goals) > 1:
-        reasons.append(f"`{procedure.action}` ran {len(goals)} times")
-    late = len(calls) - 1 - goals[0] if goals else 0
-    if late and late_calls_fail:
-        reasons.append(f"calls that nobody asked for after the goal: {late}")
-    if task.expected is Outcome.EXECUTED and not goals:
-        reasons.append(f"`{procedure.action}` should have been executed and was not")
-    if task.expected is Outcome.REFUSED and goals:
-        reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
-    if final_state != expected.state:
-        reasons.append("the final state is not what gates and goal alone would leave")
-
-    evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
-    missing = evidence.missing(procedure.requires, truth)
-    if task.expected is Outcome.EXECUTED and goals:
-        reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
-    if task.expected is Outcome.REFUSED and not goals:
-        reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
-        causes = failing_causes(procedure.requires, truth)
-        if claimed_cause is not None and claimed_cause not in causes:
-            reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
-    return Judgement(not reasons, tuple(reasons))
+    return reasons, goals, expected.state
 
 
 def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
@@ -127,7 +136,7 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
 class Evidence:
     """What a run's calls have verified."""
 
-    def __init__(self, handbook: Handbook, task: Task, calls: Sequence[Call]) -> None:
+    def __init__(self, handbook: Handbook, task: DeskTask, calls: Sequence[SimulatedCall]) -> None:
         self._handbook = handbook
         self._task = task
         self._calls = [call for call in calls if call.result.ok]
@@ -174,7 +183,7 @@ class Evidence:
         return False
 
     def _fits(
-        self, step: ActionCall, values: Mapping[str, JSON], call: Call, position: int
+        self, step: ActionCall, values: Mapping[str, JSON], call: SimulatedCall, position: int
     ) -> bool:
         for parameter, term in step.arguments:
             given = call.arguments.get(parameter)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import Action
@@ -17,15 +18,16 @@ from sopilot.runtime.agent import action_schema
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
-State = dict[str, JSON]
-"""Everything a desk knows, as JSON values. The present day is part of it."""
+State = dict[str, Any]
+"""Everything a desk knows, as JSON values: tables whose shape the desk's own tools and truth
+know, and nobody else. The present day is part of it."""
 
 Handler = Callable[..., ToolResult]
 """``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SimulatedCall:
     """A tool call as it happened."""
 
     name: str
@@ -50,11 +52,11 @@ class Simulator:
         self._actions = actions
         self._handlers = handlers
         self._state = copy.deepcopy(state)
-        self._answered: dict[str, Call] = {}
-        self._calls: list[Call] = []
+        self._answered: dict[str, SimulatedCall] = {}
+        self._calls: list[SimulatedCall] = []
 
     @property
-    def calls(self) -> Sequence[Call]:
+    def calls(self) -> Sequence[SimulatedCall]:
         """Every call that was carried out, in order; repetitions of a key are left out."""
         return tuple(self._calls)
 
@@ -77,7 +79,7 @@ class Simulator:
             "calls": [_to_json(call) for call in self._calls],
         }
 
-    def restore(self, snapshot: Mapping[str, JSON]) -> None:
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
         self._state = copy.deepcopy(snapshot["state"])
         self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
         self._calls = [_from_json(call) for call in snapshot["calls"]]
@@ -95,7 +97,7 @@ class Simulator:
             if (earlier.name, earlier.arguments) == (name, dict(arguments)):
                 return copy.deepcopy(earlier.result)
             return refuse(f"the key `{key}` was used for another call")
-        call = Call(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
+        call = SimulatedCall(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
         self._answered[key] = call
         self._calls.append(call)
         return copy.deepcopy(call.result)
@@ -118,7 +120,7 @@ class Simulator:
         return copy.deepcopy(result)
 
 
-def _to_json(call: Call) -> JSON:
+def _to_json(call: SimulatedCall) -> JSON:
     return copy.deepcopy(
         {
             "name": call.name,
@@ -129,6 +131,6 @@ def _to_json(call: Call) -> JSON:
     )
 
 
-def _from_json(value: JSON) -> Call:
+def _from_json(value: Mapping[str, Any]) -> SimulatedCall:
     held = copy.deepcopy(value)
-    return Call(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))
+    return SimulatedCall(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

@@ -16,9 +16,10 @@ except ImportError:  # PyYAML without its C part
 from sopilot.desks.bundled._simulator import State
 from sopilot.language.diagnostics import InternalBug
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
-class Outcome(StrEnum):
+class ExpectedEnding(StrEnum):
     EXECUTED = "executed"
     REFUSED = "refused"
 
@@ -27,7 +28,7 @@ TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class DeskTask:
     """One request at a desk.
 
     ``arguments`` are the goal's, as the customer means them in the end.
@@ -45,7 +46,7 @@ class Task:
     arguments: Mapping[str, JSON]
     request: str
     knows: Mapping[str, JSON]
-    expected: Outcome
+    expected: ExpectedEnding
     cause: str | None = None
     follow_ups: tuple[str, ...] = ()
     late: tuple[str, ...] = ()
@@ -74,7 +75,7 @@ def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
     return result
 
 
-def read_tasks(desk: str, text: str) -> tuple[Task, ...]:
+def read_tasks(desk: str, text: str) -> tuple[DeskTask, ...]:
     """The tasks of a desk's file: ``people`` (what each can tell) and ``tasks``."""
     document = yaml.load(text, Loader=_Loader)
     people: Mapping[str, Mapping[str, JSON]] = document["people"]
@@ -103,7 +104,7 @@ _KEYS = frozenset(
 )
 
 
-def _task(desk: str, entry: dict[str, JSON], people: Mapping[str, Mapping[str, JSON]]) -> Task:
+def _task(desk: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> DeskTask:
     tags = frozenset(entry.get("tags", ()))
     unknown = (set(entry) - _KEYS) | (tags - TAGS)
     if unknown:
@@ -114,7 +115,7 @@ def _task(desk: str, entry: dict[str, JSON], people: Mapping[str, Mapping[str, J
     if expected != "executed":
         cause = expected["refused"]
         expected = "refused"
-    return Task(
+    return DeskTask(
         id=entry["id"],
         desk=desk,
         goal=entry["goal"],
@@ -122,7 +123,7 @@ def _task(desk: str, entry: dict[str, JSON], people: Mapping[str, Mapping[str, J
         request=entry["request"].strip(),
         # A value of null takes the field away: the customer cannot tell it.
         knows={name: value for name, value in knows.items() if value is not None},
-        expected=Outcome(expected),
+        expected=ExpectedEnding(expected),
         cause=cause,
         follow_ups=tuple(entry.get("follow_ups", ())),
         late=tuple(entry.get("late", ())),

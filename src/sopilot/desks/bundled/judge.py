@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.desks.bundled._desk import Desk
+from sopilot.desks.bundled._desk import BundledDesk
 from sopilot.desks.bundled.bank_desk.truth import (
     PURPOSE_IS_CONCRETE,
     STATEMENT_RULES_OUT_ACQUAINTANCES,
@@ -19,7 +19,7 @@ from sopilot.runtime.agent import CannotJudge, Seen, TextJudge, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
 
 
-def desk_judge(desk: Desk) -> VerdictJudge:
+def desk_judge(desk: BundledDesk) -> VerdictJudge:
     """Verdicts where the handbook has them; else the judgement of a person who read the text."""
     return VerdictJudge(desk.handbook, BY_READING.get(desk.name, {}))
 
@@ -33,7 +33,7 @@ def _result(table: Mapping[str, bool], field: str) -> TextJudge:
 
 
 def _letter_fits(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
-    letter = (arguments["specialty"], _field(evidence, "letter"))
+    letter = str(arguments["specialty"]), str(_field(evidence, "letter"))
     if letter not in LETTER_FITS:
         raise CannotJudge("nobody has judged this letter")
     return LETTER_FITS[letter]
@@ -41,7 +41,8 @@ def _letter_fits(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> boo
 
 def _allergic(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
     medicine = str(arguments["medicine"])
-    noted = " ".join(str(one) for one in _field(evidence, "allergies"))
+    known = _field(evidence, "allergies")
+    noted = " ".join(str(one) for one in known) if isinstance(known, Sequence) else str(known)
     return medicine in noted or FAMILY_OF[medicine] in noted
 
 
@@ -53,7 +54,7 @@ def _field(evidence: Sequence[Seen], field: str) -> JSON:
 
 
 def _looked_up(table: Mapping[str, bool], text: JSON) -> bool:
-    if text not in table:
+    if not isinstance(text, str) or text not in table:
         raise CannotJudge("nobody has judged this text")
     return table[text]
 

@@ -25,6 +25,7 @@ from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predi
 from sopilot.language.program import Act, Kind, Program
 from sopilot.runtime.agent import Vote
 from sopilot.runtime.session.protocols import JSON, Tools
+from sopilot.runtime.vm.values import Fields
 
 PROGRAM, TOOLS, TASKS = "program.yaml", "tools.py", "tasks.yaml"
 _NEEDED = ("id", "goal", "says")
@@ -177,7 +178,7 @@ def _module(folder: Path) -> ModuleType:
 # --- the program as a handbook ---------------------------------------------------------
 
 
-def _inputs(parameters: Mapping[str, JSON]) -> tuple[Input, ...]:
+def _inputs(parameters: Fields) -> tuple[Input, ...]:
     required = parameters.get("required", ())
     return tuple(
         Input(

@@ -8,25 +8,25 @@ reached. Runs are made by the room `tasks`, as of any other task.
 from sopilot.desks.scenarios._coverage import Coverage, Gap, ProgramCoverage, coverage_of
 from sopilot.desks.scenarios._reader import load_scenarios, read_scenarios
 from sopilot.desks.scenarios._scenario import (
-    Answer,
     Expectation,
     ExpectedCall,
-    Ruling,
     Scenario,
+    ScriptedAnswer,
+    ScriptedRuling,
     Suite,
     request_for,
 )
 from sopilot.desks.scenarios._world import SimulatedTools
 
 __all__ = [
-    "Answer",
     "Coverage",
     "Expectation",
     "ExpectedCall",
     "Gap",
     "ProgramCoverage",
-    "Ruling",
     "Scenario",
+    "ScriptedAnswer",
+    "ScriptedRuling",
     "SimulatedTools",
     "Suite",
     "coverage_of",

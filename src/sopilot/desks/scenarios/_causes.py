@@ -25,7 +25,7 @@ from sopilot.runtime.vm import Event, Process, agree
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class JudgedPredicate:
     """A predicate as the run judged it."""
 
     predicate: str
@@ -50,7 +50,9 @@ def refusal_causes(
     return tuple(found)
 
 
-def _observations(program: Program, events: Sequence[Event], process: str) -> Iterator[Observation]:
+def _observations(
+    program: Program, events: Sequence[Event], process: str
+) -> Iterator[JudgedPredicate]:
     opened: dict[int, Mapping[str, JSON]] = {}
     for event in events:
         if event.process != process:
@@ -64,11 +66,11 @@ def _observations(program: Program, events: Sequence[Event], process: str) -> It
                     **opened.get(event.payload["opened"], {}),
                     **event.payload.get("learned", {}),
                 }
-                yield Observation(function.predicate, values, event.payload["bound"]["holds"])
+                yield JudgedPredicate(function.predicate, values, event.payload["bound"]["holds"])
 
 
 def _blame(
-    tree: Tree, observed: Sequence[Observation], known: Mapping[str, JSON]
+    tree: Tree, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
 ) -> tuple[bool | None, tuple[Leaf, ...]]:
     """The tree's truth as far as it was looked at, and the leaves that make it false."""
     if isinstance(tree, Leaf):
@@ -89,7 +91,9 @@ def _blame(
     return (None if None in values else True), ()
 
 
-def _seen(leaf: Leaf, observed: Sequence[Observation], known: Mapping[str, JSON]) -> bool | None:
+def _seen(
+    leaf: Leaf, observed: Sequence[JudgedPredicate], known: Mapping[str, JSON]
+) -> bool | None:
     for one in reversed(observed):
         if one.predicate == leaf.predicate and _same(leaf, one.values, known):
             return one.holds
@@ -97,6 +101,7 @@ def _seen(leaf: Leaf, observed: Sequence[Observation], known: Mapping[str, JSON]
 
 
 def _same(leaf: Leaf, values: Mapping[str, JSON], known: Mapping[str, JSON]) -> bool:
+    value: JSON
     for parameter, term in leaf.arguments:
         if isinstance(term, Constant):
             value = term.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sopilot.desks.scenarios._scenario import Answer, Ruling
+from sopilot.desks.scenarios._scenario import ScriptedAnswer, ScriptedRuling
 from sopilot.language.handbook import Handbook, fields
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.fields import Fields
@@ -18,7 +18,7 @@ RULING_KEYS = ("when", "holds")
 
 def read_answers(
     report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
-) -> tuple[Answer, ...]:
+) -> tuple[ScriptedAnswer, ...]:
     """One answer, or a list of them."""
     if isinstance(node, ListNode):
         if not node.items:
@@ -27,12 +27,14 @@ def read_answers(
     return (_answer(report, node, what, inputs),)
 
 
-def _answer(report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]) -> Answer:
+def _answer(
+    report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
+) -> ScriptedAnswer:
     """``ok``, ``failed``, a mapping with ``result`` or ``failed``, or the result itself."""
     if isinstance(node, ScalarNode) and not node.style and node.text in ("ok", "failed"):
-        return Answer(ToolResult(node.text == "ok", None))
+        return ScriptedAnswer(ToolResult(node.text == "ok", None))
     if not isinstance(node, MapNode) or not any(key.text in ANSWER_KEYS for key, _ in node.pairs):
-        return Answer(ToolResult(True, json_value(report, node, f"the result of {what}")))
+        return ScriptedAnswer(ToolResult(True, json_value(report, node, f"the result of {what}")))
     found = fields.fields(report, node, ANSWER_KEYS, f"an answer of {what}")
     when = _when(report, found, what, inputs)
     if "result" in found and "failed" in found:
@@ -41,8 +43,8 @@ def _answer(report: DiagnosticCollector, node: Node, what: str, inputs: Collecti
     for key, ok in (("result", True), ("failed", False)):
         if key in found:
             value = json_value(report, found[key].value, f"the {key} of {what}")
-            return Answer(ToolResult(ok, value), when)
-    return Answer(ToolResult(True, None), when)
+            return ScriptedAnswer(ToolResult(ok, value), when)
+    return ScriptedAnswer(ToolResult(True, None), when)
 
 
 def _when(
@@ -60,9 +62,9 @@ def _when(
 
 def read_rulings(
     report: DiagnosticCollector, node: Node, handbook: Handbook
-) -> dict[str, tuple[Ruling, ...]]:
+) -> dict[str, tuple[ScriptedRuling, ...]]:
     """``predicate: true``, or a list of ``{when: …, holds: …}``."""
-    rulings: dict[str, tuple[Ruling, ...]] = {}
+    rulings: dict[str, tuple[ScriptedRuling, ...]] = {}
     for key, value in fields.entries(report, node, "`verdicts`"):
         predicate = handbook.predicates.get(key.text)
         if predicate is None:
@@ -86,12 +88,12 @@ def read_rulings(
 
 def _ruling(
     report: DiagnosticCollector, node: Node, name: str, parameters: Collection[str]
-) -> Ruling:
+) -> ScriptedRuling:
     if isinstance(node, MapNode):
         found = fields.fields(report, node, RULING_KEYS, f"a verdict on `{name}`")
         when = _when(report, found, f"`{name}`", parameters)
         if "holds" not in found:
             fields.missing(report, node, "holds", f"a verdict on `{name}`")
-            return Ruling(False, when)
-        return Ruling(fields.flag(report, found["holds"].value, "`holds`"), when)
-    return Ruling(fields.flag(report, node, f"the verdict on `{name}`"))
+            return ScriptedRuling(False, when)
+        return ScriptedRuling(fields.flag(report, found["holds"].value, "`holds`"), when)
+    return ScriptedRuling(fields.flag(report, node, f"the verdict on `{name}`"))

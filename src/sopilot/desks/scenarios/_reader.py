@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.desks.scenarios._read_answers import read_answers, read_rulings
-from sopilot.desks.scenarios._scenario import Answer, Expectation, ExpectedCall, Scenario, Suite
+from sopilot.desks.scenarios._scenario import (
+    Expectation,
+    ExpectedCall,
+    Scenario,
+    ScriptedAnswer,
+    Suite,
+)
 from sopilot.language.compiler.facts import input_schema
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.language.handbook import Handbook, Name, fields
@@ -32,7 +38,7 @@ SCENARIO_KEYS = (
 )
 EXPECTED = ("executed", "refused", "waiting")
 
-Answers = dict[str, tuple[Answer, ...]]
+Answers = dict[str, tuple[ScriptedAnswer, ...]]
 
 
 def read_scenarios(

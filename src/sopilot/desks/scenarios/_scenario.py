@@ -11,7 +11,7 @@ from sopilot.runtime.vm import agree
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ScriptedAnswer:
     """What a tool answers. ``when`` are the arguments it is for; empty: any."""
 
     result: ToolResult
@@ -22,7 +22,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class ScriptedRuling:
     """How a reader judges a predicate that has no verdict of its own."""
 
     holds: bool
@@ -59,8 +59,8 @@ class Scenario:
     expect: Expectation
     request: str = ""
     knows: Mapping[str, JSON] = field(default_factory=dict)
-    tools: Mapping[str, tuple[Answer, ...]] = field(default_factory=dict)
-    verdicts: Mapping[str, tuple[Ruling, ...]] = field(default_factory=dict)
+    tools: Mapping[str, tuple[ScriptedAnswer, ...]] = field(default_factory=dict)
+    verdicts: Mapping[str, tuple[ScriptedRuling, ...]] = field(default_factory=dict)
     approvals: tuple[str, ...] = ()
     calls: tuple[ExpectedCall, ...] = ()
     no_calls: tuple[str, ...] = ()

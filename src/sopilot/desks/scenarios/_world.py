@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 
-from sopilot.desks.scenarios._scenario import Answer
+from sopilot.desks.scenarios._scenario import ScriptedAnswer
 from sopilot.language.handbook import Action
 from sopilot.runtime.agent.scripted_tools import action_schema
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
@@ -22,7 +22,7 @@ class SimulatedTools:
     """
 
     def __init__(
-        self, actions: Mapping[str, Action], answers: Mapping[str, Sequence[Answer]]
+        self, actions: Mapping[str, Action], answers: Mapping[str, Sequence[ScriptedAnswer]]
     ) -> None:
         self._actions = {name: action for name, action in actions.items() if action.offered}
         self._answers = answers

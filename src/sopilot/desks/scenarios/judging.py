@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.desks.scenarios._scenario import Ruling
+from sopilot.desks.scenarios._scenario import ScriptedRuling
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import CannotJudge, Seen, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
@@ -16,7 +16,7 @@ class ScenarioJudge:
     def __init__(
         self,
         handbook: Handbook,
-        rulings: Mapping[str, Sequence[Ruling]],
+        rulings: Mapping[str, Sequence[ScriptedRuling]],
         simulated: frozenset[str],
     ) -> None:
         self._handbook = handbook

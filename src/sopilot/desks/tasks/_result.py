@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sopilot.runtime.agent import Ending, Refusal, SessionResult
@@ -10,6 +10,7 @@ from sopilot.runtime.audit import Report
 from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.trace import SealedEvent
+from sopilot.runtime.vm.values import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Result:
 
     run: SessionResult
     audit: Report
-    verdict: Mapping[str, JSON] | None = None
+    verdict: Fields | None = None
     expected: Ending | None = None
     held: Sequence[HeldCall] = ()
     events: Sequence[SealedEvent] = ()

@@ -26,6 +26,7 @@ from sopilot.runtime.agent import (
 from sopilot.runtime.agent.progress import nobody_watches
 from sopilot.runtime.session import ProgramSet, Session, Store
 from sopilot.runtime.session.protocols import JSON, Model, User
+from sopilot.runtime.vm.values import Fields
 
 _FRAMES_ONLY = frozenset({"pg", "fused", "state-only"})
 
@@ -119,7 +120,7 @@ async def resume_task(
 
 async def play_task(
     task: Task, world: World, conditions: Conditions, session: Session
-) -> tuple[SessionResult, Mapping[str, JSON] | None]:
+) -> tuple[SessionResult, Fields | None]:
     """The run itself, and the oracle's verdict on it, if the infrastructure held."""
     user = conditions.user or world.user
     if user is None:

@@ -12,8 +12,8 @@ from sopilot.runtime.agent import (
     Briefing,
     Budgets,
     Ending,
-    Judge,
     Operator,
+    PredicateJudge,
     RoleApprovers,
     ScriptedUser,
 )
@@ -47,7 +47,7 @@ class Task:
     briefing: Briefing
     surround: Callable[[Path | None], Surroundings]
     request: str
-    reader: Judge
+    reader: PredicateJudge
     knows: Mapping[str, JSON] = field(default_factory=dict)
     expected: Ending | None = None
     late: tuple[str, ...] = ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sopilot.desks.bundled import Desk, Simulator
-from sopilot.desks.bundled import Task as Entry
+from sopilot.desks.bundled import BundledDesk, Simulator
+from sopilot.desks.bundled import DeskTask as Entry
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.desks.tasks._kept_world import KeptWorld
 from sopilot.desks.tasks._task import Surroundings, Task
@@ -15,7 +15,9 @@ from sopilot.runtime.agent import Briefing, Ending
 from sopilot.runtime.session.protocols import JSON
 
 
-def desk_tasks(desk: Desk, briefing: Briefing, *, late_calls_fail: bool = True) -> list[Task]:
+def desk_tasks(
+    desk: BundledDesk, briefing: Briefing, *, late_calls_fail: bool = True
+) -> list[Task]:
     """Without ``late_calls_fail`` a call after the goal is left to whoever counts those."""
     reader = desk_judge(desk)
 
@@ -51,7 +53,7 @@ def desk_tasks(desk: Desk, briefing: Briefing, *, late_calls_fail: bool = True) 
     return [task(entry) for entry in desk.tasks]
 
 
-def idle_world(desk: Desk) -> World:
+def idle_world(desk: BundledDesk) -> World:
     """The desk as it stands when nobody has asked for anything: no user, nothing to score."""
     simulator = Simulator(desk.handbook.actions, desk.handlers, desk.base_state)
     return World(ReplayedTools(simulator), simulated=True)

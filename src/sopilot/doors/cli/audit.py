@@ -21,6 +21,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.pages import render_audit
+from sopilot.runtime.session.protocols import JSON
 
 
 @click.command()
@@ -85,7 +86,7 @@ def read_input(
     )
 
 
-def _as_json(reports: list[Report]) -> dict[str, object]:
+def _as_json(reports: list[Report]) -> dict[str, JSON]:
     if len(reports) == 1:
         return reports[0].as_json()
     return {

@@ -10,10 +10,10 @@ import click
 
 from sopilot.lab.stats import Undefined
 
-Report = Mapping[str, Any]
+FigureObject = Mapping[str, Any]
 
 
-def show(report: Report, as_json: bool) -> None:
+def show(report: FigureObject, as_json: bool) -> None:
     """One JSON object, or a table. In JSON an undefined figure is null and its reason
     stands under `undefined`, in the object that lacks it."""
     if as_json:
@@ -28,7 +28,7 @@ def show(report: Report, as_json: bool) -> None:
         _table(rows)
 
 
-def _table(rows: Sequence[Report]) -> None:
+def _table(rows: Sequence[FigureObject]) -> None:
     cells = [[str(name) for name in rows[0]]] + [
         [_cell(value) for value in row.values()] for row in rows
     ]
@@ -49,7 +49,7 @@ def _cell(value: object) -> str:
     return "–" if value in (None, "") else str(value)
 
 
-def _plain(report: Report) -> dict[str, Any]:
+def _plain(report: FigureObject) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for name, value in report.items():

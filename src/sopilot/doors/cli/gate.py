@@ -20,12 +20,14 @@ from sopilot.lab.discipline import (
     CASES,
     QUESTIONS,
     RULE_VERSION,
+    TIMEOUT,
     Allowance,
-    Check,
+    Answer,
     CheckFolder,
+    CheckProgress,
+    CheckSpending,
+    DisciplineCheck,
     Prices,
-    Spending,
-    Step,
     check_path,
     chosen_questions,
     decide,
@@ -46,9 +48,10 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 @click.command(
     help="Check whether MODEL should be paged, and which representation suits it.\n\n"
     "Runs bundled handbooks, or --handbook with its scenarios, under every arm on the same "
-    "cases; asks the model where it stands; counts calls after the goal. The verdict follows a "
-    "rule that is written down in design/discipline-check.md. Interrupted or out of budget, the "
-    "same command goes on where it stopped. `sopilot run` takes the verdict as its default arm."
+    "cases; asks the model where it stands; counts calls after the goal. The verdict is page, may "
+    "page, do not page, too few (cases) or broken (the endpoint; exit code 1), by a rule that is "
+    "written down in design/discipline-check.md. Interrupted or out of budget, the same command "
+    "goes on where it stopped. `sopilot run` takes the verdict as its default arm."
     f"\n\nMODEL is {MODEL_HELP}"
 )
 @click.option("--model", required=True, metavar="MODEL")
@@ -71,6 +74,13 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 )
 @click.option("--calls", default=CALLS, show_default=True, help="Most requests to the model.")
 @click.option("--minutes", default=MINUTES, show_default=True, help="Longest, for this call.")
+@click.option(
+    "--timeout",
+    default=TIMEOUT,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds for one answer. An endpoint that is silent for twice as long ends the check.",
+)
 @click.option("--money", type=float, help="Most money; needs --price.")
 @click.option(
     "--price", type=(float, float), metavar="IN OUT", help="Per million prompt and reply tokens."
@@ -90,6 +100,7 @@ def command(
     scope: str | None,
     calls: int,
     minutes: float,
+    timeout: float,
     money: float | None,
     price: tuple[float, float] | None,
     parallel: int,
@@ -133,8 +144,8 @@ def command(
     folder = CheckFolder(
         check_path(data_folder(), model, configuration), configuration, restart=restart
     )
-    spending = Spending(allowance)
-    check = Check(
+    spending = CheckSpending(allowance)
+    check = DisciplineCheck(
         cases=plan,
         arms=arms,
         model_for=_ModelFor(model),
@@ -144,6 +155,7 @@ def command(
         store_for=MemoryStore,
         questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
         parallel=parallel,
+        timeout=timeout,
         watch=_quiet if as_json else _watch,
     )
     try:
@@ -151,7 +163,15 @@ def command(
     except KeyboardInterrupt:
         click.echo("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
-    verdict = decide(model, folder.runs(), folder.grades(), planned=len(plan), arms_planned=arms)
+    verdict = decide(
+        model,
+        folder.runs(),
+        folder.grades(),
+        planned=len(plan),
+        arms_planned=arms,
+        scripted=model == "reference",
+        problem=check.problem,
+    )
     document = verdict_document(
         verdict, folder.runs(), folder.grades(), spending, rehearsal,
         stopped=check.stopped, seconds=time.monotonic() - begun,
@@ -165,6 +185,8 @@ def command(
         print_json(document)
     else:
         tell_verdict(document)
+    if verdict.answer is Answer.BROKEN:
+        raise SystemExit(1)
 
 
 class _ModelFor:
@@ -182,9 +204,9 @@ class _ModelFor:
         return self._model
 
 
-def _quiet(step: Step) -> None:
+def _quiet(step: CheckProgress) -> None:
     return None
 
 
-def _watch(step: Step) -> None:
+def _watch(step: CheckProgress) -> None:
     click.echo(f"[{step.done}/{step.planned}] {step.what}", err=True)

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sopilot.doors.cli.output import heading, print_json, say, table
 from sopilot.lab.discipline import Allowance, Rehearsal
 from sopilot.lab.discipline.report import estimate_document
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 def tell_estimate(
     rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int, *, as_json: bool
 ) -> None:
     """Before anything is spent. The reference executor makes no detours: a lower estimate."""
-    total = rehearsal.total
-    cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
+    document = estimate_document(rehearsal, arms, allowance, cases)
     if as_json:
-        print_json(estimate_document(rehearsal, arms, allowance, cases))
+        print_json(document)
         return
+    total = rehearsal.total
     heading(f"{cases} cases under {len(arms)} arms")
     rows = [
         (arm, found.requests, found.prompt_tokens)
@@ -26,7 +26,7 @@ def tell_estimate(
         for found in (rehearsal.of_arm(arm),)
     ]
     say(table(rows, ("arm", "requests", "prompt tokens")))
-    priced = f", {cost:.2f} in money" if cost else ""
+    priced = "" if document["money"] is None else f", {document['money']:.2f} in money"
     say(
         f"at least {total.requests} requests, about {total.prompt_tokens} prompt and "
         f"{total.completion_tokens} reply tokens{priced}"
@@ -35,10 +35,13 @@ def tell_estimate(
     say(f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}")
     if rehearsal.unreachable:
         say(f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}")
+    say("what this can show, known beforehand:")
+    for line in document["can_show"]["says"]:
+        say(f"  {line}")
     say()
 
 
-def tell_verdict(document: Mapping[str, JSON]) -> None:
+def tell_verdict(document: Fields) -> None:
     say()
     rows = [
         (
@@ -68,10 +71,10 @@ def tell_verdict(document: Mapping[str, JSON]) -> None:
         say(f"       by depth {depths}")
     say()
     for one in document["conditions"]:
-        say(f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}")
+        only = "" if len(one["needed_for"]) > 1 else f" (for *{one['needed_for'][0]}*)"
+        say(f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}{only}")
     say()
-    word = "page" if document["page"] else "do not page"
-    heading(f"verdict for {document['model']}: {word}; run it with `{document['arm']}`")
+    heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
     for line in document["reasons"]:
         say(f"  {line}")
     for line in document["notes"]:
@@ -82,11 +85,22 @@ def tell_verdict(document: Mapping[str, JSON]) -> None:
             say(f"  {line}")
     used = document["used"]
     ended = f"; ended by {document['stopped_by']}" if document["stopped_by"] else ""
+    money = used["money"]
+    priced = "price not known (--price)" if money is None else f"{money:.4f} in money"
     say(
-        f"used: {used['requests']} requests, {used['prompt_tokens']} prompt tokens, "
-        f"{used['seconds']:.0f} s{ended}"
+        f"used: {used['requests']} requests, {used['prompt_tokens']} prompt and "
+        f"{used['completion_tokens']} reply tokens, {priced}, {used['seconds']:.0f} s{ended}"
     )
     say(f"page: {document['report']}")
+
+
+def _use(document: Fields) -> str:
+    arm, guarded = document["arm"], document["guarded_arm"]
+    if arm is None:
+        return ""
+    if guarded in (None, arm):
+        return f"; run it with `{arm}`"
+    return f"; run it with `{arm}`, or with `{guarded}` where actions are guarded"
 
 
 def _number(value: float | None) -> str:

@@ -17,9 +17,9 @@ from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.recorded_moments import chosen_moments
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.lab.lens import (
-    Moment,
     MomentStudy,
     OpenWeights,
+    ReadMoment,
     Summary,
     load_weights,
     study,
@@ -106,7 +106,7 @@ def _weights(model: str) -> OpenWeights:
     return load_weights(path)
 
 
-def _studies(weights: OpenWeights, chosen: list[Moment], *, quiet: bool) -> list[MomentStudy]:
+def _studies(weights: OpenWeights, chosen: list[ReadMoment], *, quiet: bool) -> list[MomentStudy]:
     found = []
     for number, moment in enumerate(chosen, 1):
         one = study(weights, moment)

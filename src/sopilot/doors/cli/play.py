@@ -12,7 +12,7 @@ import click
 from sopilot.adapters.model_replay import reply_from_json
 from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.doors.mcp.player import Turn
+from sopilot.doors.mcp.player import PlayedTurn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.language.diagnostics import UserMistake
@@ -190,7 +190,7 @@ def _print_screen(shown: dict[str, object], as_json: bool) -> None:
             say(f"  {tool['description']}")
 
 
-def _print_turn(turn: Turn, as_json: bool) -> None:
+def _print_turn(turn: PlayedTurn, as_json: bool) -> None:
     if as_json:
         print_json(asdict(turn))
         return

@@ -9,7 +9,7 @@ from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
 from sopilot.doors.cli.output import json_option, say
 from sopilot.doors.cli.run_and_audit import default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
-from sopilot.doors.sources import FolderSource, Source, open_source
+from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import chosen_budgets, read_results, told
 from sopilot.doors.sources.run_options import RunOptions, run_folder
@@ -90,7 +90,7 @@ def command(
     raise SystemExit(0 if done.good else 1)
 
 
-def tell_world(options: RunOptions, source: Source) -> None:
+def tell_world(options: RunOptions, source: TaskSource) -> None:
     """Who answers for the tools of one's own handbook, on stderr."""
     if source.bundled or isinstance(source, FolderSource):
         return

@@ -13,7 +13,7 @@ from sopilot.doors.cli.human_user import HumanUser
 from sopilot.doors.cli.output import heading, print_json, say
 from sopilot.doors.cli.person_model import PERSON, PersonModel
 from sopilot.doors.cli.stores import with_store
-from sopilot.doors.sources import Source, open_source
+from sopilot.doors.sources import TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_file
 from sopilot.language.diagnostics import Place, UserMistake
@@ -33,7 +33,7 @@ _MARKS = {
 }
 
 
-def default_arm(model: str, source: Source) -> str:
+def default_arm(model: str, source: TaskSource) -> str:
     """Of a run that names none. What it follows from is told on stderr."""
     arm, why = checked_arm(model, source)
     if why:
@@ -51,7 +51,7 @@ def perform(
     options: RunOptions,
     store_spec: str | None,
     *,
-    source: Source | None = None,
+    source: TaskSource | None = None,
     resume_id: str | None = None,
     new_id: str | None = None,
     take_over: bool = False,

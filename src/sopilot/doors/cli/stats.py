@@ -12,7 +12,7 @@ from sopilot.doors.cli.figures import show
 from sopilot.doors.cli.output import json_option
 from sopilot.lab import stats
 from sopilot.lab.bench.outcome_files import rows_of
-from sopilot.lab.stats import Discordance, Outcome, figures
+from sopilot.lab.stats import Discordance, RunOutcome, figures
 from sopilot.lab.stats.bootstrap import DRAWS as RESAMPLES
 from sopilot.lab.stats.figures import Arms
 from sopilot.lab.stats.sign_flip import DRAWS
@@ -57,6 +57,18 @@ def command() -> None:
 def mcnemar(wins: int, losses: int, as_json: bool) -> None:
     """Exact two-sided McNemar test on WINS and LOSSES."""
     show({"wins": wins, "losses": losses, "p": stats.mcnemar(wins, losses)}, as_json)
+
+
+@command.command("non-inferiority")
+@click.argument("wins", type=COUNT)
+@click.argument("losses", type=COUNT)
+@click.argument("pairs", type=COUNT)
+@click.option("--margin", type=float, default=0.05, show_default=True, help="Fixed beforehand.")
+@json_option
+def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: bool) -> None:
+    """Exact one-sided test that the first side loses less than a margin, on WINS and LOSSES
+    of PAIRS; pairs that agree count."""
+    show(figures.non_inferior(wins, losses, pairs, margin), as_json)
 
 
 @command.command()
@@ -173,7 +185,7 @@ def r2(files: Sequence[Path], arms: Arms, as_json: bool, **how: Any) -> None:
     show(figures.after_goal(_outcomes(files), arms, **how), as_json)
 
 
-def _outcomes(files: Sequence[Path]) -> tuple[Outcome, ...]:
+def _outcomes(files: Sequence[Path]) -> tuple[RunOutcome, ...]:
     return stats.outcomes_from(rows_of(files))
 
 

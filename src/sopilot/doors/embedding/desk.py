@@ -25,7 +25,7 @@ from sopilot.desks.tasks import (
 from sopilot.doors.embedding.plain_tools import GivenTools, as_tools
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.hooks.hook import JudgeResult, always_ok
-from sopilot.doors.sources import FolderSource, Source, open_source
+from sopilot.doors.sources import FolderSource, TaskSource, open_source
 from sopilot.doors.sources.audit_inputs import session_input
 from sopilot.doors.sources.given_values import check_told
 from sopilot.language.diagnostics import UserMistake
@@ -45,6 +45,7 @@ from sopilot.runtime.agent.progress import nobody_watches
 from sopilot.runtime.audit import Report
 from sopilot.runtime.session import HeldCall, HeldState, Session, Store, attach_session
 from sopilot.runtime.session.protocols import JSON, Model, Tools, User
+from sopilot.runtime.vm.values import Fields
 
 SERVED = "served"
 """Where a session's record keeps what its user asked for."""
@@ -80,7 +81,7 @@ class Desk:
     """``await desk.serve(…)`` is a whole session; ``desk.session(…)`` the same with the session
     at hand. A method that ends in ``_sync`` is for programs without an event loop."""
 
-    def __init__(self, source: Source, store: Store, language: str = "en") -> None:
+    def __init__(self, source: TaskSource, store: Store, language: str = "en") -> None:
         self._source = source
         self._language = language
         self.store = store
@@ -123,7 +124,7 @@ class Desk:
             programs = {goal: programs[goal]}
         check_told(knows or {}, programs, "knows")
         decides = operator or (RoleApprovers(approvers) if approvers else None)
-        asked: Mapping[str, JSON] = {
+        asked: Fields = {
             "request": request,
             "knows": dict(knows or {}),
             "goal": goal,
@@ -161,13 +162,13 @@ class Desk:
 
         return opened()
 
-    async def _asked(self, session_id: str) -> Mapping[str, JSON]:
+    async def _asked(self, session_id: str) -> Fields:
         kept = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(kept, Mapping):
             raise UserMistake(f"session `{session_id}` was not served by a desk")
         return kept
 
-    def _task(self, asked: Mapping[str, JSON], tools: Tools, operator: Operator | None) -> Task:
+    def _task(self, asked: Fields, tools: Tools, operator: Operator | None) -> Task:
         return Task(
             source=self.handbook.name,
             name="",

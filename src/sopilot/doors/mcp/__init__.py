@@ -9,16 +9,16 @@ that playing needs none: ``sopilot.doors.mcp.mcp_server``, ``sopilot.doors.mcp._
 from sopilot.desks.tasks import World
 from sopilot.doors.mcp._tasks import playable_task
 from sopilot.doors.mcp.hub import Hub, Seat, Service
-from sopilot.doors.mcp.player import Player, Turn
+from sopilot.doors.mcp.player import PlayedTurn, Player
 from sopilot.doors.mcp.playing import PlayScore, resume_play, start_play
 
 __all__ = [
     "Hub",
     "PlayScore",
+    "PlayedTurn",
     "Player",
     "Seat",
     "Service",
-    "Turn",
     "World",
     "playable_task",
     "resume_play",

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 
-class Progress(Protocol):
+class ProgressReport(Protocol):
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
 
 
@@ -20,7 +20,7 @@ class Progress(Protocol):
 class CallLink:
     """``given`` is the tool's own result, as its library spells it."""
 
-    progress: Progress | None = None
+    progress: ProgressReport | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     given: object = None
     looked: bool = False

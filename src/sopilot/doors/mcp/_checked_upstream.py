@@ -13,7 +13,7 @@ from contextlib import suppress
 import mcp_types as types
 
 from sopilot.doors.mcp._call_link import CallLink
-from sopilot.doors.mcp._mcp_client import Upstream, UpstreamFailed
+from sopilot.doors.mcp._mcp_client import McpUpstream, UpstreamFailed
 from sopilot.runtime.session.protocols import JSON
 
 Compare = Callable[[Sequence[types.Tool]], object]
@@ -24,7 +24,7 @@ class CheckedUpstream:
     is how long a look holds; with 0 there is one before every call."""
 
     def __init__(
-        self, upstream: Upstream, compare: Compare, *, recheck_seconds: float = 0.0
+        self, upstream: McpUpstream, compare: Compare, *, recheck_seconds: float = 0.0
     ) -> None:
         self._upstream = upstream
         self._compare = compare

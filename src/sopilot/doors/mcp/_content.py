@@ -53,9 +53,10 @@ def _read(text: str) -> JSON:
     """Objects and lists are read; a bare ``12`` or ``true`` may be somebody's text."""
     if text[:1] in ("{", "["):
         try:
-            return json.loads(text)
+            read: JSON = json.loads(text)
         except (ValueError, RecursionError):
             return text
+        return read
     return text
 
 

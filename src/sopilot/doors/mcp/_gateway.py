@@ -9,7 +9,7 @@ from sopilot.desks.tasks import World
 from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._content import recorded
-from sopilot.doors.mcp._mcp_client import UpstreamFailed, UpstreamRefused
+from sopilot.doors.mcp._mcp_client import McpRefused, UpstreamFailed
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.pins import Drift
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
@@ -39,14 +39,14 @@ class GatewayTools:
         upstream = self._upstream(offer.upstream)
         try:
             await self._check(upstream, link)
-        except (UpstreamFailed, UpstreamRefused) as problem:
+        except (UpstreamFailed, McpRefused) as problem:
             return ToolResult(False, {"error": f"not called: {problem}"})
         drift = self._catalogue.held.get(name)
         if drift is not None:
             return ToolResult(False, {"error": f"not called: {drift}"})
         try:
             given = await upstream.call(name, arguments, link)
-        except UpstreamRefused as refused:
+        except McpRefused as refused:
             return ToolResult(False, {"error": str(refused)})
         if link is not None:
             link.given = given
@@ -56,7 +56,7 @@ class GatewayTools:
         """Why the tool is held, if it is. A server that cannot be asked shows at the call."""
         offer = self._catalogue.offer(name)
         if offer is not None:
-            with suppress(UpstreamFailed, UpstreamRefused):
+            with suppress(UpstreamFailed, McpRefused):
                 await self._check(self._upstream(offer.upstream), link)
         return self._catalogue.held.get(name)
 
@@ -79,7 +79,7 @@ class GatewayTools:
         for spec in self._catalogue.specs:
             try:
                 await self._upstream(spec.name).look()
-            except (UpstreamFailed, UpstreamRefused) as problem:
+            except (UpstreamFailed, McpRefused) as problem:
                 problems.append(str(problem))
         return problems
 

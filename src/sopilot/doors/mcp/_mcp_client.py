@@ -35,11 +35,11 @@ class UpstreamFailed(RunEnded):
     """No answer that could be trusted: nobody knows whether the tool did its work."""
 
 
-class UpstreamRefused(RunEnded):
+class McpRefused(RunEnded):
     """The server answered that it did not carry the call out."""
 
 
-class Upstream:
+class McpUpstream:
     """One client connection. ``on_list_changed`` is told when the server says so."""
 
     def __init__(
@@ -87,12 +87,12 @@ class Upstream:
         *,
         generation: int | None = None,
     ) -> types.CallToolResult:
-        """Raises ``UpstreamRefused`` for a call that was not carried out, ``UpstreamFailed``
+        """Raises ``McpRefused`` for a call that was not carried out, ``UpstreamFailed``
         where that cannot be known: a lost connection, no answer in time, a cancellation.
         With a ``generation`` the call is made on that connection or not at all."""
         client = await self._connected()
         if generation is not None and generation != self.generation:
-            raise UpstreamRefused(f"the connection to `{self.spec.name}` was lost before the call")
+            raise McpRefused(f"the connection to `{self.spec.name}` was lost before the call")
         # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
         params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
         request = client.session.send_request(
@@ -140,7 +140,7 @@ class Upstream:
             return await asked
         except MCPError as problem:
             if problem.error.code in _DEFINITE:
-                raise UpstreamRefused(problem.error.message) from None
+                raise McpRefused(problem.error.message) from None
             if problem.error.code == types.CONNECTION_CLOSED:
                 await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem.error.message}") from None

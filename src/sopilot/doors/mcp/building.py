@@ -9,7 +9,7 @@ from sopilot.doors.mcp._tasks import playable_task
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Service
 from sopilot.doors.mcp.playing import PLAY, play_record
-from sopilot.doors.sources import DeskSource, Source
+from sopilot.doors.sources import DeskSource, TaskSource
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import Arm, Briefing
@@ -37,7 +37,7 @@ def gateway_service(
     return Service(briefing, arm, open_world, extra={"gateway": handbook.name})
 
 
-def source_service(source: Source, arm: Arm, *, language: str = "en") -> Service:
+def source_service(source: TaskSource, arm: Arm, *, language: str = "en") -> Service:
     """A bundled desk on its own small world. Of any other handbook the bookkeeping alone: the
     calls are made elsewhere and cannot be evidence."""
 

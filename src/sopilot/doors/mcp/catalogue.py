@@ -9,7 +9,7 @@ from functools import partial
 import mcp_types as types
 
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
-from sopilot.doors.mcp._mcp_client import Upstream
+from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import Diagnostic, SopilotError, UserMistake, did_you_mean
@@ -19,7 +19,7 @@ Told = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class OfferedTool:
     upstream: str
     tool: types.Tool
 
@@ -56,7 +56,7 @@ class Catalogue:
         self._reserved = reserved
         self._approve_all = approve_all
         self._approve = frozenset(approve)
-        self._offers: dict[str, Offer] = {}
+        self._offers: dict[str, OfferedTool] = {}
         self._told: set[Drift] = set()
         self.spare: dict[str, CheckedUpstream] = {}
         """Connections that were made to look at the tools, for whoever needs one first."""
@@ -72,7 +72,7 @@ class Catalogue:
     async def _open(self) -> None:
         drifting: set[str] = set()
         for spec in self.specs:
-            upstream = Upstream(spec, timeout_seconds=self._timeout)
+            upstream = McpUpstream(spec, timeout_seconds=self._timeout)
             self.spare[spec.name] = self._checked(upstream)
             found = await upstream.tools()
             definitions = _definitions(found)
@@ -100,7 +100,7 @@ class Catalogue:
             message = f"`{one_line(tool.name)}` is offered by `{upstream}` and by {other}"
             cure = "leave one of the servers out: a call must mean one tool"
             raise UserMistake([Diagnostic("tool-clash", message, help=cure)])
-        self._offers[tool.name] = Offer(upstream, tool)
+        self._offers[tool.name] = OfferedTool(upstream, tool)
 
     def compare(self, upstream: str, found: Sequence[types.Tool]) -> None:
         """Hold what is not as approved, and tell what was not told before."""
@@ -122,18 +122,18 @@ class Catalogue:
         if fresh and self.on_change is not None:
             self.on_change()
 
-    def offers(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[OfferedTool, ...]:
         return tuple(offer for name, offer in self._offers.items() if name not in self.held)
 
-    def offer(self, name: str) -> Offer | None:
+    def offer(self, name: str) -> OfferedTool | None:
         return None if name in self.held else self._offers.get(name)
 
     def connection(self, name: str) -> CheckedUpstream:
         """A connection of its own to that server; it connects when it is used."""
         spec = next(spec for spec in self.specs if spec.name == name)
-        return self._checked(Upstream(spec, timeout_seconds=self._timeout))
+        return self._checked(McpUpstream(spec, timeout_seconds=self._timeout))
 
-    def _checked(self, upstream: Upstream) -> CheckedUpstream:
+    def _checked(self, upstream: McpUpstream) -> CheckedUpstream:
         compare = partial(self.compare, upstream.spec.name)
         return CheckedUpstream(upstream, compare, recheck_seconds=self._recheck_seconds)
 

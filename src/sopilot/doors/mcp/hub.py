@@ -266,10 +266,6 @@ class Hub:
                 self._by_key = {key: one for key, one in self._by_key.items() if one != session_id}
             await seat.close()
 
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        return tuple(self._seats.values())
-
 
 async def whole_trace(store: Store, session_id: str) -> list[Event]:
     """The stored events with their payloads."""

@@ -18,7 +18,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 
 from sopilot import __version__
 from sopilot.doors.mcp._audience import Audience
-from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, Progress
+from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, ProgressReport
 from sopilot.doors.mcp._clients import Asker, Context, asker
 from sopilot.doors.mcp._content import answered
 from sopilot.doors.mcp._gateway import GatewayTools
@@ -326,7 +326,7 @@ def _tool(schema: ToolSchema) -> types.Tool:
     )
 
 
-def _progress(ctx: Context) -> Progress:
+def _progress(ctx: Context) -> ProgressReport:
     async def report(progress: float, total: float | None, message: str | None) -> None:
         # A client that is gone wants no progress.
         with suppress(OSError, MCPError):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.vm import canonical, plain
+from sopilot.runtime.vm.values import canonical, plain_mapping
 
 if sys.platform != "win32":
     import fcntl
@@ -38,10 +38,9 @@ Definition = Mapping[str, JSON]
 
 def pinned(definition: Definition) -> dict[str, JSON]:
     """What counts of a definition as it stands on the wire. Absent and null are the same."""
-    kept: dict[str, JSON] = plain(
+    return plain_mapping(
         {name: definition[name] for name in PINNED_FIELDS if definition.get(name) is not None}
     )
-    return kept
 
 
 def tool_digest(definition: Definition) -> str:

@@ -32,7 +32,7 @@ _GOOD = re.compile(rf"#[0-9]+ ok: |{_DONE}")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlayedTurn:
     """``answer`` is for the model, one line or more a call. ``ok`` is false when a call failed
     or was not made."""
 
@@ -70,17 +70,17 @@ class Player:
 
     async def call(
         self, name: str, arguments: Mapping[str, JSON] | str, *, call_id: str = "", say: str = ""
-    ) -> Turn:
+    ) -> PlayedTurn:
         """One tool call, with what the model says beside it."""
         if not isinstance(arguments, str):
             arguments = json.dumps(dict(arguments), ensure_ascii=False)
         return await self.reply(ModelReply(say, (ToolCall(call_id, name, arguments),)))
 
-    async def say(self, text: str) -> Turn:
+    async def say(self, text: str) -> PlayedTurn:
         """A message to the user; the answer is the user's."""
         return await self.reply(ModelReply(text))
 
-    async def reply(self, reply: ModelReply) -> Turn:
+    async def reply(self, reply: ModelReply) -> PlayedTurn:
         """A whole message of the model."""
         if self.world.score is not None and self.ending is not None:
             if reply.tool_calls and all(map(_closes, reply.tool_calls)):
@@ -114,13 +114,13 @@ class Player:
             await self._end(left.ending, left.reason)
         return str(self.ending)
 
-    async def _end(self, ending: Ending, reason: str) -> Turn:
+    async def _end(self, ending: Ending, reason: str) -> PlayedTurn:
         await self.session.note(PLAY_ENDED, {"ending": str(ending), "reason": reason})
         return self._turn(f"The session is over: {ending}.", ok=True)
 
-    def _turn(self, answer: str, *, ok: bool) -> Turn:
+    def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
         ending = self.ending if self.world.score is not None else None
-        return Turn(answer, ok, self.driver.request().slot if ending is None else "", ending)
+        return PlayedTurn(answer, ok, self.driver.request().slot if ending is None else "", ending)
 
 
 def _closes(call: ToolCall) -> bool:

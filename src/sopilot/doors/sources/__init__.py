@@ -5,14 +5,14 @@ Owns SOURCE and TASK as they are written, the values given beside them, and what
 every wing; the commands, the MCP server and the Python door import this room.
 """
 
-from sopilot.doors.sources._references import TASK_HELP, is_task, lasting, named_task
+from sopilot.doors.sources._references import is_task, lasting, named_task
 from sopilot.doors.sources._source import (
     SCENARIOS,
     SOURCE_HELP,
     TOOL_LISTS,
     DeskSource,
     FolderSource,
-    Source,
+    TaskSource,
     Unit,
     compile_source,
     load_source,
@@ -22,11 +22,10 @@ from sopilot.doors.sources._source import (
 __all__ = [
     "SCENARIOS",
     "SOURCE_HELP",
-    "TASK_HELP",
     "TOOL_LISTS",
     "DeskSource",
     "FolderSource",
-    "Source",
+    "TaskSource",
     "Unit",
     "compile_source",
     "is_task",

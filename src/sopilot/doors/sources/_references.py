@@ -9,11 +9,6 @@ from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, open_source
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 
-TASK_HELP = (
-    "TASK is a bundled task (bank-desk/TASK), a scenario of a handbook of yours "
-    "(my-desk.yaml#SCENARIO) or a SOPBench task (sopbench:bank/get_loan#3)."
-)
-
 
 def is_sopbench(reference: str) -> bool:
     return reference.startswith("sopbench:")

@@ -49,7 +49,7 @@ class Unit:
         return self.compiled.explanation
 
 
-class Source:
+class TaskSource:
     """A handbook of one's own. ``text`` is the file as it was read."""
 
     bundled = False
@@ -173,7 +173,7 @@ class Source:
         return UserMistake([Diagnostic("unknown-scenario", message, place, cure)])
 
 
-class DeskSource(Source):
+class DeskSource(TaskSource):
     """A desk that ships, with a world of its own."""
 
     bundled = True
@@ -193,7 +193,7 @@ class DeskSource(Source):
         raise InternalBug(f"`{name}` is a task of the desk and was not found")
 
 
-class FolderSource(Source):
+class FolderSource(TaskSource):
     """A workflow folder: its program is written by hand and its tools are real."""
 
     def __init__(self, name: str, out: Path) -> None:
@@ -219,7 +219,7 @@ class FolderSource(Source):
         )
 
 
-def open_source(name: str, *, text: str | None = None, out: str | None = None) -> Source:
+def open_source(name: str, *, text: str | None = None, out: str | None = None) -> TaskSource:
     """``text`` is read instead of the file, where that may have changed; ``out`` is where the
     tools of a workflow folder work."""
     if name.startswith("sopbench:"):
@@ -230,7 +230,7 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
         return _desk_source(name)
     if text is None:
         text = _text_of(name)
-    return Source(name, load_handbook(text, name), text)
+    return TaskSource(name, load_handbook(text, name), text)
 
 
 @functools.cache

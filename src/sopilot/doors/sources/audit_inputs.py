@@ -16,7 +16,7 @@ from sopilot.language.handbook.cel import judge
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.audit import Finding, Report, audit_trace
-from sopilot.runtime.audit.timeline import Row, rows_of_trace, rows_of_transcript
+from sopilot.runtime.audit.timeline import TimelineRow, rows_of_trace, rows_of_transcript
 from sopilot.runtime.audit.transcript import (
     Transcript,
     read_messages,
@@ -44,7 +44,7 @@ _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 class Audited:
     title: str
     report: Report
-    rows: list[Row]
+    rows: list[TimelineRow]
 
 
 @dataclass(frozen=True, slots=True)

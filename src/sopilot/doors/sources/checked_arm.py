@@ -5,58 +5,75 @@ Page only after the check: a model that nobody has checked sees the whole progra
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.doors.sources._source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, TaskSource
 from sopilot.runtime.agent import ARMS
+from sopilot.runtime.session.protocols import JSON
 
 PAGED = "pg"
 WHOLE = "flat"
 WHOLE_WITH_MACHINE = "full-cursor"
 ARM_HELP = (
-    "Default: what the last `sopilot gate` of the model says. Without a check `pg` for reference, "
-    "person and replays, `flat` for any other model. Where the machine must hold irreversible "
-    "actions, `full-cursor` instead of `flat`."
+    "Default: what the last `sopilot gate` of the model says; a model that may page is paged with "
+    "`fused` where actions are guarded. Without a check `pg` for reference, person and replays, "
+    "`flat` for any other model. Where the machine must hold irreversible actions, `full-cursor` "
+    "instead of `flat`."
 )
 _NEED_NO_CHECK = ("reference", "person")
 
 
-def checked_arm(model: str, source: Source) -> tuple[str, str]:
+def checked_arm(model: str, source: TaskSource) -> tuple[str, str]:
     """The arm to use, and what it follows from; nothing where that goes without saying."""
-    return _chosen(model, needs_machine=_needs_machine(source))
+    guarded = _has_guarded_actions(source)
+    # The bundled desks are simulations: nothing has to be held there.
+    needs_machine = guarded and not source.bundled
+    found = None
+    if (data_folder() / "checks").is_dir():
+        from sopilot.lab.discipline.folder import answer_of, last_verdict
+
+        found = last_verdict(data_folder(), model)
+        if found is not None and answer_of(found).is_finding:
+            followed = _followed(model, found, str(answer_of(found)), guarded, needs_machine)
+            if followed is not None:
+                return followed
+    return _unchecked(model, found, needs_machine=needs_machine)
 
 
-def _needs_machine(source: Source) -> bool:
-    """A workflow folder, whose program has no other wording, and a handbook of one's own with
-    an action that is held until it may be done: without a machine nothing holds it. The
-    bundled desks are simulations."""
+def _has_guarded_actions(source: TaskSource) -> bool:
+    """Held until they may be done, which only a machine can. A workflow folder is written for
+    one: its program has no other wording."""
     if isinstance(source, FolderSource):
         return True
-    if source.bundled:
-        return False
     actions = source.handbook.actions.values()
     return any(action.irreversible or action.approval for action in actions)
 
 
-def _chosen(model: str, *, needs_machine: bool) -> tuple[str, str]:
-    found = None
-    if (data_folder() / "checks").is_dir():
-        from sopilot.lab.discipline.folder import last_verdict
+def _followed(
+    model: str, found: Mapping[str, JSON], answer: str, guarded: bool, needs_machine: bool
+) -> tuple[str, str] | None:
+    arm, paged = found.get("arm"), found.get("guarded_arm")
+    if not isinstance(arm, str) or arm not in ARMS:
+        return None
+    if guarded and isinstance(paged, str) and paged in ARMS:
+        arm = paged
+    elif needs_machine and not ARMS[arm].machine:
+        arm = PAGED if found.get("page") is True else WHOLE_WITH_MACHINE
+    return arm, (
+        f"arm {arm}: the last check of `{model}` says {answer} "
+        f"({found.get('cases')} of {found.get('planned')} cases); another one with --arm"
+    )
 
-        found = last_verdict(data_folder(), model)
-    arm = found.get("arm") if found is not None else None
-    if found is not None and isinstance(arm, str) and arm in ARMS:
-        page = found.get("page") is True
-        if needs_machine and not ARMS[arm].machine:
-            arm = PAGED if page else WHOLE_WITH_MACHINE
-        word = "page" if page else "do not page"
-        return arm, (
-            f"arm {arm}: the last check of `{model}` says {word} "
-            f"({found.get('cases')} of {found.get('planned')} cases); another one with --arm"
-        )
+
+def _unchecked(
+    model: str, found: Mapping[str, JSON] | None, *, needs_machine: bool
+) -> tuple[str, str]:
     if model in _NEED_NO_CHECK or model.startswith("replay:"):
         return PAGED, ""
     arm = WHOLE_WITH_MACHINE if needs_machine else WHOLE
+    was = "was never checked" if found is None else "was checked without a finding"
     return arm, (
-        f"arm {arm}: `{model}` was never checked, so nothing is hidden from it; "
+        f"arm {arm}: `{model}` {was}, so nothing is hidden from it; "
         f"`sopilot gate --model {model}` says whether to page, --arm chooses another one"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sopilot.doors.sources._source import compile_source
 from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.run_options import RunOptions
-from sopilot.lab.lens import Moment, moments_of, spread
+from sopilot.lab.lens import ReadMoment, moments_of, spread
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
 from sopilot.runtime.session.program_set import ProgramSet
@@ -20,7 +20,7 @@ def chosen_moments(
     arm_name: str | None,
     goal: str | None,
     count: int,
-) -> list[Moment]:
+) -> list[ReadMoment]:
     trace = recorded.trace
     events = whole_events(trace.events, trace.payloads)
     if program_changes(events):

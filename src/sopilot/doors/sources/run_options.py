@@ -11,10 +11,11 @@ from pathlib import Path
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
-from sopilot.doors.sources._source import FolderSource, Source
+from sopilot.doors.sources._source import FolderSource, TaskSource
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +35,11 @@ class RunOptions:
     knows: Mapping[str, JSON] = field(default_factory=dict)
     results: Mapping[str, JSON] | None = None
     approvers: tuple[str, ...] = ()
-    budgets: Mapping[str, JSON] = field(default_factory=dict)
+    budgets: Fields = field(default_factory=dict)
     out: str | None = None
     text: str | None = None
 
-    def to_keep(self, source: Source) -> dict[str, JSON]:
+    def to_keep(self, source: TaskSource) -> dict[str, JSON]:
         """What a session keeps of it: resumed from another folder, the source is still found."""
         if source.bundled:
             return asdict(self)
@@ -46,7 +47,7 @@ class RunOptions:
         return asdict(replace(self, source=path, text=source.text))
 
 
-def options_from_json(value: Mapping[str, JSON]) -> RunOptions:
+def options_from_json(value: Fields) -> RunOptions:
     known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
     if "source" not in known:
         raise UserMistake("this session was not made by `run` or `chat`, and cannot be resumed so")
@@ -58,7 +59,7 @@ async def kept_options(store: Store, session_id: str) -> RunOptions:
     return options_from_json(record.metadata.get("extra", {}))
 
 
-def chosen_task(options: RunOptions, source: Source) -> Task:
+def chosen_task(options: RunOptions, source: TaskSource) -> Task:
     if options.results is not None:
         task = _with_results(options, options.results, source)
     else:
@@ -80,7 +81,7 @@ def world_file(options: RunOptions, session_id: str, store_spec: str | None) -> 
     return folder / "worlds" / f"{session_id}.json"
 
 
-def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Source) -> Task:
+def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
     whose = None
     if source.bundled:
         whose = "are simulated"

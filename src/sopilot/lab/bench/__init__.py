@@ -7,9 +7,9 @@ Upstream's code runs in a worker process alone (``upstream_worker``, a script);
 from sopilot.lab.bench._checkout import Checkout, checkout_home, find_checkout
 from sopilot.lab.bench.reference import DOMAINS, TaskReference, is_sopbench, task_references
 from sopilot.lab.bench.sopbench_process import (
-    Judgement,
+    CallOutcome,
     OfficialText,
-    Outcome,
+    PredicateReading,
     Simulator,
     ToolList,
     Upstream,
@@ -22,25 +22,22 @@ from sopilot.lab.bench.sopbench_process import (
 )
 from sopilot.lab.bench.source import (
     SopbenchTask,
-    TaskScoring,
     load_task,
     load_tasks,
     offered_actions,
     sopbench_handbook,
     task_handbook,
-    task_scoring,
 )
 
 __all__ = [
     "DOMAINS",
+    "CallOutcome",
     "Checkout",
-    "Judgement",
     "OfficialText",
-    "Outcome",
+    "PredicateReading",
     "Simulator",
     "SopbenchTask",
     "TaskReference",
-    "TaskScoring",
     "ToolList",
     "Upstream",
     "UpstreamError",
@@ -58,5 +55,4 @@ __all__ = [
     "sopbench_handbook",
     "task_handbook",
     "task_references",
-    "task_scoring",
 ]

@@ -37,7 +37,7 @@ _FEWEST_SPACES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ArchiveRefusal:
     name: str
     code: str
     message: str
@@ -46,15 +46,17 @@ class Refusal:
 
 def check_file(
     name: str, text: str, *, upstream: Upstream | None, forbidden: Sequence[str] = ()
-) -> Iterator[Refusal]:
+) -> Iterator[ArchiveRefusal]:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        yield Refusal(name, "archive-path", "this name leads out of the archive", "rename it")
+        yield ArchiveRefusal(
+            name, "archive-path", "this name leads out of the archive", "rename it"
+        )
     if any(part.startswith(".") for part in path.parts):
-        yield Refusal(name, "archive-hidden", "this is a hidden file", "leave it out")
+        yield ArchiveRefusal(name, "archive-hidden", "this is a hidden file", "leave it out")
     for pattern in _CREDENTIALS:
         if pattern.search(text):
-            yield Refusal(
+            yield ArchiveRefusal(
                 name,
                 "archive-credential",
                 "this looks like a credential",
@@ -63,25 +65,27 @@ def check_file(
             break
     found = _PATHS.search(text)
     if found is not None:
-        yield Refusal(
+        yield ArchiveRefusal(
             name, "archive-absolute-path", f"an absolute path: `{found[0]}`", "make it relative"
         )
     for word in {*_own_names(), *forbidden}:
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
-            yield Refusal(name, "archive-person", f"it names `{word}`", "remove the name")
+            yield ArchiveRefusal(name, "archive-person", f"it names `{word}`", "remove the name")
     mail = _MAIL.search(text)
     if mail is not None:
-        yield Refusal(name, "archive-person", "it holds a mail address", "remove the address")
+        yield ArchiveRefusal(
+            name, "archive-person", "it holds a mail address", "remove the address"
+        )
     if upstream is not None:
         yield from _of_upstream(name, text, upstream)
 
 
-def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[Refusal]:
+def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[ArchiveRefusal]:
     known = _fragments(upstream)
     for start in range(len(text) - _FRAGMENT + 1):
         fragment = text[start : start + _FRAGMENT]
         if fragment in known:
-            yield Refusal(
+            yield ArchiveRefusal(
                 name,
                 "archive-upstream",
                 f"text of SOPBench: `{fragment[:24]}…`",

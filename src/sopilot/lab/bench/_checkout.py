@@ -27,10 +27,6 @@ class Checkout:
     path: Path
     commit: str | None
 
-    @property
-    def is_snapshot(self) -> bool:
-        return self.commit is not None and self.commit.startswith(SNAPSHOT)
-
 
 def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
     """The folder that is looked at: ``SOPBENCH_HOME``, else the user's cache folder."""

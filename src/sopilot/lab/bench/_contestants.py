@@ -6,7 +6,14 @@ from sopilot.lab.bench._control_models import CONTROLS, ControlModel
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.source import SopbenchTask
 from sopilot.language.diagnostics import Diagnostic, UserMistake
-from sopilot.runtime.agent import DEEP_BUDGETS, Budgets, Judge, ModelUser, Reference, ScriptedUser
+from sopilot.runtime.agent import (
+    DEEP_BUDGETS,
+    Budgets,
+    ModelUser,
+    PredicateJudge,
+    Reference,
+    ScriptedUser,
+)
 from sopilot.runtime.session.protocols import Model, User
 
 DEFAULT_USER = "default"
@@ -18,7 +25,7 @@ def domain_budgets(domain: str) -> Budgets:
     return DEEP_BUDGETS if domain in DEEP_DOMAINS else Budgets()
 
 
-def contestant(name: str, reader: Judge) -> Model:
+def contestant(name: str, reader: PredicateJudge) -> Model:
     """``reader`` judges evidence for the reference executor."""
     if name == "reference":
         return Reference(reader)

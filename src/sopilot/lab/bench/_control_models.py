@@ -6,7 +6,14 @@ from __future__ import annotations
 from sopilot.runtime.agent import END_SESSION
 from sopilot.runtime.agent.reference.facts import read_facts
 from sopilot.runtime.agent.reference.replies import Replies
-from sopilot.runtime.session.protocols import JSON, ModelReply, ModelRequest, ToolSchema
+from sopilot.runtime.session.protocols import (
+    JSON,
+    ModelReply,
+    ModelRequest,
+    ToolSchema,
+    inputs_of,
+    required_of,
+)
 from sopilot.runtime.vm import TOOL_NAME
 
 CONTROLS = ("null", "refuse-always", "call-everything")
@@ -48,6 +55,6 @@ class ControlModel:
 
 def _values(tool: ToolSchema, known: dict[str, JSON]) -> dict[str, JSON] | None:
     """The arguments of a call, or ``None`` where a required one is not known."""
-    if any(name not in known for name in tool.parameters["required"]):
+    if any(name not in known for name in required_of(tool)):
         return None
-    return {name: known[name] for name in tool.parameters["properties"] if name in known}
+    return {name: known[name] for name in inputs_of(tool) if name in known}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from httpx import HTTPError
 from inspect_ai.model import (
@@ -27,6 +28,8 @@ from sopilot.runtime.session.protocols import (
     ToolCall,
     ToolSchema,
     Usage,
+    inputs_of,
+    required_of,
 )
 
 
@@ -40,7 +43,7 @@ class InspectModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         try:
             output = await self._model.generate(
-                [_message(each) for each in request.messages],
+                [inspect_message(each) for each in request.messages],
                 tools=[_tool(each) for each in request.tools],
                 config=GenerateConfig(
                     temperature=request.temperature,
@@ -73,14 +76,14 @@ def _tool(tool: ToolSchema) -> ToolInfo:
     parameters = ToolParams.model_validate(
         {
             "type": "object",
-            "properties": dict(tool.parameters.get("properties", {})),
-            "required": list(tool.parameters.get("required", [])),
+            "properties": dict(inputs_of(tool)),
+            "required": list(required_of(tool)),
         }
     )
     return ToolInfo(name=tool.name, description=tool.description, parameters=parameters)
 
 
-def _message(message: Message) -> ChatMessage:
+def inspect_message(message: Message) -> ChatMessage:
     if message.role == "user":
         return ChatMessageUser(content=message.content)
     if message.role == "tool":
@@ -89,8 +92,16 @@ def _message(message: Message) -> ChatMessage:
         )
     if message.role == "assistant":
         calls = [
-            InspectToolCall(id=call.id, function=call.name, arguments=json.loads(call.arguments))
+            InspectToolCall(id=call.id, function=call.name, arguments=_arguments(call.arguments))
             for call in message.tool_calls
         ]
         return ChatMessageAssistant(content=message.content, tool_calls=calls or None)
     return ChatMessageSystem(content=message.content)
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text) if text.strip() else {}
+    except ValueError:
+        return {"text": text}
+    return value if isinstance(value, dict) else {"value": value}

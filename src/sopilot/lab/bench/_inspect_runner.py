@@ -6,25 +6,17 @@ every frame, operation, call and finding as it happens.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from inspect_ai import Task, task
 from inspect_ai import eval as inspect_eval
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import transcript
-from inspect_ai.model import (
-    ChatMessage,
-    ChatMessageAssistant,
-    ChatMessageSystem,
-    ChatMessageTool,
-    ChatMessageUser,
-)
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.tool import ToolCall as InspectToolCall
 from inspect_ai.util import span
 
+from sopilot.lab.bench._inspect_model import inspect_message
 from sopilot.lab.bench._run_folder import RecordWriter, RunFolder
 from sopilot.lab.bench._shard import MOST_ATTEMPTS, Seen, Shard, keep
 from sopilot.lab.bench._trial import Trial, TrialRunner
@@ -33,7 +25,6 @@ from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.language.diagnostics import SopilotError
 from sopilot.runtime.agent import Progress
-from sopilot.runtime.session.protocols import Message
 
 _SHOWN_RESULT = 4_000
 _SOURCES = {
@@ -149,7 +140,7 @@ async def _watched(runner: TrialRunner, reference: TaskReference) -> Trial:
         trial = await runner.run(reference, watch=_show)
     async with span("audit"):
         for finding in trial.findings:
-            transcript().info(finding.as_json(), source="finding")
+            transcript().info(dict[str, Any](finding.as_json()), source="finding")
         if not trial.findings:
             transcript().info("The audit has nothing to say.", source="findings")
     return trial
@@ -176,33 +167,9 @@ def _fenced(text: str) -> str:
 
 def _tell(state: TaskState, trial: Trial) -> None:
     if trial.result is not None:
-        state.messages = [_message(each) for each in trial.result.messages]
+        state.messages = [inspect_message(each) for each in trial.result.messages]
     state.output.completion = trial.record.reason or trial.record.ending
     state.completed = True
-
-
-def _message(message: Message) -> ChatMessage:
-    if message.role == "user":
-        return ChatMessageUser(content=message.content)
-    if message.role == "tool":
-        return ChatMessageTool(
-            content=message.content, tool_call_id=message.tool_call_id, function=message.name
-        )
-    if message.role == "assistant":
-        calls = [
-            InspectToolCall(id=call.id, function=call.name, arguments=_arguments(call.arguments))
-            for call in message.tool_calls
-        ]
-        return ChatMessageAssistant(content=message.content, tool_calls=calls or None)
-    return ChatMessageSystem(content=message.content)
-
-
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text) if text.strip() else {}
-    except ValueError:
-        return {"text": text}
-    return value if isinstance(value, dict) else {"value": value}
 
 
 def _explained(record: BenchRecord) -> str:

@@ -39,7 +39,7 @@ class RecordedVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class RecordedConfiguration:
     """``user`` is ``default`` or the kind of user that the file names."""
 
     domain: str
@@ -80,11 +80,15 @@ def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
     return tuple(found)
 
 
-def configurations(checkout: Checkout, domain: str | None = None) -> Iterator[Configuration]:
+def configurations(
+    checkout: Checkout, domain: str | None = None
+) -> Iterator[RecordedConfiguration]:
     """Every recorded configuration of a domain, or of all of them, by name."""
     for each in DOMAINS if domain is None else (domain,):
         for path in sorted((checkout.path / "output" / each).glob("*.json")):
             match = _NAME.match(path.name)
             if match is not None:
                 user = match["kind"] or "default"
-                yield Configuration(each, match["model"], match["mode"], match["tools"], user, path)
+                yield RecordedConfiguration(
+                    each, match["model"], match["mode"], match["tools"], user, path
+                )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sopilot.lab.bench.sopbench_process import Simulator, ToolList, Upstream
 from sopilot.lab.bench.source import SopbenchTask, offered_actions
@@ -69,5 +70,5 @@ def _schema(action: Action) -> ToolSchema:
         for each in action.inputs
     }
     required = [each.name for each in action.inputs if each.required]
-    parameters = {"type": "object", "properties": properties, "required": required}
+    parameters: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     return ToolSchema(action.name, action.says, parameters)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sopilot import __version__
-from sopilot.lab.bench._archive_checks import Refusal, check_file
+from sopilot.lab.bench._archive_checks import ArchiveRefusal, check_file
 from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.reference import task_references
@@ -150,5 +150,5 @@ def _readme(upstream: Upstream | None) -> str:
     )
 
 
-def _diagnostic(refusal: Refusal) -> Diagnostic:
+def _diagnostic(refusal: ArchiveRefusal) -> Diagnostic:
     return Diagnostic(refusal.code, refusal.message, Place(refusal.name), refusal.help)

@@ -55,7 +55,7 @@ class UpstreamRefused(InternalBug):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CallOutcome:
     """``ok`` as in ``ToolResult``; ``known`` is false for a name outside the tool list."""
 
     ok: bool
@@ -64,7 +64,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PredicateReading:
     """``holds`` is ``None`` where upstream's function raised: the predicate is not defined
     there, for example on the balance of an account that does not exist."""
 
@@ -89,18 +89,20 @@ class Simulator:
     def __init__(self, upstream: Upstream, generation: int, handle: int) -> None:
         self._upstream, self._generation, self._handle = upstream, generation, handle
 
-    def call(self, tool: str, arguments: Mapping[str, Any]) -> Outcome:
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> CallOutcome:
         """A name outside the tool list runs nothing, is not ok, and counts against the run."""
-        return Outcome(**self._ask("call", tool=tool, arguments=dict(arguments)))
+        return CallOutcome(**self._ask("call", tool=tool, arguments=dict(arguments)))
 
     def unmade(self, tool: str, arguments: Mapping[str, Any], problem: str) -> None:
         """A call that does not fit the tool list: nothing is run, and it counts against the
         run."""
         self._ask("unmade", tool=tool, arguments=dict(arguments), problem=problem)
 
-    def judge(self, predicate: str, arguments: Mapping[str, Any]) -> Judgement:
+    def judge(self, predicate: str, arguments: Mapping[str, Any]) -> PredicateReading:
         """The truth of upstream's own predicate now. Changes nothing."""
-        return Judgement(**self._ask("judge", predicate=predicate, arguments=dict(arguments)))
+        return PredicateReading(
+            **self._ask("judge", predicate=predicate, arguments=dict(arguments))
+        )
 
     def evaluate(self, *, messages: int = 0) -> dict[str, Any]:
         """The official verdict on the calls so far. ``messages`` is for its statistics only."""

@@ -30,7 +30,7 @@ DATABASE_READER: Final = "internal_get_database"
 @dataclass(frozen=True, slots=True)
 class SopbenchTask:
     """One request and the handbook it is judged by. Holds nothing of the answer: whether the
-    goal should succeed is in ``TaskScoring``, the oracle's graph stays in the worker."""
+    goal should succeed is for ``Upstream.scoring``, the oracle's graph stays in the worker."""
 
     reference: TaskReference
     user_prompt: str
@@ -51,14 +51,6 @@ class SopbenchTask:
         return self.reference.index
 
 
-@dataclass(frozen=True, slots=True)
-class TaskScoring:
-    """For scorers alone."""
-
-    reference: TaskReference
-    should_succeed: bool
-
-
 def load_tasks(text: str, *, upstream: Upstream | None = None) -> tuple[SopbenchTask, ...]:
     """The tasks that a reference such as ``sopbench:bank/get_loan`` names."""
     source = upstream or shared_upstream()
@@ -76,12 +68,6 @@ def load_task(reference: TaskReference, *, upstream: Upstream | None = None) -> 
         user_known=task["user_known"],
         handbook=task_handbook(reference, upstream=source),
     )
-
-
-def task_scoring(reference: TaskReference, *, upstream: Upstream | None = None) -> TaskScoring:
-    source = upstream or shared_upstream()
-    should = source.scoring(reference.domain)[reference.goal][reference.index]
-    return TaskScoring(reference, should)
 
 
 def task_handbook(reference: TaskReference, *, upstream: Upstream | None = None) -> Handbook:

@@ -27,18 +27,9 @@ from typing import Any
 
 DATABASE_READER = "internal_get_database"
 NOT_A_TOOL = "name_outside_the_tool_list"
-"""Stands for a call that was not made before the evaluator, which looks names up by
-``getattr``."""
-SIMULATOR_FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+"""What the evaluator, which looks names up by ``getattr``, gets for a call not made."""
+SIMULATOR_FAULTS: tuple[type[Exception], ...] = (ArithmeticError, AssertionError, AttributeError)
+SIMULATOR_FAULTS += (LookupError, NameError, RuntimeError, TypeError, ValueError)
 """What upstream's code raises on arguments that it does not expect."""
 GATE_EFFECTS = {
     "login_user": ("set_login_user", "add_logged_in_user"),
@@ -59,7 +50,7 @@ class Simulator:
     """One task's domain system with its tracker of gates and its log of native calls."""
 
     def __init__(self, upstream: Upstream, domain: str, task: dict[str, Any], tools: str) -> None:
-        self.domain, self.task = domain, task
+        self.domain, self.task, self.evaluator = domain, task, upstream.evaluator
         assistant = upstream.assistant(domain)
         parameters = task["constraint_parameters"]
         self.system = upstream.systems[domain](
@@ -75,6 +66,8 @@ class Simulator:
         self.log: list[dict[str, Any]] = []
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(arguments, dict):
+            raise Refused("arguments must be an object")
         if tool not in self.offered:
             text = f"Error: Tool {tool} not found."
             name = tool if tool in self.described else NOT_A_TOOL
@@ -129,6 +122,25 @@ class Simulator:
             return {"holds": bool(answer if isinstance(answer, bool) else answer[1])}
         except SIMULATOR_FAULTS as fault:
             return {"holds": None, "problem": f"{type(fault).__name__}: {fault}"}
+
+    def evaluate(self, messages: int) -> Any:
+        """The official verdict on native calls and a native database. The evaluator only
+        counts the messages that have a sender, less the closing one."""
+        return plain(
+            self.evaluator.evaluator_function_directed_graph(
+                domain_str=self.domain,
+                task=self.task,
+                log_msg_fcall=[{"sender": "any"}] * (messages + 1),
+                func_calls=copy.deepcopy(self.log),
+                results={"final_database": self.system.evaluation_get_database()},
+                default_constraint_option="full",
+            )
+        )
+
+    def changed(self) -> list[str]:
+        """Where the database is no longer what it was at first."""
+        now = plain(self.system.evaluation_get_database())
+        return differences(plain(self.task["initial_database"]), now)
 
 
 class Upstream:
@@ -213,31 +225,19 @@ class Upstream:
 
     def tasks(self, domain: str) -> Any:
         """What may be shown; the answers and the database stay on this side."""
-        shown = (
-            "constraints",
-            "constraints_original",
-            "constraint_parameters",
-            "user_known",
-            "user_prompt",
-            "user_instruction",
-        )
-        return {
-            goal: [{key: task[key] for key in shown} for task in tasks]
-            for goal, tasks in self.data(domain).items()
-        }
+        shown: tuple[str, ...] = ("constraints", "constraints_original", "constraint_parameters")
+        shown += ("user_known", "user_prompt", "user_instruction")
+        return self.of_tasks(domain, lambda task: {key: task[key] for key in shown})
 
     def scoring(self, domain: str) -> Any:
-        return {
-            goal: [bool(task["action_should_succeed"]) for task in tasks]
-            for goal, tasks in self.data(domain).items()
-        }
+        return self.of_tasks(domain, lambda task: bool(task["action_should_succeed"]))
 
     def graphs(self, domain: str) -> Any:
         """The oracle's own graphs of calls: for the search for a passing run, never for agents."""
-        return {
-            goal: [task["directed_action_graph"] for task in tasks]
-            for goal, tasks in self.data(domain).items()
-        }
+        return self.of_tasks(domain, lambda task: task["directed_action_graph"])
+
+    def of_tasks(self, domain: str, read: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+        return {goal: [read(task) for task in tasks] for goal, tasks in self.data(domain).items()}
 
     def official_text(self, domain: str, goal: str, index: int) -> Any:
         task = self.task(domain, goal, index)
@@ -282,30 +282,6 @@ class Upstream:
         self.simulators[self.opened] = simulator
         return self.opened
 
-    def call(self, handle: int, tool: str, arguments: dict[str, Any]) -> Any:
-        if not isinstance(arguments, dict):
-            raise Refused("arguments must be an object")
-        return self.simulator(handle).call(tool, arguments)
-
-    def unmade(self, handle: int, tool: str, arguments: dict[str, Any], problem: str) -> Any:
-        self.simulator(handle).unmade(tool, arguments, problem)
-
-    def judge(self, handle: int, predicate: str, arguments: dict[str, Any]) -> Any:
-        return self.simulator(handle).judge(predicate, arguments)
-
-    def evaluate(self, handle: int, messages: int) -> Any:
-        simulator = self.simulator(handle)
-        database = simulator.system.evaluation_get_database()
-        return self.official(simulator.domain, simulator.task, simulator.log, database, messages)
-
-    def changed(self, handle: int) -> Any:
-        """Where the database is no longer what it was at first."""
-        simulator = self.simulator(handle)
-        return differences(
-            plain(simulator.task["initial_database"]),
-            plain(simulator.system.evaluation_get_database()),
-        )
-
     def writes(self, domain: str, action: str) -> Any:
         """Whether the action's own code contains a change of state, read and not run."""
         if action not in self.assistant(domain).action_descriptions:
@@ -319,27 +295,6 @@ class Upstream:
         if handle not in self.simulators:
             raise Refused(f"no open simulator {handle}")
         return self.simulators[handle]
-
-    def official(
-        self,
-        domain: str,
-        task: dict[str, Any],
-        calls: list[dict[str, Any]],
-        database: Any,
-        messages: int,
-    ) -> Any:
-        """The official verdict on native calls and a native database. The evaluator only
-        counts the messages that have a sender, less the closing one."""
-        return plain(
-            self.evaluator.evaluator_function_directed_graph(
-                domain_str=domain,
-                task=task,
-                log_msg_fcall=[{"sender": "any"}] * (messages + 1),
-                func_calls=copy.deepcopy(calls),
-                results={"final_database": database},
-                default_constraint_option="full",
-            )
-        )
 
 
 def outcome(native: Any) -> tuple[bool, Any]:
@@ -409,30 +364,21 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-VERBS: dict[str, Callable[..., Any]] = {
-    "metadata": Upstream.metadata,
-    "tasks": Upstream.tasks,
-    "scoring": Upstream.scoring,
-    "graphs": Upstream.graphs,
-    "official_text": Upstream.official_text,
-    "sentences": Upstream.sentences,
-    "open": Upstream.open,
-    "call": Upstream.call,
-    "unmade": Upstream.unmade,
-    "judge": Upstream.judge,
-    "evaluate": Upstream.evaluate,
-    "changed": Upstream.changed,
-    "writes": Upstream.writes,
-    "close": Upstream.close,
-}
+UPSTREAM_VERBS = {"metadata", "tasks", "scoring", "graphs", "official_text", "sentences"}
+UPSTREAM_VERBS |= {"open", "writes", "close"}
+SIMULATOR_VERBS = {"call", "unmade", "judge", "evaluate", "changed"}
+"""With the handle of the simulator beside their arguments."""
 
 
 def answer(upstream: Upstream, request: dict[str, Any]) -> dict[str, Any]:
-    verb = VERBS.get(request["verb"])
-    if verb is None:
-        return {"error": {"kind": "refused", "message": f"no verb `{request['verb']}`"}}
+    verb, arguments = request["verb"], request["arguments"]
     try:
-        return {"result": verb(upstream, **request["arguments"])}
+        if verb in SIMULATOR_VERBS:
+            simulator = upstream.simulator(arguments.pop("handle"))
+            return {"result": getattr(simulator, verb)(**arguments)}
+        if verb in UPSTREAM_VERBS:
+            return {"result": getattr(upstream, verb)(**arguments)}
+        raise Refused(f"no verb `{verb}`")
     except Refused as refusal:
         return {"error": {"kind": "refused", "message": str(refusal)}}
     except SIMULATOR_FAULTS as fault:

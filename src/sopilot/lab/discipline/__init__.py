@@ -6,13 +6,14 @@ in benchmarks/population.py. May import every room below it; models and stores c
 from outside.
 """
 
-from sopilot.lab.discipline._checking import Check, MemoryJournal, Step
+from sopilot.lab.discipline._checking import CheckProgress, DisciplineCheck, MemoryJournal
+from sopilot.lab.discipline._conditions import PagingCondition
 from sopilot.lab.discipline._cursor import Cursor, cursors_of
-from sopilot.lab.discipline._paging_decision import Condition, Verdict, decide
+from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import CASES, checkable, planned
 from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline._probe_grading import (
-    Grade,
+    ProbeGrade,
     ProbeScore,
     grade,
     probe_score,
@@ -21,31 +22,36 @@ from sopilot.lab.discipline._probe_grading import (
 from sopilot.lab.discipline._questions import chosen_questions, program_hashes
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
-from sopilot.lab.discipline._rule import ARMS_CHECKED, RULE_VERSION
-from sopilot.lab.discipline.folder import CheckFolder, check_path, last_verdict
+from sopilot.lab.discipline._rule import ARMS_CHECKED, LEAST_PAIRS, RULE_VERSION, Answer
+from sopilot.lab.discipline._running import TIMEOUT
+from sopilot.lab.discipline.folder import CheckFolder, answer_of, check_path, last_verdict
 from sopilot.lab.discipline.report import verdict_document
-from sopilot.lab.discipline.spending import Allowance, Prices, Spending
+from sopilot.lab.discipline.spending import Allowance, CheckSpending, Prices
 
 __all__ = [
     "ARMS_CHECKED",
     "CASES",
+    "LEAST_PAIRS",
     "QUESTIONS",
     "RULE_VERSION",
+    "TIMEOUT",
     "Allowance",
-    "Check",
+    "Answer",
     "CheckFolder",
-    "Condition",
+    "CheckProgress",
+    "CheckSpending",
     "Cursor",
+    "DisciplineCheck",
     "Estimate",
-    "Grade",
     "MemoryJournal",
+    "PagingCondition",
     "Prices",
+    "ProbeGrade",
     "ProbeScore",
     "Rehearsal",
     "RunRecord",
-    "Spending",
-    "Step",
     "Verdict",
+    "answer_of",
     "check_path",
     "checkable",
     "chosen_questions",

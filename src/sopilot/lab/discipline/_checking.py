@@ -1,29 +1,47 @@
 """The check itself: the probe, then case after case under every arm, within the allowance.
 
 Everything that is finished is in the journal at once, so a check that was
-killed or ran out of its allowance goes on where it stopped.
+killed or ran out of its allowance goes on where it stopped. An endpoint that does not answer
+ends the check by itself: there is nothing to be found out about a model that says nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.discipline._probe import answer_text, probe_request
-from sopilot.lab.discipline._probe_grading import Grade, grade
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade
 from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import NOTHING, Rehearsal
-from sopilot.lab.discipline._running import ProgramSets, StoreFor, run_budgets, run_case
-from sopilot.lab.discipline.spending import Spending, likely_money, worst_calls
+from sopilot.lab.discipline._running import (
+    TIMEOUT,
+    ProgramSets,
+    StoreFor,
+    is_empty,
+    run_budgets,
+    run_case,
+)
+from sopilot.lab.discipline.spending import (
+    CheckSpending,
+    Question,
+    Spent,
+    likely_money,
+    worst_calls,
+)
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS, InfrastructureFailure, Retries, complete_with_retries
-from sopilot.runtime.session.protocols import Model
+from sopilot.runtime.session.protocols import Model, Usage
 
 PROBE_SHARE = 0.2
+IN_A_ROW = 3
+"""Runs or questions that the endpoint broke, one after the other, until the check gives it up."""
+SILENT_FOR = 2
+"""Times the longest answer: without a single one by then, nobody is there."""
 
 ModelFor = Callable[[Task, str], Model]
 """The model that runs this case under this arm; one and the same, but for executors that
@@ -31,21 +49,24 @@ need a handbook to judge by."""
 
 
 class Journal(Protocol):
-    """Where finished work is kept."""
+    """Where finished work is kept. ``runs`` are the last of each case and arm, ``spent`` what all
+    of them and the questions took."""
 
     def runs(self) -> Sequence[RunRecord]: ...
 
-    def grades(self) -> Sequence[Grade]: ...
+    def spent(self) -> Sequence[Spent]: ...
+
+    def grades(self) -> Sequence[ProbeGrade]: ...
 
     def add_run(self, record: RunRecord) -> None: ...
 
-    def add_grade(self, number: int, grade: Grade) -> None: ...
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None: ...
 
     def graded(self) -> frozenset[int]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CheckProgress:
     """Something was finished: ``what`` for people, ``done`` of ``planned`` cases."""
 
     what: str
@@ -54,40 +75,75 @@ class Step:
 
 
 @dataclass(slots=True)
-class Check:
-    """``stopped`` names the budget that ended it early."""
+class DisciplineCheck:
+    """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
+    ``timeout`` is how many seconds one answer may take."""
 
     cases: Sequence[Task]
     arms: Sequence[str]
     model_for: ModelFor
     rehearsal: Rehearsal
-    spending: Spending
+    spending: CheckSpending
     journal: Journal
     store_for: StoreFor
     questions: Sequence[tuple[Cursor, Program]] = ()
     parallel: int = 1
     retries: Retries | None = None
-    watch: Callable[[Step], None] = lambda step: None
+    timeout: float = TIMEOUT
+    watch: Callable[[CheckProgress], None] = lambda step: None
     stopped: str | None = None
+    problem: str | None = None
     _done: set[tuple[str, str]] = field(default_factory=set)
+    _heard: asyncio.Event = field(default_factory=asyncio.Event)
+    _in_a_row: int = 0
 
     async def run(self) -> None:
         programs = ProgramSets()
-        for record in self.journal.runs():
-            self.spending.add(record)
-            if not record.broken:
-                self._done.add(record.key)
-        self.spending.calls += len(self.journal.graded())
+        for one in self.journal.spent():
+            self.spending.add(one)
+        self._done |= {record.key for record in self.journal.runs() if not record.broken}
+        if self._done or self.journal.graded():
+            self._heard.set()
         try:
             async with asyncio.timeout(self.spending.allowance.minutes * 60):
-                await self._probe()
-                queue = list(self.cases)
-                workers = [self._work(queue, programs) for _ in range(max(1, self.parallel))]
                 async with asyncio.TaskGroup() as group:
-                    for worker in workers:
-                        group.create_task(worker)
+                    work = group.create_task(self._everything(programs))
+                    group.create_task(self._listen(work))
         except TimeoutError:
             self.stopped = f"the budget of {self.spending.allowance.minutes:g} minutes"
+
+    async def _everything(self, programs: ProgramSets) -> None:
+        await self._probe()
+        queue = list(self.cases)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(max(1, self.parallel)):
+                group.create_task(self._work(queue, programs))
+
+    # --- the endpoint -----------------------------------------------------------------
+
+    async def _listen(self, work: asyncio.Task[None]) -> None:
+        """Ends the work if nothing is ever heard; an endpoint that hangs would take all of the
+        time, and its retries, to say so."""
+        longest = SILENT_FOR * self.timeout
+        heard = asyncio.create_task(self._heard.wait())
+        await asyncio.wait({heard, work}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+        heard.cancel()
+        if not self._heard.is_set() and not work.done():
+            self._give_up(f"no answer within {longest:g} s")
+            work.cancel()
+
+    def _answered(self) -> None:
+        self._in_a_row = 0
+        self._heard.set()
+
+    def _broke(self, problem: str) -> None:
+        self._in_a_row += 1
+        if self._in_a_row >= IN_A_ROW:
+            self._give_up(problem)
+
+    def _give_up(self, problem: str) -> None:
+        self.problem = problem
+        self.stopped = f"the model's endpoint: {problem}"
 
     # --- the probe --------------------------------------------------------------------
 
@@ -101,6 +157,7 @@ class Check:
 
     async def _ask(self) -> None:
         graded = self.journal.graded()
+        empty = 0
         for number, (cursor, program) in enumerate(self.questions):
             if number in graded:
                 continue
@@ -109,15 +166,28 @@ class Check:
                 self.stopped = refused
                 return
             model = self.model_for(self.cases[0], "probe")
+            request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
             self.spending.calls += 1
             try:
-                reply, _ = await complete_with_retries(
-                    model, probe_request(cursor, program), self.retries or Retries()
-                )
-            except InfrastructureFailure:
+                reply, _ = await complete_with_retries(model, request, self.retries or Retries())
+            except InfrastructureFailure as failure:
+                self._tell(f"probe question {number + 1}: {failure}")
+                self._broke(str(failure))
+                if self.stopped is not None:
+                    return
                 continue
             self.spending.add_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
-            self.journal.add_grade(number, grade(cursor, answer_text(reply)))
+            self._in_a_row = 0
+            if is_empty(reply):
+                # No answer to grade; whether it says nothing at all, the runs will show.
+                empty += 1
+                self._tell(f"probe question {number + 1}: an empty message")
+                if empty == IN_A_ROW:
+                    return
+                continue
+            empty = 0
+            self._answered()
+            self.journal.add_grade(number, grade(cursor, answer_text(reply)), reply.usage)
             self._tell(f"probe question {number + 1} of {len(self.questions)}")
 
     # --- cases ------------------------------------------------------------------------
@@ -140,7 +210,8 @@ class Check:
             self.spending.reserved_money += money
             try:
                 for arm in left:
-                    await self._run(case, arm, programs)
+                    if self.stopped is None:
+                        await self._run(case, arm, programs)
             finally:
                 self.spending.reserved_calls -= calls
                 self.spending.reserved_money -= money
@@ -151,44 +222,55 @@ class Check:
             arm,
             self.model_for(case, arm),
             store=self.store_for(),
-            budgets=run_budgets(self.rehearsal.turns[case.key]),
+            budgets=run_budgets(self.rehearsal.turns[case.key], self.timeout),
             programs=programs.of(case.briefing, ARMS[arm]),
             retries=self.retries,
+            on_word=self._heard.set,
         )
         self.spending.add(record)
         self.journal.add_run(record)
-        if not record.broken:
-            self._done.add(record.key)
-        word = "broken" if record.passed is None else "passed" if record.passed else "failed"
-        self._tell(f"{case.key} {arm}: {word}")
+        if record.broken:
+            problem = record.reasons[0]
+            self._tell(f"{case.key} {arm}: broken ({problem})")
+            self._broke(problem)
+            return
+        self._answered()
+        self._done.add(record.key)
+        self._tell(f"{case.key} {arm}: {'passed' if record.passed else 'failed'}")
 
     def _left(self, case: Task) -> list[str]:
         return [arm for arm in self.arms if (case.key, arm) not in self._done]
 
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
-        self.watch(Step(what, done, len(self.cases)))
+        self.watch(CheckProgress(what, done, len(self.cases)))
 
 
 class MemoryJournal:
     """For checks that nobody wants to resume."""
 
     def __init__(self) -> None:
-        self._runs: list[RunRecord] = []
-        self._grades: dict[int, Grade] = {}
+        self._runs: dict[tuple[str, str], RunRecord] = {}
+        self._grades: dict[int, ProbeGrade] = {}
+        self._spent: list[Spent] = []
 
     def runs(self) -> Sequence[RunRecord]:
-        return self._runs
+        return list(self._runs.values())
 
-    def grades(self) -> Sequence[Grade]:
+    def spent(self) -> Sequence[Spent]:
+        return self._spent
+
+    def grades(self) -> Sequence[ProbeGrade]:
         return [self._grades[number] for number in sorted(self._grades)]
 
     def add_run(self, record: RunRecord) -> None:
-        self._runs = [one for one in self._runs if one.key != record.key]
-        self._runs.append(record)
+        self._runs.pop(record.key, None)
+        self._runs[record.key] = record
+        self._spent.append(record)
 
-    def add_grade(self, number: int, grade: Grade) -> None:
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
         self._grades[number] = grade
+        self._spent.append(Question(usage or Usage()))
 
     def graded(self) -> frozenset[int]:
         return frozenset(self._grades)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sopilot.lab.discipline import _rule as rule
 from sopilot.lab.stats import (
     Comparison,
     Discordance,
     Interval,
-    Kind,
-    Outcome,
     Pairs,
+    RunOutcome,
+    TaskKind,
     Undefined,
     compare,
     mcnemar,
+    non_inferiority,
     pair,
 )
 
@@ -24,7 +26,9 @@ _DRAWS = 2_000
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """``p`` is one-sided: that ``first`` beats ``second``; ``clustered_p`` the same with whole
-    goals flipped. ``classes`` are the discordant pairs of either kind."""
+    goals flipped; ``inferior_p`` that it loses the margin or more, so that a small one shows the
+    contrary. ``goals_interval`` is the difference's with whole goals resampled, ``classes`` are
+    the discordant pairs of either kind."""
 
     first: str
     second: str
@@ -33,18 +37,20 @@ class Contrast:
     discordance: Discordance
     p: float
     clustered_p: float
+    inferior_p: float | Undefined
+    goals_interval: Interval | Undefined
     difference: float | Undefined
     interval: Interval | Undefined
-    classes: dict[Kind, Discordance]
+    classes: dict[TaskKind, Discordance]
 
-    def harm(self, kind: Kind) -> float:
+    def harm(self, kind: TaskKind) -> float:
         """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
         found = self.classes.get(kind, Discordance())
         return one_sided(mcnemar(found.wins, found.losses), -found.net)
 
 
 def contrast(
-    first: str, second: str, outcomes: Iterable[Outcome], *, draws: int = _DRAWS
+    first: str, second: str, outcomes: Iterable[RunOutcome], *, draws: int = _DRAWS
 ) -> Contrast:
     held = list(outcomes)
     pairs = pair(
@@ -59,6 +65,12 @@ def contrast(
         discordance=found.discordance,
         p=one_sided(found.p, found.discordance.net),
         clustered_p=one_sided(found.clustered.p, found.clustered.net),
+        inferior_p=non_inferiority(
+            found.discordance.wins, found.discordance.losses, found.pairs, margin=rule.MARGIN
+        ),
+        goals_interval=found.clustered_interval
+        if isinstance(found.clustered_interval, Undefined)
+        else found.clustered_interval.interval,
         difference=found.difference,
         interval=found.interval,
         classes=_by_kind(pairs),
@@ -70,8 +82,8 @@ def one_sided(two_sided: float, net: int) -> float:
     return two_sided / 2 if net > 0 else 1.0
 
 
-def _by_kind(pairs: Pairs) -> dict[Kind, Discordance]:
-    found: dict[Kind, Discordance] = {}
+def _by_kind(pairs: Pairs) -> dict[TaskKind, Discordance]:
+    found: dict[TaskKind, Discordance] = {}
     for item in pairs.pairs:
         found[item.kind] = found.get(item.kind, Discordance()) + item.discordance
     return found

@@ -9,44 +9,36 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.lab.discipline import _rule as rule
-from sopilot.lab.discipline._advice import missing_wins, needed_tasks, smallest_effect
-from sopilot.lab.discipline._contrast import Contrast, contrast
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, probe_score
-from sopilot.lab.discipline._record import RunRecord, by_arm
-from sopilot.lab.stats import (
-    Interval,
-    Kind,
-    Outcome,
-    PostGoal,
-    Undefined,
-    clopper_pearson,
-    post_goal,
+from sopilot.lab.discipline._conditions import (
+    PagingCondition,
+    PagingEvidence,
+    conditions_of,
+    discordants,
+    meets,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """``met`` with the figures it rests on; ``change`` says what would turn it round."""
-
-    name: str
-    met: bool
-    found: str
-    change: str = ""
+from sopilot.lab.discipline._contrast import Contrast, contrast
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, probe_score
+from sopilot.lab.discipline._record import RunRecord, by_arm
+from sopilot.lab.discipline._rule import Answer
+from sopilot.lab.stats import PostGoal, RunOutcome, post_goal
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``arm`` is what to run the model with. ``representation`` is ``None`` when none was run."""
+    """``arm`` is what to run the model with, ``guarded_arm`` where actions are guarded; the
+    latter is ``None`` for a model that is not to be paged. ``representation`` is ``None`` when
+    none was run."""
 
     model: str
+    answer: Answer
     representation: str | None
-    page: bool
     arm: str | None
+    guarded_arm: str | None
     complete: bool
     cases: int
     planned: int
     level: float
-    conditions: tuple[Condition, ...]
+    conditions: tuple[PagingCondition, ...]
     reasons: tuple[str, ...]
     changes: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
@@ -57,20 +49,28 @@ class Verdict:
     notes: tuple[str, ...] = field(default=())
 
     @property
-    def failed(self) -> tuple[Condition, ...]:
+    def page(self) -> bool:
+        return self.answer is Answer.PAGE
+
+    @property
+    def failed(self) -> tuple[PagingCondition, ...]:
         return tuple(one for one in self.conditions if not one.met)
 
 
 def decide(
     model: str,
     records: Iterable[RunRecord],
-    grades: Sequence[Grade] = (),
+    grades: Sequence[ProbeGrade] = (),
     *,
     planned: int,
     arms_planned: Sequence[str] = (),
+    scripted: bool = False,
+    problem: str | None = None,
 ) -> Verdict:
     """``planned`` is the number of cases the check set out to run, ``arms_planned`` the arms it
-    set out to run them under (those that have records, if it is empty)."""
+    set out to run them under (those that have records, if it is empty). ``scripted``: the model
+    is a program, which the probe cannot ask. ``problem`` is what the endpoint did when it ended
+    the check."""
     held = list(records)
     run = by_arm(held)
     arms = {arm: run.get(arm, []) for arm in arms_planned or run}
@@ -80,35 +80,33 @@ def decide(
     level = rule.LEVEL if complete else rule.INTERIM_LEVEL
     contrasts: list[Contrast] = []
     representation, reasons = _representation(arms, outcomes, level, contrasts)
-    probe = probe_score(grades)
-    natural = _natural(outcomes, rule.PAGED)
-    conditions: tuple[Condition, ...] = ()
-    paged: str | None = None
-    if rule.PAGED in arms and rule.FLAT in arms:
-        conditions = _conditions(
-            rule.PAGED, representation, outcomes, natural, probe, level, contrasts
-        )
-        paged = rule.PAGED if all(one.met for one in conditions) else None
-    if paged is not None and rule.FUSED in arms:
-        paged = _fused_or(paged, arms, representation, outcomes, probe, level, contrasts)
+    paging = _Paging(arms, representation, outcomes, probe_score(grades), level, scripted)
+    answer, conditions = paging.decide(contrasts)
+    if _is_broken(held, problem):
+        answer, representation, conditions = Answer.BROKEN, None, ()
+        reasons = [_broken_reason(held, problem)]
+    else:
+        reasons.append(_reason(answer, paging.arm, conditions))
     if rule.FULL_CURSOR in arms and rule.FLAT in arms:
         contrasts.append(contrast(rule.FULL_CURSOR, rule.FLAT, outcomes))
-    reasons.append(_paging_reason(paged, conditions))
     return Verdict(
         model=model,
+        answer=answer,
         representation=representation,
-        page=paged is not None,
-        arm=paged or representation,
+        arm=paging.arm if answer is Answer.PAGE else representation,
+        guarded_arm=paging.arm if answer in (Answer.PAGE, Answer.MAY_PAGE) else None,
         complete=complete,
         cases=cases,
         planned=planned,
         level=level,
         conditions=conditions,
         reasons=tuple(reasons),
-        changes=tuple(one.change for one in conditions if one.change),
+        changes=tuple(one.change for one in conditions if one.change)
+        if answer is not Answer.BROKEN
+        else ("an endpoint that answers",),
         contrasts=tuple(contrasts),
-        natural=natural,
-        probe=probe,
+        natural=paging.natural,
+        probe=paging.probe,
         arms=tuple(arms),
         notes=tuple(_notes(held, cases, planned, conditions)),
     )
@@ -119,7 +117,7 @@ def decide(
 
 def _representation(
     arms: dict[str, list[RunRecord]],
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     level: float,
     contrasts: list[Contrast],
 ) -> tuple[str | None, list[str]]:
@@ -132,7 +130,7 @@ def _representation(
         contrasts.append(found)
         beats = found.p <= level
         verb = "beats" if beats else "does not beat"
-        reasons.append(f"{challenger} {verb} {chosen} ({_discordants(found)})")
+        reasons.append(f"{challenger} {verb} {chosen} ({discordants(found)})")
         chosen = challenger if beats else chosen
     return chosen, reasons or [f"{chosen} is the only representation that was run"]
 
@@ -140,159 +138,73 @@ def _representation(
 # --- paging ---------------------------------------------------------------------------
 
 
-def _natural(outcomes: Sequence[Outcome], arm: str) -> PostGoal:
-    return post_goal(
-        [one for one in outcomes if one.arm == arm],
-        [one for one in outcomes if one.arm == rule.FLAT],
-        confidence=rule.R2_CONFIDENCE,
-        draws=2_000,
-    )
+@dataclass(slots=True)
+class _Paging:
+    """``arm`` is the paged arm that was decided on, if any."""
 
+    arms: dict[str, list[RunRecord]]
+    representation: str | None
+    outcomes: Sequence[RunOutcome]
+    probe: ProbeScore
+    level: float
+    scripted: bool
+    arm: str | None = None
 
-def _conditions(
-    arm: str,
-    representation: str | None,
-    outcomes: Sequence[Outcome],
-    natural: PostGoal,
-    probe: ProbeScore,
-    level: float,
-    contrasts: list[Contrast],
-) -> tuple[Condition, ...]:
-    found = contrast(arm, rule.FLAT, outcomes)
-    contrasts.append(found)
-    conditions = [_enough(found), _benefit(found, level)]
-    if found.goals >= rule.CLUSTERED_FROM_GOALS:
-        conditions.append(
-            Condition(
-                "across-goals",
-                found.clustered_p <= level,
-                f"goals flipped as a whole: one-sided p = {_p(found.clustered_p)} "
-                f"over {found.goals} goals",
-                ""
-                if found.clustered_p <= level
-                else "the gain would have to show in more of the goals",
-            )
+    def decide(self, contrasts: list[Contrast]) -> tuple[Answer, tuple[PagingCondition, ...]]:
+        if rule.PAGED not in self.arms or rule.FLAT not in self.arms:
+            return Answer.DO_NOT_PAGE, ()
+        conditions = conditions_of(self._evidence(rule.PAGED), contrasts)
+        answer = _answer(conditions)
+        if answer in (Answer.PAGE, Answer.MAY_PAGE):
+            self.arm = self._fused_or_paged(answer, contrasts)
+        if answer is Answer.PAGE:
+            conditions = tuple(one for one in conditions if Answer.PAGE in one.needed_for)
+        return answer, conditions
+
+    @property
+    def natural(self) -> PostGoal:
+        return self._natural(rule.PAGED)
+
+    def _fused_or_paged(self, answer: Answer, contrasts: list[Contrast]) -> str:
+        """Tested after ``pg`` and only then, so no level is spent twice. Where paging is a
+        benefit ``fused`` must be cheaper to take its place; where it is a choice, it has it."""
+        if rule.FUSED not in self.arms:
+            return rule.PAGED
+        conditions = conditions_of(self._evidence(rule.FUSED), contrasts)
+        spent = {
+            arm: sum(one.prompt_tokens for one in self.arms[arm])
+            for arm in (rule.PAGED, rule.FUSED)
+        }
+        cheaper = spent[rule.FUSED] < spent[rule.PAGED] or answer is Answer.MAY_PAGE
+        return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
+
+    def _evidence(self, arm: str) -> PagingEvidence:
+        return PagingEvidence(
+            arm,
+            self.representation,
+            self.outcomes,
+            self._natural(arm),
+            self.probe,
+            self.level,
+            self.scripted,
         )
-    conditions.append(_classes(found))
-    if representation not in (None, rule.FLAT):
-        assert representation is not None
-        other = contrast(arm, representation, outcomes)
-        contrasts.append(other)
-        conditions.append(
-            Condition(
-                "not-below-choice",
-                other.discordance.net >= 0,
-                f"{arm} against {representation}: {_discordants(other)}",
-                ""
-                if other.discordance.net >= 0
-                else f"{arm} would have to pass as many cases as {representation}",
-            )
+
+    def _natural(self, arm: str) -> PostGoal:
+        return post_goal(
+            [one for one in self.outcomes if one.arm == arm],
+            [one for one in self.outcomes if one.arm == rule.FLAT],
+            confidence=rule.R2_CONFIDENCE,
+            draws=2_000,
         )
-    conditions += [_sighted(natural), _quiet(natural), _oriented(probe)]
-    return tuple(conditions)
 
 
-def _enough(found: Contrast) -> Condition:
-    met = found.pairs >= rule.LEAST_PAIRS
-    short = rule.LEAST_PAIRS - found.pairs
-    return Condition(
-        "enough",
-        met,
-        f"{found.pairs} pairs, {rule.LEAST_PAIRS} needed",
-        "" if met else f"{short} more cases",
-    )
-
-
-def _benefit(found: Contrast, level: float) -> Condition:
-    met = found.p <= level
-    change = ""
-    if not met:
-        wins, losses = found.discordance.wins, found.discordance.losses
-        change = (
-            f"{missing_wins(wins, losses, level)} more cases that only {found.first} passes; "
-            f"{needed_tasks(found)}; {smallest_effect(found)}"
-        )
-    return Condition("benefit", met, f"{found.first} against flat: {_discordants(found)}", change)
-
-
-def _classes(found: Contrast) -> Condition:
-    harmed = [kind for kind in Kind if found.harm(kind) <= rule.HARM_LEVEL]
-    shown = ", ".join(
-        f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(found.classes.items())
-    )
-    return Condition(
-        "no-class-harmed",
-        not harmed,
-        f"wins and losses by class: {shown or 'none'}",
-        f"{found.first} would have to stop losing {' and '.join(harmed)} tasks" if harmed else "",
-    )
-
-
-def _sighted(natural: PostGoal) -> Condition:
-    fewest = min(natural.first_runs, natural.second_runs)
-    met = fewest >= rule.LEAST_SUCCESSES
-    return Condition(
-        "sighted",
-        met,
-        f"the goal succeeded in {natural.first_runs} paged and {natural.second_runs} flat runs, "
-        f"{rule.LEAST_SUCCESSES} needed of each",
-        "" if met else "more runs in which the goal action succeeds",
-    )
-
-
-def _quiet(natural: PostGoal) -> Condition:
-    if isinstance(natural.delta, Undefined):
-        return Condition("quiet", True, f"ΔR2 is undefined: {natural.delta.reason}")
-    low: float | None = None
-    shown = "no interval"
-    if not isinstance(natural.interval, Undefined):
-        low = natural.interval.interval.low
-        shown = f"90 % interval {low:+.2f} to {natural.interval.interval.high:+.2f}"
-    loud = natural.delta >= rule.LARGEST_DELTA_R2 or (low is not None and low > 0)
-    return Condition(
-        "quiet",
-        not loud,
-        f"ΔR2 = {natural.delta:+.2f} calls after the goal ({shown})",
-        "the model would have to stop calling tools after the goal when paged" if loud else "",
-    )
-
-
-def _oriented(probe: ProbeScore) -> Condition:
-    if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
-        return Condition("oriented", True, "the probe was not asked")
-    met = probe.interval.high >= rule.LEAST_LOCALISATION
-    found = (
-        f"localisation {probe.localisation:.2f} of {probe.questions} "
-        f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})"
-    )
-    none_right = clopper_pearson(0, probe.questions)
-    if isinstance(none_right, Interval) and none_right.high >= rule.LEAST_LOCALISATION:
-        found += (
-            f"; the probe was asked only {probe.questions} questions: "
-            "it could not have excluded one half"
-        )
-    return Condition(
-        "oriented",
-        met,
-        found,
-        "" if met else "the model would have to say where it stands when asked",
-    )
-
-
-def _fused_or(
-    paged: str,
-    arms: dict[str, list[RunRecord]],
-    representation: str | None,
-    outcomes: Sequence[Outcome],
-    probe: ProbeScore,
-    level: float,
-    contrasts: list[Contrast],
-) -> str:
-    natural = _natural(outcomes, rule.FUSED)
-    conditions = _conditions(rule.FUSED, representation, outcomes, natural, probe, level, contrasts)
-    spent = {arm: sum(one.prompt_tokens for one in arms[arm]) for arm in (paged, rule.FUSED)}
-    cheaper = spent[rule.FUSED] < spent[paged]
-    return rule.FUSED if cheaper and all(one.met for one in conditions) else paged
+def _answer(conditions: Sequence[PagingCondition]) -> Answer:
+    if meets(conditions, Answer.PAGE):
+        return Answer.PAGE
+    if meets(conditions, Answer.MAY_PAGE):
+        return Answer.MAY_PAGE
+    (enough,) = (one for one in conditions if one.name == "enough")
+    return Answer.DO_NOT_PAGE if enough.met else Answer.TOO_FEW
 
 
 # --- words ----------------------------------------------------------------------------
@@ -304,17 +216,40 @@ def _whole_cases(arms: dict[str, list[RunRecord]]) -> int:
     return len(set.intersection(*keys)) if keys else 0
 
 
-def _paging_reason(paged: str | None, conditions: Sequence[Condition]) -> str:
-    if paged is not None:
-        return f"page with {paged}: every condition holds"
+def _is_broken(records: Sequence[RunRecord], problem: str | None) -> bool:
+    """Nothing to judge a model by: the runs that its endpoint broke are the greater part."""
+    broken = sum(one.passed is None for one in records)
+    judged = len(records) - broken
+    return broken > judged or (problem is not None and not judged)
+
+
+def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
+    broken = [one for one in records if one.passed is None]
+    last = problem or next((one.reasons[0] for one in reversed(broken) if one.reasons), "")
+    said = f": {last}" if last else ""
+    if not records:
+        return f"broken: the model's endpoint gave no answer that could be judged{said}"
+    return f"broken: the model's endpoint broke {len(broken)} of {len(records)} runs{said}"
+
+
+def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingCondition]) -> str:
+    if answer is Answer.PAGE:
+        return f"page with {arm}: every condition holds"
+    if answer is Answer.MAY_PAGE:
+        return (
+            f"may page with {arm}: paging wins nothing here, and is shown to lose less than "
+            f"{rule.MARGIN:.0%} of cases; where actions are guarded it buys guards and proof"
+        )
     if not conditions:
         return "do not page: paged and flat runs are missing"
     failed = ", ".join(one.name for one in conditions if not one.met)
+    if answer is Answer.TOO_FEW:
+        return f"too few cases to say anything; the default is not to page: not met: {failed}"
     return f"do not page, which is the default: not met: {failed}"
 
 
 def _notes(
-    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[Condition]
+    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[PagingCondition]
 ) -> list[str]:
     notes = []
     if cases < planned:
@@ -329,12 +264,3 @@ def _notes(
     if broken:
         notes.append(f"{broken} runs were broken by the provider and not judged")
     return notes
-
-
-def _discordants(found: Contrast) -> str:
-    wins, losses = found.discordance.wins, found.discordance.losses
-    return f"{wins}:{losses} of {found.pairs} pairs, one-sided p = {_p(found.p)}"
-
-
-def _p(value: float) -> str:
-    return f"{value:.4f}" if value >= 0.0001 else f"{value:.1e}"

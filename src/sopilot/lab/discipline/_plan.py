@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from sopilot.desks.tasks import Task
-from sopilot.lab.stats import Kind
+from sopilot.lab.stats import TaskKind
 from sopilot.runtime.agent import Briefing, Ending
 
-CASES = 60
-_KINDS = {Ending.EXECUTED: Kind.EXECUTE, Ending.REFUSED: Kind.REFUSE}
+CASES = 100
+"""With so many, one lost case still lets a strong model be paged."""
+_KINDS = {Ending.EXECUTED: TaskKind.EXECUTE, Ending.REFUSED: TaskKind.REFUSE}
 
 
-def kind_of(case: Task) -> Kind | None:
+def kind_of(case: Task) -> TaskKind | None:
     return _KINDS.get(case.expected) if case.expected is not None else None
 
 
@@ -66,7 +67,7 @@ def _place(goal: tuple[str, str], goals: Sequence[tuple[str, str]]) -> tuple[int
 
 
 def _alternating(cases: Sequence[Task], *, refusal_first: bool) -> Iterator[Task]:
-    kinds = [[case for case in cases if kind_of(case) is kind] for kind in Kind]
+    kinds = [[case for case in cases if kind_of(case) is kind] for kind in TaskKind]
     if refusal_first:
         kinds.reverse()
     for index in range(max(map(len, kinds))):

@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, fields
 from sopilot.lab.discipline._cursor import Cursor
 from sopilot.lab.stats import Interval, Undefined, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 _DECODER = json.JSONDecoder()
 
 
 @dataclass(frozen=True, slots=True)
-class Grade:
+class ProbeGrade:
     """Each part between 0 and 1; ``None`` where neither truth nor answer hold anything."""
 
     case: str
@@ -44,21 +45,21 @@ class Grade:
         return asdict(self) | {"score": self.score}
 
 
-def grade_from_json(value: Mapping[str, JSON]) -> Grade:
-    return Grade(**{item.name: value[item.name] for item in fields(Grade)})
+def grade_from_json(value: Fields) -> ProbeGrade:
+    return ProbeGrade(**{item.name: value[item.name] for item in fields(ProbeGrade)})
 
 
-def grade(cursor: Cursor, answer: str) -> Grade:
+def grade(cursor: Cursor, answer: str) -> ProbeGrade:
     """``answer`` must be one JSON object, alone or in a code fence; text around it, or a
     second object, makes it no answer."""
     given = read_answer(answer)
     if given is None:
         empty_results = 0.0 if cursor.results else None
         empty_callers = 0.0 if cursor.callers else None
-        return Grade(
+        return ProbeGrade(
             cursor.case, cursor.depth, 0.0, 0.0, empty_results, empty_callers, 0.0, answered=False
         )
-    return Grade(
+    return ProbeGrade(
         case=cursor.case,
         depth=cursor.depth,
         function=float(given.get("function") == cursor.function),
@@ -120,7 +121,7 @@ class ProbeScore:
     answered: int
 
 
-def probe_score(grades: Iterable[Grade]) -> ProbeScore:
+def probe_score(grades: Iterable[ProbeGrade]) -> ProbeScore:
     held = list(grades)
     count = len(held)
     if not count:
@@ -137,8 +138,8 @@ def probe_score(grades: Iterable[Grade]) -> ProbeScore:
     )
 
 
-def scores_by_depth(grades: Iterable[Grade]) -> dict[int, ProbeScore]:
-    depths: dict[int, list[Grade]] = {}
+def scores_by_depth(grades: Iterable[ProbeGrade]) -> dict[int, ProbeScore]:
+    depths: dict[int, list[ProbeGrade]] = {}
     for one in grades:
         depths.setdefault(one.depth, []).append(one)
     return {depth: probe_score(depths[depth]) for depth in sorted(depths)}

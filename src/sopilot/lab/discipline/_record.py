@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
 
-from sopilot.lab.stats import Kind, Outcome
+from sopilot.lab.stats import RunOutcome, TaskKind
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,11 @@ class RunRecord:
     def as_json(self) -> dict[str, JSON]:
         return asdict(self) | {"reasons": list(self.reasons)}
 
-    def outcome(self, model: str) -> Outcome:
-        return Outcome(
+    def outcome(self, model: str) -> RunOutcome:
+        return RunOutcome(
             task=self.case,
             goal=self.goal,
-            kind=Kind(self.kind),
+            kind=TaskKind(self.kind),
             passed=self.passed,
             arm=self.arm,
             model=model,
@@ -55,7 +56,7 @@ class RunRecord:
         )
 
 
-def record_from_json(value: Mapping[str, JSON]) -> RunRecord:
+def record_from_json(value: Fields) -> RunRecord:
     known = {item.name: value[item.name] for item in fields(RunRecord) if item.name in value}
     try:
         return RunRecord(**{**known, "reasons": tuple(known.get("reasons", ()))})

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
-RULE_VERSION: Final = 1
+RULE_VERSION: Final = 2
 
 LEVEL: Final = 0.05
 """One-sided, when the plan was completed."""
 INTERIM_LEVEL: Final = 0.005
 """One-sided, when a budget ended the check early."""
+MARGIN: Final = 0.05
+"""The share of cases that paging must be shown to lose less than, for *may page*."""
 HARM_LEVEL: Final = 0.05
 """One-sided, for a class of tasks that paging harms."""
 LEAST_PAIRS: Final = 20
@@ -20,6 +23,24 @@ LARGEST_DELTA_R2: Final = 0.30
 R2_CONFIDENCE: Final = 0.90
 LEAST_LOCALISATION: Final = 0.5
 POWER: Final = 0.8
+
+
+class Answer(StrEnum):
+    """What a check comes to."""
+
+    PAGE = "page"
+    MAY_PAGE = "may page"
+    """Paging wins nothing and loses nothing that counts: a choice, for its guards and proof."""
+    DO_NOT_PAGE = "do not page"
+    TOO_FEW = "too few"
+    """No finding: not enough pairs to find anything."""
+    BROKEN = "broken"
+    """No finding: the endpoint did not answer, or with nothing."""
+
+    @property
+    def is_finding(self) -> bool:
+        return self not in (Answer.TOO_FEW, Answer.BROKEN)
+
 
 OFFICIAL: Final = "official"
 PROSE: Final = "prose"

@@ -20,20 +20,24 @@ from sopilot.runtime.agent import (
 )
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session import ProgramSet, Session, Store
-from sopilot.runtime.session.protocols import Model
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
 
 USER_TURNS = 5
 DOMAIN_CALLS = 30
 SPARE_TURNS = 10
 TURNS_FACTOR = 3
+TIMEOUT = 180.0
+"""Seconds for one answer."""
+ONLY_EMPTY = "every answer was an empty message"
 
 StoreFor = Callable[[], Store]
 """A store for one run; sessions of a check need not outlive it."""
 
 
-def run_budgets(reference_requests: int) -> Budgets:
+def run_budgets(reference_requests: int, timeout: float = TIMEOUT) -> Budgets:
     """The same for every arm of a case, from what the reference executor needed."""
     return Budgets(
+        request_seconds=timeout,
         agent_turns=TURNS_FACTOR * reference_requests + SPARE_TURNS,
         user_turns=USER_TURNS,
         domain_calls=DOMAIN_CALLS,
@@ -54,6 +58,37 @@ class ProgramSets:
         return self._made[key][1]
 
 
+class _Heard:
+    """Hands everything on, and counts what was said at all."""
+
+    def __init__(self, model: Model, tell: Callable[[], None]) -> None:
+        self._model = model
+        self._tell = tell
+        self._replies = 0
+        self._empty = 0
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def said_nothing(self) -> bool:
+        return self._replies > 0 and self._replies == self._empty
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        reply = await self._model.complete(request)
+        self._replies += 1
+        if is_empty(reply):
+            self._empty += 1
+        else:
+            self._tell()
+        return reply
+
+
+def is_empty(reply: ModelReply) -> bool:
+    return not reply.tool_calls and not reply.content.strip()
+
+
 async def run_case(
     case: Task,
     arm: Arm | str,
@@ -63,18 +98,25 @@ async def run_case(
     budgets: Budgets,
     programs: ProgramSet | None = None,
     retries: Retries | None = None,
+    on_word: Callable[[], None] = lambda: None,
 ) -> tuple[RunRecord, SessionResult, Session]:
+    """``on_word`` hears of every answer that is not empty."""
     arm = ARMS[arm] if isinstance(arm, str) else arm
     world = case.open()
-    conditions = Conditions(arm, model, budgets=budgets, retries=retries)
+    heard = _Heard(model, on_word)
+    conditions = Conditions(arm, heard, budgets=budgets, retries=retries)
     begun = monotonic()
     session = await open_task(case, world, conditions, store=store, programs=programs)
     async with session:
         result, verdict = await play_task(case, world, conditions, session)
     await world.close()
     events = [sealed.event for sealed in session.events]
-    broken = result.ending is Ending.INFRASTRUCTURE_FAILURE
+    failed = result.ending is Ending.INFRASTRUCTURE_FAILURE
+    # A model that says nothing has neither done the task nor refused it.
+    broken = failed or heard.said_nothing
     reasons = tuple(verdict["reasons"]) if verdict is not None else ()
+    if broken:
+        reasons = (result.reason if failed else f"{model.name}: {ONLY_EMPTY}",)
     record = RunRecord(
         case=case.name,
         domain=case.source,
@@ -82,7 +124,7 @@ async def run_case(
         kind=str(kind_of(case)),
         arm=arm.name,
         passed=None if broken else not reasons,
-        ending=str(result.ending),
+        ending=str(Ending.INFRASTRUCTURE_FAILURE if broken else result.ending),
         reasons=reasons,
         post_goal_calls=post_goal_calls(calls_made(events), case.goal_action),
         requests=len(result.requests),

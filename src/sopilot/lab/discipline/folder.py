@@ -6,7 +6,8 @@
     verdict.json   the verdict with its evidence
     report.html    the same for people
 
-``latest.json`` beside the folders of a model is its last verdict.
+``latest.json`` beside the folders of a model is its last verdict that found something, if
+there is one.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.lab.discipline._checking import MemoryJournal
-from sopilot.lab.discipline._probe_grading import Grade, grade_from_json
+from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
+from sopilot.lab.discipline._rule import Answer
+from sopilot.lab.discipline.spending import Spent
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.session.protocols import JSON, Usage
+from sopilot.runtime.vm.values import Fields
 
 LATEST = "latest.json"
 
@@ -46,12 +50,13 @@ class CheckFolder:
         for value in self._lines("runs.jsonl"):
             self._held.add_run(record_from_json(value))
         for value in self._lines("probe.jsonl"):
-            self._held.add_grade(value["number"], grade_from_json(value["grade"]))
+            usage = Usage(value.get("prompt_tokens", 0), 0, value.get("completion_tokens", 0))
+            self._held.add_grade(value["number"], grade_from_json(value["grade"]), usage)
 
     def runs(self) -> Sequence[RunRecord]:
         return self._held.runs()
 
-    def grades(self) -> Sequence[Grade]:
+    def grades(self) -> Sequence[ProbeGrade]:
         return self._held.grades()
 
     def graded(self) -> frozenset[int]:
@@ -61,16 +66,28 @@ class CheckFolder:
         self._append("runs.jsonl", record.as_json())
         self._held.add_run(record)
 
-    def add_grade(self, number: int, grade: Grade) -> None:
-        self._append("probe.jsonl", {"number": number, "grade": grade.as_json()})
-        self._held.add_grade(number, grade)
+    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
+        used = usage or Usage()
+        tokens = {
+            "prompt_tokens": used.prompt_tokens,
+            "completion_tokens": used.completion_tokens,
+        }
+        self._append("probe.jsonl", {"number": number, "grade": grade.as_json(), **tokens})
+        self._held.add_grade(number, grade, used)
+
+    def spent(self) -> Sequence[Spent]:
+        return self._held.spent()
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
+        """What found nothing does not take the place of an earlier finding."""
         write_whole(self.path / "verdict.json", _text(verdict))
         write_whole(self.path / "report.html", page)
-        write_whole(self.path.parent / LATEST, _text(verdict))
+        latest = self.path.parent / LATEST
+        before = _read(latest)
+        if answer_of(verdict).is_finding or before is None or not answer_of(before).is_finding:
+            write_whole(latest, _text(verdict))
 
-    def _lines(self, name: str) -> list[dict[str, JSON]]:
+    def _lines(self, name: str) -> list[Fields]:
         path = self.path / name
         if not path.exists():
             return []
@@ -100,8 +117,20 @@ def check_path(home: Path, model: str, configuration: Mapping[str, JSON]) -> Pat
 
 def last_verdict(home: Path, model: str) -> dict[str, JSON] | None:
     """The verdict of the last check of this model, if there is one that can be read."""
+    return _read(_of_model(home, model) / LATEST)
+
+
+def answer_of(verdict: Mapping[str, JSON]) -> Answer:
+    """What a stored verdict says. Those of rule version 1 knew two answers."""
     try:
-        value = json.loads((_of_model(home, model) / LATEST).read_text("utf-8"))
+        return Answer(str(verdict["answer"]))
+    except (KeyError, ValueError):
+        return Answer.PAGE if verdict.get("page") is True else Answer.DO_NOT_PAGE
+
+
+def _read(path: Path) -> dict[str, JSON] | None:
+    try:
+        value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return None
     return value if isinstance(value, dict) else None

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
+from sopilot.lab.discipline._rule import Answer
+from sopilot.lab.discipline.folder import answer_of
 from sopilot.runtime.pages import Drawing, Mark, dot_plot, render
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 _PROBE = "Probe: function and step named rightly, by depth"
 
 
-def render_page(document: Mapping[str, JSON]) -> str:
+def render_page(document: Fields) -> str:
     """``document`` is what ``verdict_document`` makes."""
-    word = "page" if document["page"] else "do not page"
+    answer = answer_of(document)
     return render(
         "discipline.html",
-        title=f"{document['model']}: {word}",
+        title=f"{document['model']}: {answer}",
         heading=f"Discipline check: {document['model']}",
         under=[
             f"{document['cases']} of {document['planned']} cases, rule version "
             f"{document['rule_version']}, one-sided level {document['level']}"
         ],
-        verdict=(word, "good" if document["page"] else "bad"),
+        verdict=(str(answer), "good" if answer in (Answer.PAGE, Answer.MAY_PAGE) else "bad"),
         tiles=_tiles(document),
         check=document,
         plots=list(_plots(document)),
@@ -29,19 +32,19 @@ def render_page(document: Mapping[str, JSON]) -> str:
     )
 
 
-def _tiles(document: Mapping[str, JSON]) -> list[tuple[str, JSON, str]]:
+def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
     delta = document["natural"]["delta"]
     return [
         ("run it with", document["arm"] or "–", ""),
         ("representation", document["representation"] or "–", ""),
-        ("paging", "yes" if document["page"] else "no", ""),
+        ("where actions are guarded", document.get("guarded_arm") or "–", ""),
         ("ΔR2", "–" if delta is None else f"{delta:+.2f}", ""),
         ("localisation", _share(document["probe"]["localisation"]), ""),
         ("requests", document["used"]["requests"], ""),
     ]
 
 
-def _plots(document: Mapping[str, JSON]) -> Iterator[Drawing]:
+def _plots(document: Fields) -> Iterator[Drawing]:
     rates = [
         Mark(
             arm,
@@ -71,7 +74,7 @@ def _plots(document: Mapping[str, JSON]) -> Iterator[Drawing]:
         yield _probe(document["probe"])
 
 
-def _natural(document: Mapping[str, JSON]) -> Drawing:
+def _natural(document: Fields) -> Drawing:
     marks = [
         Mark(arm, one["r2"], None, "–" if one["r2"] is None else f"{one['r2']:.2f}")
         for arm, one in document["arms"].items()
@@ -86,7 +89,7 @@ def _natural(document: Mapping[str, JSON]) -> Drawing:
     return dot_plot(title, marks, least=-reach, most=reach, zero=0.0)
 
 
-def _probe(probe: Mapping[str, JSON]) -> Drawing:
+def _probe(probe: Fields) -> Drawing:
     rows = {"all": probe, **{f"depth {depth}": one for depth, one in probe["depths"].items()}}
     marks = [
         Mark(

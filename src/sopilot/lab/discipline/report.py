@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from sopilot.lab.discipline._advice import foresight
 from sopilot.lab.discipline._contrast import Contrast
 from sopilot.lab.discipline._paging_decision import Verdict
-from sopilot.lab.discipline._probe_grading import Grade, ProbeScore, scores_by_depth
+from sopilot.lab.discipline._probe_grading import ProbeGrade, ProbeScore, scores_by_depth
 from sopilot.lab.discipline._record import RunRecord, by_arm
 from sopilot.lab.discipline._rehearsal import Rehearsal
-from sopilot.lab.discipline.spending import Allowance, Spending
+from sopilot.lab.discipline.spending import Allowance, CheckSpending
 from sopilot.lab.stats import Interval, Undefined, accuracy, clopper_pearson
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 def verdict_document(
     verdict: Verdict,
     records: Sequence[RunRecord],
-    grades: Sequence[Grade],
-    spending: Spending,
+    grades: Sequence[ProbeGrade],
+    spending: CheckSpending,
     rehearsal: Rehearsal,
     *,
     stopped: str | None = None,
@@ -29,9 +31,11 @@ def verdict_document(
     natural = verdict.natural
     return {
         "model": verdict.model,
+        "answer": str(verdict.answer),
         "page": verdict.page,
         "representation": verdict.representation,
         "arm": verdict.arm,
+        "guarded_arm": verdict.guarded_arm,
         "rule_version": verdict.rule_version,
         "complete": verdict.complete,
         "stopped_by": stopped,
@@ -39,7 +43,10 @@ def verdict_document(
         "planned": verdict.planned,
         "level": verdict.level,
         "reasons": list(verdict.reasons),
-        "conditions": [asdict(one) for one in verdict.conditions],
+        "conditions": [
+            asdict(one) | {"needed_for": [str(answer) for answer in one.needed_for]}
+            for one in verdict.conditions
+        ],
         "changes": list(verdict.changes),
         "notes": list(verdict.notes),
         "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(records).items()},
@@ -61,7 +68,7 @@ def verdict_document(
             "requests": spending.calls,
             "prompt_tokens": spending.prompt_tokens,
             "completion_tokens": spending.completion_tokens,
-            "money": round(spending.money, 4),
+            "money": _money(spending.money, spending.allowance),
             "seconds": round(seconds, 1),
         },
         "budget": {
@@ -88,6 +95,8 @@ def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
         "requests": sum(one.requests for one in held),
         "domain_calls": sum(one.domain_calls for one in held),
         "prompt_tokens": sum(one.prompt_tokens for one in held),
+        "completion_tokens": sum(one.completion_tokens for one in held),
+        "broken": len(held) - len(judged),
         "seconds": round(sum(one.seconds for one in held), 1),
     }
 
@@ -102,6 +111,8 @@ def _contrast(one: Contrast) -> dict[str, JSON]:
         "losses": one.discordance.losses,
         "p_one_sided": one.p,
         "p_goals": one.clustered_p,
+        "p_inferior": _figure(one.inferior_p),
+        "goals_interval": _bounds(one.goals_interval),
         "difference": _figure(one.difference),
         "interval": _bounds(one.interval),
     }
@@ -128,7 +139,7 @@ def _bounds(interval: Interval | Undefined) -> list[float] | None:
 
 def estimate_document(
     rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
-) -> dict[str, JSON]:
+) -> Fields:
     """What a check will take at least, before anything is spent."""
     total = rehearsal.total
     cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
@@ -138,6 +149,12 @@ def estimate_document(
         "requests": total.requests,
         "prompt_tokens": total.prompt_tokens,
         "completion_tokens": total.completion_tokens,
-        "money": round(cost, 4),
+        "money": _money(cost, allowance),
         "unreachable": list(rehearsal.unreachable),
+        "can_show": foresight(cases),
     }
+
+
+def _money(value: float, allowance: Allowance) -> float | None:
+    """Unknown without prices."""
+    return round(value, 4) if allowance.prices.known else None

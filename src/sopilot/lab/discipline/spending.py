@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from sopilot.lab.discipline._record import RunRecord
 from sopilot.lab.discipline._rehearsal import Estimate
 from sopilot.lab.discipline._running import SPARE_TURNS, TURNS_FACTOR
+from sopilot.runtime.session.protocols import Usage
 
-CALLS = 10_000
+CALLS = 20_000
 MINUTES = 25.0
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Per million tokens. Without prices money is not counted."""
+    """Per million tokens. Without prices money is not counted, and not said to be 0."""
 
     prompt: float = 0.0
     completion: float = 0.0
+
+    @property
+    def known(self) -> bool:
+        return self.prompt > 0.0 or self.completion > 0.0
 
     def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _MILLION
@@ -35,8 +40,35 @@ class Allowance:
     prices: Prices = field(default_factory=Prices)
 
 
+class Spent(Protocol):
+    """What a run or a question took."""
+
+    @property
+    def requests(self) -> int: ...
+
+    @property
+    def prompt_tokens(self) -> int: ...
+
+    @property
+    def completion_tokens(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    usage: Usage
+    requests: int = 1
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.usage.prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        return self.usage.completion_tokens
+
+
 @dataclass(slots=True)
-class Spending:
+class CheckSpending:
     """``reserved`` is the worst case of what is under way."""
 
     allowance: Allowance
@@ -47,9 +79,9 @@ class Spending:
     reserved_calls: int = 0
     reserved_money: float = 0.0
 
-    def add(self, record: RunRecord) -> None:
-        self.calls += record.requests
-        self.add_tokens(record.prompt_tokens, record.completion_tokens)
+    def add(self, spent: Spent) -> None:
+        self.calls += spent.requests
+        self.add_tokens(spent.prompt_tokens, spent.completion_tokens)
 
     def add_tokens(self, prompt: int, completion: int) -> None:
         self.prompt_tokens += prompt

@@ -6,7 +6,7 @@ loses without each. May import every room below it. Weights are loaded on use on
 """
 
 from sopilot.lab.lens._context import Context, Piece, Region, Turn
-from sopilot.lab.lens._moments import Moment, moments_of, spread
+from sopilot.lab.lens._moments import ReadMoment, moments_of, spread
 from sopilot.lab.lens._open_weights import OpenWeights, Prompt, Reading, load_weights
 from sopilot.lab.lens._parity import Attention, attention_of
 from sopilot.lab.lens._report import Summary, summarise
@@ -16,11 +16,11 @@ from sopilot.lab.lens.study import MomentStudy, study
 __all__ = [
     "Attention",
     "Context",
-    "Moment",
     "MomentStudy",
     "OpenWeights",
     "Piece",
     "Prompt",
+    "ReadMoment",
     "Reading",
     "Region",
     "Summary",

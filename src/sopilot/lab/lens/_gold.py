@@ -8,11 +8,11 @@ the spelling of values.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import TOOL_NAME, Configuration, Event, Machine
-from sopilot.runtime.vm.fits import fits
+from sopilot.runtime.vm.fits import Shape, fits
 
 ASKS = '{"say": "'
 _NAMED = {
@@ -22,7 +22,6 @@ _NAMED = {
     "select_branch": "option",
     "emit_artifact": "name",
 }
-Shape = Mapping[str, JSON]
 
 
 def gold_move(

@@ -19,7 +19,7 @@ from sopilot.runtime.vm import Event, Judge, Machine
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ReadMoment:
     """``own`` is the ``request`` on the recorded trajectory; ``clean`` has the same instructions
     and frame, and of the dialog only what the user said. ``move`` is the right next one."""
 
@@ -40,7 +40,7 @@ def moments_of(
     goal: str | None = None,
     *,
     judge: Judge = judge_verdict,
-) -> list[Moment]:
+) -> list[ReadMoment]:
     """Every request that the trace notes. ``tools`` are the domain's; ``goal`` is what the user
     wants, where no process of the trace says so; ``judge`` is the session's."""
     asked = [index for index, event in enumerate(events) if _is_request(event)]
@@ -62,7 +62,7 @@ def moments_of(
         resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)
         move = gold_move(machine, configuration, did, goal) if arm.machine else made_move(did)
         found.append(
-            Moment(
+            ReadMoment(
                 number=number,
                 place=configuration.frame.place if configuration.frame is not None else "",
                 request=request,
@@ -74,7 +74,7 @@ def moments_of(
     return found
 
 
-def spread(moments: Sequence[Moment], count: int) -> list[Moment]:
+def spread(moments: Sequence[ReadMoment], count: int) -> list[ReadMoment]:
     """At most ``count`` of those with a move, evenly over the session."""
     usable = [moment for moment in moments if moment.move is not None]
     if len(usable) <= count:

@@ -18,7 +18,7 @@ PRESENTATIONS: dict[str, Presentation] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class FigureLine:
     """A region on one presentation, averaged over the moments that have it."""
 
     presentation: str
@@ -35,7 +35,7 @@ class Summary:
 
     model: str
     focus: Region
-    lines: tuple[Line, ...]
+    lines: tuple[FigureLine, ...]
     outside: float
     removed: dict[str, tuple[int, float]]
     """Region or `nothing` → moments and mean change in nats."""
@@ -43,7 +43,7 @@ class Summary:
     """Parity of the focus per layer and head, on the own trajectory."""
     studies: tuple[MomentStudy, ...]
 
-    def as_json(self) -> JSON:
+    def as_json(self) -> dict[str, JSON]:
         return {
             "model": self.model,
             "focus": self.focus.value,
@@ -98,11 +98,11 @@ def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
     )
 
 
-def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> Line | None:
+def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> FigureLine | None:
     there = [one for one in looked if one is not None and one.tokens.get(region)]
     if not there:
         return None
-    return Line(
+    return FigureLine(
         name,
         region,
         len(there),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.lab.lens._context import Context, Region
-from sopilot.lab.lens._moments import Moment
+from sopilot.lab.lens._moments import ReadMoment
 from sopilot.lab.lens._open_weights import OpenWeights, Reading
 
 REMOVED = (Region.DIALOG, Region.FRAME, Region.PROGRAM)
@@ -18,7 +18,7 @@ class MomentStudy:
     away; a region that is not there is not in it. ``nothing`` is the same with nothing taken
     away, which must be zero."""
 
-    moment: Moment
+    moment: ReadMoment
     tokens: int
     left_out: int
     own: Reading
@@ -27,7 +27,7 @@ class MomentStudy:
     nothing: float
 
 
-def study(weights: OpenWeights, moment: Moment) -> MomentStudy | None:
+def study(weights: OpenWeights, moment: ReadMoment) -> MomentStudy | None:
     """``None`` where the request has no right move or is longer than the model reads."""
     move = moment.move
     if move is None:

@@ -10,7 +10,13 @@ from sopilot.lab.stats._clustered import LeaveOneOut, goal_clustered, leave_one_
 from sopilot.lab.stats._comparison import Comparison, compare
 from sopilot.lab.stats._difference import clustered_difference, paired_difference
 from sopilot.lab.stats._multiplicity import Adjusted, benjamini_hochberg
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._non_inferiority import (
+    least_pairs,
+    most_losses,
+    non_inferiority,
+    non_inferiority_power,
+)
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats._pairing import Dropped, Pair, Pairs, pair
 from sopilot.lab.stats._power import mcnemar_power, minimum_detectable_effect, tasks_needed
 from sopilot.lab.stats._proportion import clopper_pearson, wilson
@@ -36,15 +42,15 @@ __all__ = [
     "Discordance",
     "Dropped",
     "Interval",
-    "Kind",
     "LeaveOneOut",
-    "Outcome",
     "Pair",
     "Pairs",
     "PassK",
     "PostGoal",
+    "RunOutcome",
     "RunSpread",
     "SignFlip",
+    "TaskKind",
     "Undefined",
     "accuracy",
     "balanced_accuracy",
@@ -55,10 +61,14 @@ __all__ = [
     "compare",
     "discordances_from",
     "goal_clustered",
+    "least_pairs",
     "leave_one_goal_out",
     "mcnemar",
     "mcnemar_power",
     "minimum_detectable_effect",
+    "most_losses",
+    "non_inferiority",
+    "non_inferiority_power",
     "outcomes_from",
     "pair",
     "paired_difference",

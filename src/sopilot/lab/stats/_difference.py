@@ -56,11 +56,11 @@ def _upper(wins: int, losses: int, pairs: int, z: float) -> float:
         middle = (low + high) / 2.0
         if middle in (low, high):
             break
-        low, high = (middle, high) if _score(wins, losses, pairs, middle) > -z else (low, middle)
+        low, high = (middle, high) if score(wins, losses, pairs, middle) > -z else (low, middle)
     return (low + high) / 2.0
 
 
-def _score(wins: int, losses: int, pairs: int, difference: float) -> float:
+def score(wins: int, losses: int, pairs: int, difference: float) -> float:
     """The score statistic under a hypothetical difference, with the likeliest chance of
     a loss that agrees with it."""
     linear = -wins - losses + (2 * pairs - wins + losses) * difference

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Kind(StrEnum):
+class TaskKind(StrEnum):
     """What the oracle wants: that the goal is executed, or that it is refused."""
 
     EXECUTE = "execute"
@@ -15,7 +15,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class RunOutcome:
     """One run of one task under one arm by one model.
 
     ``task`` is unique within its domain. ``passed`` is ``None`` when the run was
@@ -29,7 +29,7 @@ class Outcome:
 
     task: str
     goal: str
-    kind: Kind
+    kind: TaskKind
     passed: bool | None
     arm: str = ""
     model: str = ""
@@ -46,9 +46,9 @@ class Outcome:
         return f"{self.domain}/{self.goal}" if self.domain else self.goal
 
 
-def groups(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
+def groups(outcomes: Iterable[RunOutcome]) -> dict[tuple[str, str], list[RunOutcome]]:
     """Outcomes by model and arm, in the order in which they first appear."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    found: dict[tuple[str, str], list[RunOutcome]] = {}
     for outcome in outcomes:
         found.setdefault((outcome.model, outcome.arm), []).append(outcome)
     return found

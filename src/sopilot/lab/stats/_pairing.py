@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats.mcnemar import Discordance
 
 _Key = tuple[str, str, str]
@@ -19,7 +19,7 @@ class Pair:
     domain: str
     task: str
     cluster: str
-    kind: Kind
+    kind: TaskKind
     first: bool
     second: bool
 
@@ -66,7 +66,7 @@ class Pairs:
         return found
 
 
-def pair(first: Iterable[Outcome], second: Iterable[Outcome]) -> Pairs:
+def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:
     """Pair by task, and by model too as soon as one side holds several models.
 
     Two sides of one model each are paired by task alone, so two models can be
@@ -98,15 +98,15 @@ def pair(first: Iterable[Outcome], second: Iterable[Outcome]) -> Pairs:
     return Pairs(tuple(found), tuple(Dropped(why, tuple(who)) for why, who in dropped.items()))
 
 
-def _by_key(outcomes: Sequence[Outcome], by_model: bool) -> dict[_Key, list[Outcome]]:
-    found: dict[_Key, list[Outcome]] = {}
+def _by_key(outcomes: Sequence[RunOutcome], by_model: bool) -> dict[_Key, list[RunOutcome]]:
+    found: dict[_Key, list[RunOutcome]] = {}
     for outcome in outcomes:
         key = (outcome.model if by_model else "", outcome.domain, outcome.task)
         found.setdefault(key, []).append(outcome)
     return found
 
 
-def _reason(first: Sequence[Outcome], second: Sequence[Outcome]) -> str | None:
+def _reason(first: Sequence[RunOutcome], second: Sequence[RunOutcome]) -> str | None:
     for here, there, side, other in (
         (first, second, "first", "second"),
         (second, first, "second", "first"),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import comb
 
-from sopilot.lab.stats._outcome import Outcome
+from sopilot.lab.stats._outcome import RunOutcome
 from sopilot.lab.stats._undefined import Undefined, require
 
 _Task = tuple[str, str]
@@ -38,7 +38,7 @@ class RunSpread:
     unstable: float | Undefined
 
 
-def pass_k(outcomes: Iterable[Outcome], k: int) -> PassK:
+def pass_k(outcomes: Iterable[RunOutcome], k: int) -> PassK:
     """For the outcomes of one arm and one model."""
     require(k >= 1, f"k must be at least 1, not `{k}`")
     counts = [(sum(verdicts.values()), len(verdicts)) for verdicts in _verdicts(outcomes).values()]
@@ -52,7 +52,7 @@ def pass_k(outcomes: Iterable[Outcome], k: int) -> PassK:
     return PassK(k, at, every, len(enough), short)
 
 
-def run_to_run(outcomes: Iterable[Outcome]) -> RunSpread:
+def run_to_run(outcomes: Iterable[RunOutcome]) -> RunSpread:
     """For the outcomes of one arm and one model."""
     verdicts = _verdicts(outcomes)
     runs = sorted({run for by_run in verdicts.values() for run in by_run})
@@ -75,7 +75,7 @@ def run_to_run(outcomes: Iterable[Outcome]) -> RunSpread:
     )
 
 
-def _verdicts(outcomes: Iterable[Outcome]) -> dict[_Task, dict[int, bool]]:
+def _verdicts(outcomes: Iterable[RunOutcome]) -> dict[_Task, dict[int, bool]]:
     found: dict[_Task, dict[int, bool]] = {}
     for outcome in outcomes:
         by_run = found.setdefault((outcome.domain, outcome.task), {})

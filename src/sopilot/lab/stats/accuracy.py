@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats._undefined import Undefined, require
 
 
@@ -50,9 +50,9 @@ def balanced_accuracy(execute: Rate, refuse: Rate) -> float | Undefined:
     return (acted + refused) / 2.0
 
 
-def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
-    passed = dict.fromkeys(Kind, 0)
-    judged = dict.fromkeys(Kind, 0)
+def accuracy(outcomes: Iterable[RunOutcome]) -> Accuracy:
+    passed = dict.fromkeys(TaskKind, 0)
+    judged = dict.fromkeys(TaskKind, 0)
     unjudged = 0
     for outcome in outcomes:
         if outcome.passed is None:
@@ -60,5 +60,5 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
             continue
         judged[outcome.kind] += 1
         passed[outcome.kind] += outcome.passed
-    rates = {kind: Rate(passed[kind], judged[kind]) for kind in Kind}
-    return Accuracy(rates[Kind.EXECUTE], rates[Kind.REFUSE], unjudged)
+    rates = {kind: Rate(passed[kind], judged[kind]) for kind in TaskKind}
+    return Accuracy(rates[TaskKind.EXECUTE], rates[TaskKind.REFUSE], unjudged)

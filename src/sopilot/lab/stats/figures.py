@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sopilot.lab import stats
-from sopilot.lab.stats import Interval, Outcome, Undefined
+from sopilot.lab.stats import Interval, RunOutcome, Undefined
 from sopilot.lab.stats._outcome import groups
 from sopilot.lab.stats.accuracy import Rate
 from sopilot.lab.stats.reading import Row
@@ -46,7 +46,7 @@ def clustered(rows: Sequence[Row], arms: Arms, run: int | None, **how: Any) -> F
     return found | _leave_one_out(stats.leave_one_goal_out(by_goal)) | _dropped(dropped)
 
 
-def joint(outcomes: tuple[Outcome, ...], arms: Arms, run: int | None) -> Figures:
+def joint(outcomes: tuple[RunOutcome, ...], arms: Arms, run: int | None) -> Figures:
     pairs = stats.pair(*_two_arms(_of_run(outcomes, run), arms))
     flips = stats.task_joint(pairs)
     whole = pairs.discordance
@@ -56,7 +56,7 @@ def joint(outcomes: tuple[Outcome, ...], arms: Arms, run: int | None) -> Figures
 
 
 def compared(
-    sides: Sequence[tuple[str, tuple[Outcome, ...]]],
+    sides: Sequence[tuple[str, tuple[RunOutcome, ...]]],
     run: int | None,
     *,
     confidence: float,
@@ -87,7 +87,7 @@ def compared(
     return figures | _resampled(found.clustered_interval, "goal_") | _dropped(found.dropped)
 
 
-def accuracies(outcomes: Iterable[Outcome]) -> Figures:
+def accuracies(outcomes: Iterable[RunOutcome]) -> Figures:
     rows = []
     for (model, arm), some in groups(outcomes).items():
         found = stats.accuracy(some)
@@ -98,7 +98,7 @@ def accuracies(outcomes: Iterable[Outcome]) -> Figures:
     return {"groups": rows}
 
 
-def repeated(outcomes: Iterable[Outcome], k: int) -> Figures:
+def repeated(outcomes: Iterable[RunOutcome], k: int) -> Figures:
     rows = []
     for (model, arm), some in groups(outcomes).items():
         found, spread = stats.pass_k(some, k), stats.run_to_run(some)
@@ -124,8 +124,15 @@ def design(
     return found | {"effect": effect, "tasks_needed": stats.tasks_needed(effect=effect, **found)}
 
 
+def non_inferior(wins: int, losses: int, pairs: int, margin: float) -> Figures:
+    """Also how many of so many pairs may be lost if none is won."""
+    found: Figures = {"wins": wins, "losses": losses, "pairs": pairs, "margin": margin}
+    found["p"] = stats.non_inferiority(wins, losses, pairs, margin=margin)
+    return found | {"most_losses": stats.most_losses(pairs, margin=margin)}
+
+
 def after_goal(
-    outcomes: Iterable[Outcome], arms: Arms, *, confidence: float, **how: Any
+    outcomes: Iterable[RunOutcome], arms: Arms, *, confidence: float, **how: Any
 ) -> Figures:
     first, second = _two_arms(outcomes, arms)
     rows = []
@@ -139,7 +146,7 @@ def after_goal(
     return {"confidence": confidence, "groups": rows}
 
 
-def _of_run(outcomes: tuple[Outcome, ...], run: int | None) -> tuple[Outcome, ...]:
+def _of_run(outcomes: tuple[RunOutcome, ...], run: int | None) -> tuple[RunOutcome, ...]:
     if run is None:
         return outcomes
     kept = tuple(outcome for outcome in outcomes if outcome.run == run)
@@ -149,9 +156,9 @@ def _of_run(outcomes: tuple[Outcome, ...], run: int | None) -> tuple[Outcome, ..
 
 
 def _two_arms(
-    outcomes: Iterable[Outcome], arms: tuple[str, str] | None
-) -> tuple[list[Outcome], list[Outcome]]:
-    by_arm: dict[str, list[Outcome]] = {}
+    outcomes: Iterable[RunOutcome], arms: tuple[str, str] | None
+) -> tuple[list[RunOutcome], list[RunOutcome]]:
+    by_arm: dict[str, list[RunOutcome]] = {}
     for outcome in outcomes:
         by_arm.setdefault(outcome.arm, []).append(outcome)
     known = ", ".join(f"`{arm}`" for arm in by_arm)

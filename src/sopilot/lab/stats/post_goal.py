@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sopilot.lab.stats._outcome import Outcome
+from sopilot.lab.stats._outcome import RunOutcome
 from sopilot.lab.stats._undefined import Undefined
 from sopilot.lab.stats.bootstrap import DRAWS, BootstrapInterval, Sums, bootstrap_interval
 from sopilot.lab.stats.sign_flip import SEED
@@ -25,8 +25,8 @@ class PostGoal:
 
 
 def post_goal(
-    first: Iterable[Outcome],
-    second: Iterable[Outcome],
+    first: Iterable[RunOutcome],
+    second: Iterable[RunOutcome],
     *,
     confidence: float = 0.95,
     draws: int = DRAWS,

@@ -12,14 +12,14 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sopilot.lab.stats._outcome import Kind, Outcome
+from sopilot.lab.stats._outcome import RunOutcome, TaskKind
 from sopilot.lab.stats.mcnemar import Discordance
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
 
 Row = tuple[Place, dict[str, Any]]
 _NEEDED = ("task", "goal")
 _TEXTS = ("arm", "model", "domain", "cluster")
-_KINDS = tuple(str(kind) for kind in Kind)
+_KINDS = tuple(str(kind) for kind in TaskKind)
 
 
 def read_rows(text: str, source: str = "") -> list[Row]:
@@ -53,7 +53,7 @@ def read_rows(text: str, source: str = "") -> list[Row]:
     return rows
 
 
-def outcomes_from(rows: Sequence[Row]) -> tuple[Outcome, ...]:
+def outcomes_from(rows: Sequence[Row]) -> tuple[RunOutcome, ...]:
     mistakes: list[Diagnostic] = []
     found = [_outcome(row, place, mistakes) for place, row in rows]
     _raise(mistakes)
@@ -78,7 +78,7 @@ def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:
     return found
 
 
-def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> Outcome | None:
+def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> RunOutcome | None:
     before = len(mistakes)
     missing = [name for name in _NEEDED if not isinstance(row.get(name), str) or not row[name]]
     strange = [name for name in _TEXTS if not isinstance(row.get(name) or "", str)]
@@ -94,10 +94,10 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> O
         mistakes.append(_wrong("post_goal_calls", "a count or `null`", row, place))
     if len(mistakes) > before:
         return None
-    return Outcome(
+    return RunOutcome(
         task=row["task"],
         goal=row["goal"],
-        kind=Kind(row["kind"]),
+        kind=TaskKind(row["kind"]),
         passed=row["passed"],
         run=row.get("run", 0),
         post_goal_calls=calls,

@@ -29,14 +29,14 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Node:
+class FactorNode:
     """An operator over leaves, groups and further operators."""
 
     operator: type
     children: tuple[Plan, ...]
 
 
-Plan = Leaf | Node | Group
+Plan = Leaf | FactorNode | Group
 Naming = Callable[[Tree], str]
 
 _Keys = frozenset[object]
@@ -65,7 +65,7 @@ class Factoring:
         while len(parts) > self._budget:
             parts = self._cut(kind, parts, inside)
         keys = self._lighten(parts, inside)
-        node = Node(kind, tuple(plan for _, plan, _ in parts))
+        node = FactorNode(kind, tuple(plan for _, plan, _ in parts))
         if complete and kind is First:
             group = self._group(tree, node, complete, "a `first` inside an `any`")
             return group, frozenset((group,))
@@ -77,7 +77,7 @@ class Factoring:
         if len(keys) <= self._budget:
             return keys
         heavy = sorted(
-            (i for i, (_, plan, _) in enumerate(parts) if isinstance(plan, Node)),
+            (i for i, (_, plan, _) in enumerate(parts) if isinstance(plan, FactorNode)),
             key=lambda i: (-len(parts[i][2]), i),
         )
         for position in heavy:
@@ -104,10 +104,10 @@ class Factoring:
         return runs
 
     def _run(self, kind: type, run: list[_Part], complete: bool) -> _Part:
-        if len(run) == 1 and not isinstance(run[0][1], Node):
+        if len(run) == 1 and not isinstance(run[0][1], FactorNode):
             return run[0]
         tree: Tree = kind(tuple(part for part, _, _ in run)) if len(run) > 1 else run[0][0]
-        body = Node(kind, tuple(plan for _, plan, _ in run)) if len(run) > 1 else run[0][1]
+        body = FactorNode(kind, tuple(plan for _, plan, _ in run)) if len(run) > 1 else run[0][1]
         group = self._group(tree, body, complete, f"a list of over {self._budget} checks")
         return tree, group, frozenset((group,))
 

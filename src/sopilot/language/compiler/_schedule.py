@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sopilot.language.compiler._factoring import Group, Node, Plan
+from sopilot.language.compiler._factoring import FactorNode, Group, Plan
 from sopilot.language.handbook import AnyOf, First, Leaf
 from sopilot.language.program.model import (
     Act,
@@ -44,7 +44,7 @@ _Draft = tuple[str, str, Arguments, str, bool]
 """A check that does not know yet where it goes: label, function, arguments, slot, wanted."""
 
 
-class Mark:
+class VisitMark:
     """A place in the code that is not known yet."""
 
     __slots__ = ("position", "used")
@@ -59,7 +59,7 @@ class Schedule:
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._steps: list[tuple[Step | _Draft, Mark | None, Mark | None]] = []
+        self._steps: list[tuple[Step | _Draft, VisitMark | None, VisitMark | None]] = []
         self._labels: dict[str, int] = {}
         self._slots: dict[tuple[str, Arguments], str] = {}
         self._slot_names: dict[str, int] = {}
@@ -69,7 +69,7 @@ class Schedule:
     # --- whole functions -------------------------------------------------------------
 
     def process(self, plan: Plan, goal: Act, complete: Complete, fail: Fail) -> tuple[Step, ...]:
-        accept, refuse = Mark(), Mark()
+        accept, refuse = VisitMark(), VisitMark()
         self._jump(plan, accept, refuse, accept_is_next=True)
         self._place(accept)
         self._emit(replace(goal, label=self._label(goal.label)))
@@ -81,12 +81,12 @@ class Schedule:
 
     def group(self, group: Group) -> tuple[Step, ...]:
         body = group.body
-        jumping = isinstance(body, Node) and body.operator is First
+        jumping = isinstance(body, FactorNode) and body.operator is First
         if (group.complete or _is_any(body)) and not jumping:
             self._emit(Return(self._label("return_result"), self._collect(body)))
             return self._finish()
-        met, unmet = Mark(), Mark()
-        if group.complete and isinstance(body, Node):
+        met, unmet = VisitMark(), VisitMark()
+        if group.complete and isinstance(body, FactorNode):
             self._first_complete(body, met, unmet)
         else:
             self._jump(body, met, unmet, accept_is_next=True)
@@ -99,8 +99,8 @@ class Schedule:
 
     # --- jumping code ----------------------------------------------------------------
 
-    def _jump(self, plan: Plan, met: Mark, unmet: Mark, *, accept_is_next: bool) -> None:
-        if not isinstance(plan, Node):
+    def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
+        if not isinstance(plan, FactorNode):
             self._check(plan, met, unmet, accept_is_next=accept_is_next)
         elif plan.operator is AnyOf:
             condition = self._collect(plan)
@@ -109,7 +109,7 @@ class Schedule:
         elif plan.operator is First:
             before = len(self._undo)
             for child in plan.children[:-1]:
-                following = Mark()
+                following = VisitMark()
                 self._jump(child, met, following, accept_is_next=False)
                 self._forget(before)
                 self._place(following)
@@ -122,12 +122,14 @@ class Schedule:
                 self._emit(Branch(self._label("decide"), Always(True), "", ""), met, unmet)
         else:
             for child in plan.children[:-1]:
-                following = Mark()
+                following = VisitMark()
                 self._jump(child, following, unmet, accept_is_next=True)
                 self._place(following)
             self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
 
-    def _check(self, leaf: Leaf | Group, met: Mark, unmet: Mark, *, accept_is_next: bool) -> None:
+    def _check(
+        self, leaf: Leaf | Group, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool
+    ) -> None:
         function, arguments = self._resolve(leaf)
         wanted = leaf.wanted if isinstance(leaf, Leaf) else True
         slot = self._slot(function, arguments)
@@ -138,13 +140,13 @@ class Schedule:
         self._emit((label, function, arguments, slot, wanted), met, unmet)
         self._learn(slot, wanted)
 
-    def _first_complete(self, plan: Node, met: Mark, unmet: Mark) -> None:
+    def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
         """``first`` whose options collect all their evidence before each decision."""
         for position, child in enumerate(plan.children):
             last = position == len(plan.children) - 1
             before = len(self._undo)
-            following = unmet if last else Mark()
-            if isinstance(child, Node):
+            following = unmet if last else VisitMark()
+            if isinstance(child, FactorNode):
                 condition = self._collect(child)
                 met.used = following.used = True
                 self._emit(Branch(self._label("decide"), condition, "", ""), met, following)
@@ -158,7 +160,7 @@ class Schedule:
 
     def _collect(self, plan: Plan) -> Condition:
         """Run every check of the plan; the value is the condition that is returned."""
-        if isinstance(plan, Node):
+        if isinstance(plan, FactorNode):
             parts = tuple(self._collect(child) for child in plan.children)
             if not parts:
                 return Always(plan.operator is not AnyOf and plan.operator is not First)
@@ -199,11 +201,11 @@ class Schedule:
         return _numbered(wanted, self._labels)
 
     def _emit(
-        self, step: Step | _Draft, met: Mark | None = None, unmet: Mark | None = None
+        self, step: Step | _Draft, met: VisitMark | None = None, unmet: VisitMark | None = None
     ) -> None:
         self._steps.append((step, met, unmet))
 
-    def _place(self, mark: Mark) -> None:
+    def _place(self, mark: VisitMark) -> None:
         mark.position = len(self._steps)
 
     def _finish(self) -> tuple[Step, ...]:
@@ -228,7 +230,7 @@ class Schedule:
 
 
 def _is_any(plan: Plan) -> bool:
-    return isinstance(plan, Node) and plan.operator is AnyOf
+    return isinstance(plan, FactorNode) and plan.operator is AnyOf
 
 
 def _numbered(wanted: str, taken: dict[str, int]) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 from sopilot.language.handbook import fields
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.nodes import ListNode, Node, ScalarNode
 
+if TYPE_CHECKING:
+    JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+    """A JSON value: null, boolean, number, string, list, object."""
+else:
+    # Libraries that read annotations as they run cannot follow an alias that names itself.
+    JSON = Any
 
-def json_value(report: DiagnosticCollector, node: Node, what: str) -> object:
+
+def json_value(report: DiagnosticCollector, node: Node, what: str) -> JSON:
     """Depth is bounded by the parser, so recursion is safe."""
     if isinstance(node, ScalarNode):
         return fields.constant(report, node, what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.language.program._report import Report
+from sopilot.language.program._report import ProblemCollector
 from sopilot.language.program.model import Check, Function, Kind, Program
 
 
@@ -11,7 +11,7 @@ def callees(function: Function) -> tuple[str, ...]:
     return tuple(dict.fromkeys(s.function for s in function.steps if isinstance(s, Check)))
 
 
-def check_call(program: Program, function: Function, index: int, report: Report) -> None:
+def check_call(program: Program, function: Function, index: int, report: ProblemCollector) -> None:
     """One ``Check`` step against the function it names."""
     step = function.steps[index]
     assert isinstance(step, Check)
@@ -51,7 +51,7 @@ def check_call(program: Program, function: Function, index: int, report: Report)
     )
 
 
-def check_call_graph(program: Program, report: Report) -> None:
+def check_call_graph(program: Program, report: ProblemCollector) -> None:
     """Cycles and functions that the entry never reaches."""
     done: set[str] = set()
     in_cycle: set[str] = set()
@@ -71,7 +71,7 @@ def check_call_graph(program: Program, report: Report) -> None:
 
 
 def _walk(
-    program: Program, roots: list[str], done: set[str], in_cycle: set[str], report: Report
+    program: Program, roots: list[str], done: set[str], in_cycle: set[str], report: ProblemCollector
 ) -> None:
     for root in roots:
         if root in done:
@@ -94,7 +94,9 @@ def _walk(
                 pending.append(iter(callees(program.functions[callee])))
 
 
-def _report_cycle(program: Program, cycle: list[str], seen: set[str], report: Report) -> None:
+def _report_cycle(
+    program: Program, cycle: list[str], seen: set[str], report: ProblemCollector
+) -> None:
     if seen.issuperset(cycle):
         return
     seen.update(cycle)

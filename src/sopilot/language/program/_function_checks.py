@@ -8,7 +8,7 @@ from sopilot.language.handbook import Path
 from sopilot.language.program._call_graph import check_call
 from sopilot.language.program._flow import Targets, continuations, step_graph
 from sopilot.language.program._path_checks import check_paths, check_slots, ends_of
-from sopilot.language.program._report import Report, is_identifier
+from sopilot.language.program._report import ProblemCollector, is_identifier
 from sopilot.language.program.model import (
     Act,
     Ask,
@@ -28,7 +28,7 @@ from sopilot.language.program.model import (
 _NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
 
 
-def check_function(program: Program, function: Function, report: Report) -> None:
+def check_function(program: Program, function: Function, report: ProblemCollector) -> None:
     _check_signature(function, report)
     if not function.steps:
         report.function(
@@ -49,7 +49,7 @@ def check_function(program: Program, function: Function, report: Report) -> None
         _check_plain_calls("closing", function, (function.closed_by,), report)
 
 
-def _check_signature(function: Function, report: Report) -> None:
+def _check_signature(function: Function, report: ProblemCollector) -> None:
     names = (function.name, *function.parameters)
     for name in names:
         if not is_identifier(name):
@@ -60,7 +60,7 @@ def _check_signature(function: Function, report: Report) -> None:
         )
 
 
-def _check_labels(function: Function, report: Report) -> frozenset[str]:
+def _check_labels(function: Function, report: ProblemCollector) -> frozenset[str]:
     seen: set[str] = set()
     for index, step in enumerate(function.steps):
         if not is_identifier(step.label):
@@ -78,7 +78,7 @@ def _check_labels(function: Function, report: Report) -> frozenset[str]:
 
 
 def _check_targets(
-    function: Function, targets: list[Targets], labels: frozenset[str], report: Report
+    function: Function, targets: list[Targets], labels: frozenset[str], report: ProblemCollector
 ) -> bool:
     """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
     complete = True
@@ -104,7 +104,7 @@ def _check_targets(
     return complete
 
 
-def _check_steps(program: Program, function: Function, report: Report) -> None:
+def _check_steps(program: Program, function: Function, report: ProblemCollector) -> None:
     known = set(function.parameters)
     answers: set[str] = set()
     for index, step in enumerate(function.steps):
@@ -147,7 +147,11 @@ def _check_steps(program: Program, function: Function, report: Report) -> None:
 
 
 def _check_values(
-    function: Function, index: int, arguments: CallArguments, known: set[str], report: Report
+    function: Function,
+    index: int,
+    arguments: CallArguments,
+    known: set[str],
+    report: ProblemCollector,
 ) -> None:
     """``known`` grows by what the call makes whoever executes it find out."""
     learned: list[str] = []
@@ -186,7 +190,7 @@ def path_problems(act: Act, answers: set[str]) -> list[str]:
     return problems
 
 
-def _check_ask(function: Function, index: int, step: Ask, report: Report) -> None:
+def _check_ask(function: Function, index: int, step: Ask, report: ProblemCollector) -> None:
     if not step.wants:
         report.step(function, index, "empty-ask", "nothing is asked for", "name what is wanted")
     for name in step.wants:
@@ -194,7 +198,7 @@ def _check_ask(function: Function, index: int, step: Ask, report: Report) -> Non
             report.step(function, index, "bad-name", f"`{name}` is not a name", _NAME_HELP)
 
 
-def _check_choose(function: Function, index: int, step: Choose, report: Report) -> None:
+def _check_choose(function: Function, index: int, step: Choose, report: ProblemCollector) -> None:
     if not step.options:
         report.step(
             function, index, "empty-choice", "there is nothing to choose", "add two options"
@@ -213,7 +217,7 @@ def _check_choose(function: Function, index: int, step: Choose, report: Report) 
 
 
 def _check_plain_calls(
-    what: str, function: Function, acts: tuple[Act, ...], report: Report
+    what: str, function: Function, acts: tuple[Act, ...], report: ProblemCollector
 ) -> None:
     """Calls that stand beside the steps: a recipe of their own, from the parameters alone."""
     known = set(function.parameters)

@@ -13,14 +13,14 @@ from sopilot.language.program._flow import (
     slots_in,
     step_condition,
 )
-from sopilot.language.program._report import Report
+from sopilot.language.program._report import ProblemCollector
 from sopilot.language.program.model import Check, Choose, Function, Kind
 
 DEEPEST_CONDITION = 24
 """A condition that is nested deeper could be written to a file but not read back."""
 
 
-def check_paths(function: Function, graph: Successors, report: Report) -> None:
+def check_paths(function: Function, graph: Successors, report: ProblemCollector) -> None:
     steps = function.steps
     for index, seen in enumerate(reachable(graph)):
         if not seen:
@@ -56,7 +56,7 @@ def check_paths(function: Function, graph: Successors, report: Report) -> None:
         )
 
 
-def check_slots(function: Function, graph: Successors, report: Report) -> None:
+def check_slots(function: Function, graph: Successors, report: ProblemCollector) -> None:
     producers: dict[str, Check] = {}
     for index, step in enumerate(function.steps):
         if not isinstance(step, Check):

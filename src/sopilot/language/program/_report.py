@@ -27,7 +27,7 @@ def is_identifier(name: str) -> bool:
     return _IDENTIFIER.fullmatch(name) is not None
 
 
-class Report:
+class ProblemCollector:
     """Collects diagnostics; ``places`` turns a path into a position in a file."""
 
     def __init__(self, places: Places) -> None:

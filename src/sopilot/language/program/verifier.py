@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.program._call_graph import check_call_graph
 from sopilot.language.program._function_checks import check_function
-from sopilot.language.program._report import Places, Report, is_identifier
+from sopilot.language.program._report import Places, ProblemCollector, is_identifier
 from sopilot.language.program.model import FORMAT, KNOWN_FORMATS, Act, Function, Kind, Program
 
 
@@ -30,7 +30,7 @@ def verify_program(
     ``accepted`` are functions without callees that passed before, by name: a rule
     that many programs share is looked at once.
     """
-    report = Report(places or {})
+    report = ProblemCollector(places or {})
     accepted = accepted or {}
     _check_header(program, report)
     for name, function in program.functions.items():
@@ -73,7 +73,7 @@ def require_valid(
         raise UserMistake(mistakes)
 
 
-def _check_header(program: Program, report: Report) -> None:
+def _check_header(program: Program, report: ProblemCollector) -> None:
     if program.format not in KNOWN_FORMATS:
         report.program(
             "unknown-format",
@@ -106,7 +106,7 @@ def _check_header(program: Program, report: Report) -> None:
     _check_guarded(program, report)
 
 
-def _check_guarded(program: Program, report: Report) -> None:
+def _check_guarded(program: Program, report: ProblemCollector) -> None:
     seen: set[str] = set()
     for guarded in program.guarded:
         if guarded.action in seen:
@@ -134,7 +134,7 @@ def _check_guarded(program: Program, report: Report) -> None:
             )
 
 
-def _check_goal(program: Program, report: Report) -> None:
+def _check_goal(program: Program, report: ProblemCollector) -> None:
     """A program compiled from a handbook exists for exactly one call."""
     entry = program.functions.get(program.entry)
     if entry is None or entry.kind is not Kind.PROCESS:

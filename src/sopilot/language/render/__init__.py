@@ -16,7 +16,7 @@ from sopilot.language.render._quoted import Quote, Rendered
 from sopilot.language.render._renderings import RENDERINGS, Rendering, render
 from sopilot.language.render._scaffold import LANGUAGES, words
 from sopilot.language.render._steps import ByMachine
-from sopilot.language.render.frame import Result, frame_bound, render_frame, render_function
+from sopilot.language.render.frame import FrameResult, frame_bound, render_frame, render_function
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 __all__ = [
@@ -25,11 +25,11 @@ __all__ = [
     "VALUE_BUDGET",
     "ByMachine",
     "Correspondence",
+    "FrameResult",
     "Mismatch",
     "Quote",
     "Rendered",
     "Rendering",
-    "Result",
     "correspondence",
     "frame_bound",
     "quote_value",

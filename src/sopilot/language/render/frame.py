@@ -43,7 +43,7 @@ _CURSOR, _NO_CURSOR = "> ", "  "
 _LARGEST_SEQ = 999_999_999
 
 
-class Result(Protocol):
+class FrameResult(Protocol):
     """A bound result: what a frame shows of ``{holds, evidence}``."""
 
     @property
@@ -70,7 +70,7 @@ def render_frame(
     program: Program,
     function: str,
     cursor: str,
-    results: Mapping[str, Result],
+    results: Mapping[str, FrameResult],
     known: Mapping[str, object],
     language: str = "en",
     *,
@@ -167,7 +167,7 @@ def shown_names(function: Function) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _result(slot: str, result: Result, table: Mapping[str, str]) -> str:
+def _result(slot: str, result: FrameResult, table: Mapping[str, str]) -> str:
     word = table["undecided"] if result.holds is None else "true" if result.holds else "false"
     text = f"{slot} = {word}"
     if result.unmet:

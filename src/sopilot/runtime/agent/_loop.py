@@ -26,7 +26,7 @@ from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
 from sopilot.runtime.agent.spending import BudgetSpent, Spending
 from sopilot.runtime.session import Session
-from sopilot.runtime.session.protocols import Model, ModelRequest, User
+from sopilot.runtime.session.protocols import JSON, Model, ModelRequest, User
 
 
 async def run_session(
@@ -85,7 +85,7 @@ class Run:
             self._watch(Progress("note", f"the budget {spent.budget} is spent"))
             return self._result(Ending.BUDGET, str(spent), budget=spent.budget)
         except InfrastructureFailure as failure:
-            details = {"problem": str(failure), "attempts": failure.attempts}
+            details: dict[str, JSON] = {"problem": str(failure), "attempts": failure.attempts}
             await self._session.note("infrastructure_failure", details)
             return self._result(Ending.INFRASTRUCTURE_FAILURE, str(failure))
 

@@ -32,6 +32,7 @@ from sopilot.runtime.vm import (
 from sopilot.runtime.vm.events import REJECTED, Actor
 from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import TOOL_OPERATIONS
+from sopilot.runtime.vm.values import Fields
 
 MODEL_REQUEST = "model_request"
 """The note that stands for one request to the model and its reply."""
@@ -168,7 +169,7 @@ class Retelling:
 
     def _stepped(self, before: Configuration, event: Event) -> None:
         rejected = event.kind == REJECTED
-        fields: Mapping[str, JSON] = event.payload["operation"] if rejected else event.payload
+        fields: Fields = event.payload["operation"] if rejected else event.payload
         kind = fields["operation"] if rejected else event.kind
         if kind not in _STEPS:
             return
@@ -188,7 +189,7 @@ class Retelling:
         done = replace(outcome, configuration=self.configuration, events=tuple(events))
         self._answer(at, answer_text(done, self._language, terse=self._terse))
 
-    def _domain_call(self, payload: Mapping[str, JSON]) -> None:
+    def _domain_call(self, payload: Fields) -> None:
         call_id = payload["call_id"]
         # A held call that was let go is the one that was held, or the same one made again.
         again = call_id != self._holding and (not self._in_reply or self._unmet > 0)
@@ -202,7 +203,7 @@ class Retelling:
         answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
         self._answer(self._answers.get(call_id), answer.said(self._language))
 
-    def _held(self, event: Event, details: Mapping[str, JSON]) -> None:
+    def _held(self, event: Event, details: Fields) -> None:
         call_id, about = details["call_id"], details.get("held", details["call_id"])
         standing = self._ledger.held.get(about)
         problem = str(details.get("why", ""))
@@ -236,7 +237,7 @@ class Retelling:
 
     # --- notes ----------------------------------------------------------------------
 
-    def _note(self, event: Event, details: Mapping[str, JSON]) -> None:
+    def _note(self, event: Event, details: Fields) -> None:
         name = event.payload["name"]
         if name == MODEL_REQUEST:
             self._in_reply, self._at, self._holding = True, None, ""

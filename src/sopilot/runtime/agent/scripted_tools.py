@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sopilot.language.handbook import Action
 from sopilot.runtime.agent.argument_check import argument_problem
@@ -51,7 +52,7 @@ class ScriptedTools:
 
 def action_schema(action: Action) -> ToolSchema:
     """An action of a handbook as a tool."""
-    properties: dict[str, JSON] = {}
+    properties: dict[str, Any] = {}
     for item in action.inputs:
         properties[item.name] = dict(item.schema) if item.schema else {"type": item.type}
         if item.says:

@@ -123,7 +123,7 @@ class Toolbox:
         if problem:
             return Malformed(call.name, problem)
         if call.name == END_SESSION:
-            return EndCall(arguments["outcome"], str(arguments.get("reason", "")))
+            return EndCall(str(arguments["outcome"]), str(arguments.get("reason", "")))
         return DomainToolCall(call.name, arguments)
 
 

@@ -6,7 +6,7 @@ machine wrote about itself is checked and not believed. May import the rooms
 below it.
 """
 
-from sopilot.runtime.audit._audit_state import Judge, Refusal
+from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._auditing import audit_trace
 from sopilot.runtime.audit._finding import TITLES, Finding
 from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard, batch
@@ -15,8 +15,7 @@ __all__ = [
     "TITLES",
     "BatchCard",
     "Finding",
-    "Judge",
-    "Refusal",
+    "RefusedGoal",
     "Report",
     "ScoreCard",
     "audit_trace",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from sopilot.language.diagnostics import Severity
@@ -11,12 +11,15 @@ from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._sentence import filled_sentence
 from sopilot.runtime.audit._session_calls import SessionCall
-from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, Result, is_withheld
+from sopilot.runtime.audit._state import (
+    FrameView,
+    PendingCall,
+    ProcessView,
+    SeenResult,
+    is_withheld,
+)
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, ArgumentsKey
-
-Judge = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None`` where it cannot say."""
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Fields, Judge
 
 
 class Contradiction(Exception):
@@ -49,7 +52,7 @@ class CheckMade:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedGoal:
     """Why a process was refused. ``causes`` is empty for one without a false predicate;
     ``obstacle`` is what kept a goal from being carried out that no predicate forbids."""
 
@@ -57,7 +60,7 @@ class Refusal:
     process: str
     goal: str
     reason: str
-    causes: tuple[Mapping[str, JSON], ...]
+    causes: tuple[Fields, ...]
     obstacle: str = ""
 
     def as_json(self) -> dict[str, JSON]:
@@ -93,7 +96,7 @@ class AuditState:
     active: str | None = None
     suspended: list[str] = field(default_factory=list)
     pending: dict[str, PendingCall] = field(default_factory=dict)
-    results: dict[int, Result] = field(default_factory=dict)
+    results: dict[int, SeenResult] = field(default_factory=dict)
     goal_seq: int = -1
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
@@ -114,7 +117,7 @@ class AuditState:
     """Something needed was withheld: contradictions behind it prove nothing."""
     calls: int = 0
     calls_after_goal: int = 0
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[RefusedGoal] = field(default_factory=list)
     old_format: bool = False
     """A program of the first format ran, and that was noted."""
 

@@ -9,14 +9,14 @@ from sopilot.language.program.model import Program
 from sopilot.runtime.audit import _lifecycle as lifecycle
 from sopilot.runtime.audit import _moving as moving
 from sopilot.runtime.audit import _observing as observing
-from sopilot.runtime.audit._audit_state import AuditState, Contradiction, Judge
+from sopilot.runtime.audit._audit_state import AuditState, Contradiction
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._report import Report, decided, score
 from sopilot.runtime.audit._resolved_function import ProgramCode, read_program
 from sopilot.runtime.audit._state import PendingCall, ProcessView, is_withheld
 from sopilot.runtime.trace.chain import Head, SealedEvent, verify_chain
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Event
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, Judge
 
 _HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
     "start": lifecycle.start,

@@ -13,6 +13,7 @@ from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Arguments, Check, Kind, Literal, Unknown
 from sopilot.runtime.audit._acceptance import Acceptance, Truth
 from sopilot.runtime.audit._audit_state import AuditState, DoubtKey
+from sopilot.runtime.audit._leaf_reading import judged_for, read_leaf
 from sopilot.runtime.audit._moment import (
     GATE,
     MODEL,
@@ -21,13 +22,12 @@ from sopilot.runtime.audit._moment import (
     OTHER,
     PART,
     VALUE,
-    Grade,
+    AuditGrade,
     Lack,
     LeafReading,
     Moment,
     Unreadable,
 )
-from sopilot.runtime.audit._proven import judged_for, read_leaf
 from sopilot.runtime.audit._recipe_answers import mistyped_input
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._sentence import filled_sentence
@@ -58,11 +58,11 @@ class CallReading:
     leaves: tuple[LeafReading, ...] = ()
 
     @property
-    def grade(self) -> Grade:
+    def grade(self) -> AuditGrade:
         if self.doubts:
-            return Grade.CLAIMED
-        attested = any(one.grade is Grade.ATTESTED for one in self.leaves)
-        return Grade.ATTESTED if attested else Grade.PROVEN
+            return AuditGrade.CLAIMED
+        attested = any(one.grade is AuditGrade.ATTESTED for one in self.leaves)
+        return AuditGrade.ATTESTED if attested else AuditGrade.PROVEN
 
     @property
     def keys(self) -> frozenset[DoubtKey]:
@@ -182,10 +182,10 @@ class _Path:
         the first format could not say it."""
         program = self.moment.process.program.program
         by_model = callee.function.judged_by_model or program.format == 1
-        if reading.grade is not Grade.ATTESTED or by_model or reading.holds is None:
+        if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
             return reading
         why = "only a model has judged it, and the handbook does not let it"
-        return replace(reading, holds=None, grade=Grade.CLAIMED, lack=Lack(MODEL, why))
+        return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
 
     def doubts(self, action: str) -> tuple[Doubt, ...]:
         """What the process took as shown and the trace does not show; all that is not shown,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Unknown
 from sopilot.runtime.audit._linked_calls import is_linked, meets, read_recipe, wanted_by
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView, Result
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult
+from sopilot.runtime.vm.values import JSON, MISSING
 
 
 def disagreement(
@@ -30,7 +30,7 @@ def disagreement(
     return None
 
 
-def answers(process: ProcessView, frame: FrameView, act: Act, result: Result) -> bool:
+def answers(process: ProcessView, frame: FrameView, act: Act, result: SeenResult) -> bool:
     if is_linked(act):
         wanted = wanted_by(process, frame, act, gathered(process, frame))
         return (
@@ -43,11 +43,11 @@ def answers(process: ProcessView, frame: FrameView, act: Act, result: Result) ->
     )
 
 
-def is_admissible(process: ProcessView, frame: FrameView, result: Result) -> bool:
+def is_admissible(process: ProcessView, frame: FrameView, result: SeenResult) -> bool:
     return any(answers(process, frame, act, result) for act in frame.code.acts)
 
 
-def all_made(process: ProcessView, frame: FrameView, act: Act, done: Sequence[Result]) -> bool:
+def all_made(process: ProcessView, frame: FrameView, act: Act, done: Sequence[SeenResult]) -> bool:
     """Whether every call that ``act`` stands for is among the results."""
     if not is_linked(act):
         return any(answers(process, frame, act, one) for one in done)
@@ -58,14 +58,14 @@ def all_made(process: ProcessView, frame: FrameView, act: Act, done: Sequence[Re
     )
 
 
-def gathered(process: ProcessView, frame: FrameView) -> list[Result]:
+def gathered(process: ProcessView, frame: FrameView) -> list[SeenResult]:
     """The results that the frame took over or made itself, oldest first."""
     return [
         one for one in process.results if one.opened == frame.opened or one.seq in frame.borrowed
     ]
 
 
-def made_in(process: ProcessView, frame: FrameView) -> list[Result]:
+def made_in(process: ProcessView, frame: FrameView) -> list[SeenResult]:
     return [result for result in process.results if result.opened == frame.opened]
 
 
@@ -141,7 +141,7 @@ def _by_name(process: ProcessView, frame: FrameView, action: str) -> list[int]:
     return [r.seq for r in process.results if r.action == action][-1:]
 
 
-def covered(process: ProcessView, frame: FrameView, results: Sequence[Result]) -> bool:
+def covered(process: ProcessView, frame: FrameView, results: Sequence[SeenResult]) -> bool:
     """Whether some recipe has every call of it among the results."""
     return any(
         all(all_made(process, frame, act, results) for act in recipe)
@@ -150,7 +150,7 @@ def covered(process: ProcessView, frame: FrameView, results: Sequence[Result]) -
 
 
 def named_answers(
-    process: ProcessView, frame: FrameView, results: Sequence[Result]
+    process: ProcessView, frame: FrameView, results: Sequence[SeenResult]
 ) -> tuple[dict[str, JSON], JSON] | None:
     """What a verdict reads: the answers of the first whole recipe by name, and its last one."""
     for recipe in frame.code.recipes:

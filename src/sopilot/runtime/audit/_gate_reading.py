@@ -8,7 +8,15 @@ from dataclasses import replace
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Literal
 from sopilot.runtime.audit._machine_verdict import machine_verdict
-from sopilot.runtime.audit._moment import GATE, VERDICT, Answers, Grade, Lack, LeafReading, Moment
+from sopilot.runtime.audit._moment import (
+    GATE,
+    VERDICT,
+    AuditGrade,
+    Lack,
+    LeafReading,
+    Moment,
+    RecipeAnswers,
+)
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import SessionCall, newest_answer
 from sopilot.runtime.vm.values import JSON, same
@@ -27,7 +35,7 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:
         evidence = tuple(one.answered for one in shut[:1] if opening and one.answered is not None)
-        return replace(blank, holds=False, grade=Grade.PROVEN, evidence=evidence)
+        return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
     why = f"nobody knows whether `{act.action}` or what ends it came last"
     return replace(blank, lack=Lack(GATE, why))
 
@@ -47,7 +55,7 @@ def _opened(
     moment: Moment, code: ResolvedFunction, blank: LeafReading, act: Act, call: SessionCall
 ) -> LeafReading:
     evidence = (call.answered,) if call.answered is not None else ()
-    opened = replace(blank, holds=True, grade=Grade.PROVEN, evidence=evidence)
+    opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
     if code.function.verdict is None:
         return opened
     others = [
@@ -60,7 +68,7 @@ def _opened(
     newest = newest_answer(moment.calls, call.action, call.arguments)
     if newest is None or newest.awaited or not newest.ok:
         return replace(blank, lack=Lack(GATE, f"`{call.action}` failed when it was called last"))
-    answers = Answers({act.answer: newest.value}, newest.value, evidence)
+    answers = RecipeAnswers({act.answer: newest.value}, newest.value, evidence)
     holds = machine_verdict(moment, code, code.function.verdict, blank.values, answers)
     if holds is None:
         why = "its verdict cannot be told from what was answered"

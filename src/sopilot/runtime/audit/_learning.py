@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Check, Literal, Unknown
 from sopilot.runtime.audit._audit_state import Contradiction
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.audit._state import FrameView, ProcessView
+from sopilot.runtime.vm.values import JSON, MISSING
 
 
 def learn(process: ProcessView, name: str, value: JSON, learned: dict[str, JSON]) -> None:

@@ -17,14 +17,14 @@ from sopilot.language.program.model import (
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
-    Refusal,
+    RefusedGoal,
     expect,
     mapping,
     text,
 )
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView
+from sopilot.runtime.audit._state import FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import JSON
@@ -38,7 +38,9 @@ def start(run: AuditState, event: Event) -> None:
     if program is None:
         raise Contradiction(f"no program is called `{goal}`")
     _note_old_format(run, event, program)
-    given = {k: v for k, v in mapping(event.payload, "arguments").items() if v is not None}
+    given: dict[str, JSON] = {
+        k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
+    }
     process = _suspended_errand(run, goal, given)
     if process is not None:
         run.suspended.remove(process.id)
@@ -141,7 +143,7 @@ def fail(run: AuditState, event: Event) -> None:
     process.refused = caused
     reason = event.payload.get("reason", "")
     run.refusals.append(
-        Refusal(
+        RefusedGoal(
             event.seq,
             process.id,
             process.goal,

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Literal, Unknown
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView, Result
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult
+from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
 Wanted = dict[str, JSON]
 """Input → the value that a call must have; an input that is not there may have any."""
@@ -29,7 +29,7 @@ def recipe_of(frame: FrameView, act: Act) -> tuple[Act, ...]:
 
 
 def wanted_by(
-    process: ProcessView, frame: FrameView, act: Act, results: Sequence[Result]
+    process: ProcessView, frame: FrameView, act: Act, results: Sequence[SeenResult]
 ) -> list[Wanted] | None:
     """One for each call that ``act`` stands for; ``None`` while an answer before it is missing."""
     answers: dict[str, JSON] = {}
@@ -43,7 +43,7 @@ def wanted_by(
 
 
 def read_recipe(
-    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[Result]
+    process: ProcessView, frame: FrameView, recipe: Sequence[Act], results: Sequence[SeenResult]
 ) -> dict[str, JSON] | None:
     """The answers of a recipe by name; ``None`` while one is missing."""
     answers: dict[str, JSON] = {}
@@ -60,8 +60,8 @@ def _answer(
     frame: FrameView,
     act: Act,
     answers: Mapping[str, JSON],
-    results: Sequence[Result],
-) -> JSON:
+    results: Sequence[SeenResult],
+) -> JSON | Missing:
     wanted = _wanted(process, frame, act, answers)
     if wanted is None:
         return MISSING
@@ -75,7 +75,7 @@ def _answer(
     return values if act.each is not None else values[0]
 
 
-def meets(process: ProcessView, wanted: Wanted, result: Result) -> bool:
+def meets(process: ProcessView, wanted: Wanted, result: SeenResult) -> bool:
     for name, value in wanted.items():
         if name not in result.arguments:
             if value is not None:
@@ -113,13 +113,13 @@ def _wanted(
     return wanted
 
 
-def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON:
+def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
     """What the answers have there, or ``MISSING``."""
-    value: JSON = answers.get(path.root, MISSING)
+    value: JSON | Missing = answers.get(path.root, MISSING)
     for step in path.steps:
         if isinstance(step, str):
             value = value.get(step, MISSING) if isinstance(value, Mapping) else MISSING
         else:
-            inside = isinstance(value, list) and step < len(value)
-            value = value[step] if inside else MISSING
+            inside = value if isinstance(value, list) else []
+            value = inside[step] if step < len(inside) else MISSING
     return value

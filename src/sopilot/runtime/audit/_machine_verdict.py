@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.runtime.audit._moment import Answers, Moment, Unreadable
+from sopilot.runtime.audit._moment import Moment, RecipeAnswers, Unreadable
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._state import has_withheld
 from sopilot.runtime.vm.values import JSON
@@ -16,7 +16,7 @@ def machine_verdict(
     code: ResolvedFunction,
     verdict: str,
     values: Mapping[str, JSON],
-    answers: Answers,
+    answers: RecipeAnswers,
 ) -> bool | None:
     """P6: on exactly these answers. An error is no verdict."""
     if moment.judge is None or has_withheld(dict(answers.named)):

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sopilot.language.program.model import ActionFacts
-from sopilot.runtime.audit._audit_state import Judge
 from sopilot.runtime.audit._session_calls import SessionCall
 from sopilot.runtime.audit._state import ProcessView
-from sopilot.runtime.vm.values import JSON, shown
+from sopilot.runtime.vm.values import JSON, Judge, shown
 
 
-class Grade(StrEnum):
+class AuditGrade(StrEnum):
     CLAIMED = "claimed"
     ATTESTED = "attested"
     PROVEN = "proven"
@@ -44,7 +43,7 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class RecipeAnswers:
     """The answers to one whole recipe, by the names that it gives them (P7)."""
 
     named: Mapping[str, JSON]
@@ -60,7 +59,7 @@ class LeafReading:
     predicate: str
     values: Mapping[str, JSON]
     holds: bool | None
-    grade: Grade = Grade.CLAIMED
+    grade: AuditGrade = AuditGrade.CLAIMED
     evidence: tuple[int, ...] = ()
     lack: Lack | None = None
 

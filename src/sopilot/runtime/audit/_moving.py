@@ -24,15 +24,14 @@ from sopilot.runtime.audit._evidence import answers, cite
 from sopilot.runtime.audit._learning import learn, learn_beside
 from sopilot.runtime.audit._returns import ReturnReview
 from sopilot.runtime.audit._state import (
-    MISSING,
-    Binding,
+    BoundSlot,
     FrameView,
     Judged,
     ProcessView,
     UnmetCheck,
 )
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, canonical
+from sopilot.runtime.vm.values import JSON, MISSING, canonical
 
 
 def call(run: AuditState, event: Event) -> None:
@@ -79,13 +78,15 @@ def _resolved(
         if given is None:
             if have is not MISSING:
                 values[parameter] = have
-        elif isinstance(term, Literal) or not (have is MISSING or isinstance(term, Unknown)):
+        elif have is not MISSING and not isinstance(term, Unknown):
             if not process.say_the_same(have, given):
                 raise Contradiction(f"`{parameter}` is known to be another value here")
             values[parameter] = have
         else:
             values[parameter] = given
-            if have is MISSING or not process.say_the_same(have, given):
+            if not isinstance(term, Literal) and (
+                have is MISSING or not process.say_the_same(have, given)
+            ):
                 learn(process, term.name, given, learned)
     learn_beside(process, frame, supplied, learned)
     return values
@@ -112,7 +113,7 @@ def give_back(run: AuditState, event: Event) -> None:
     step = caller.step
     if not isinstance(step, Check):
         raise Contradiction("the caller waits for no result")
-    binding = Binding(holds, cited.evidence, event.seq, frame.code.function.name)
+    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name)
     expect(payload, "opened", frame.opened)
     expect(payload, "function", binding.function)
     expect(payload, "function_kind", str(kind))
@@ -159,7 +160,7 @@ def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool | None:
 
 
 def _unmet(
-    run: AuditState, process: ProcessView, frame: FrameView, step: Check, binding: Binding
+    run: AuditState, process: ProcessView, frame: FrameView, step: Check, binding: BoundSlot
 ) -> UnmetCheck:
     function = frame.code.function
     return UnmetCheck(
@@ -173,7 +174,7 @@ def _unmet(
     )
 
 
-def _bind(process: ProcessView, frame: FrameView, step: Check, binding: Binding) -> None:
+def _bind(process: ProcessView, frame: FrameView, step: Check, binding: BoundSlot) -> None:
     frame.slots = {**frame.slots, step.slot: binding}
     frame.cursor = frame.code.target(step, binding.holds)
 
@@ -282,7 +283,7 @@ def emit(run: AuditState, event: Event) -> None:
     frame.cursor = frame.code.following(step)
 
 
-def _truth(condition: Condition, slots: Mapping[str, Binding]) -> bool:
+def _truth(condition: Condition, slots: Mapping[str, BoundSlot]) -> bool:
     """As the machine decides: an unbound slot satisfies nothing."""
     return condition_truth(condition, {name: bound.side for name, bound in slots.items()}) is True
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Ask, Do, Literal
+from sopilot.runtime.audit._asked_for import judge_call
 from sopilot.runtime.audit._audit_state import (
     AuditState,
     Contradiction,
@@ -16,11 +17,10 @@ from sopilot.runtime.audit._audit_state import (
     text,
 )
 from sopilot.runtime.audit._evidence import all_made, answers, made_in
-from sopilot.runtime.audit._guarded_proof import hold
+from sopilot.runtime.audit._guarded_findings import hold
 from sopilot.runtime.audit._learning import learn_from_call
-from sopilot.runtime.audit._licence import judge_call
 from sopilot.runtime.audit._session_calls import SessionCall
-from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, Result
+from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView, SeenResult
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
@@ -91,7 +91,7 @@ def domain_result(run: AuditState, event: Event) -> None:
     made.answered, made.ok = event.seq, ok
     made.unknown = event.payload.get("unknown") is True
     made.value = event.payload.get("value")
-    result = Result(
+    result = SeenResult(
         event.seq,
         call.seq,
         call_id,
@@ -125,7 +125,9 @@ def domain_result(run: AuditState, event: Event) -> None:
         expect(event.payload, "learned", learned)
 
 
-def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, result: Result) -> bool:
+def _is_goal_due(
+    process: ProcessView, frame: FrameView, call: PendingCall, result: SeenResult
+) -> bool:
     step = frame.step
     return (
         isinstance(step, Act)
@@ -136,7 +138,7 @@ def _is_goal_due(process: ProcessView, frame: FrameView, call: PendingCall, resu
 
 
 def _pass(
-    process: ProcessView, frame: FrameView, result: Result, learned: dict[str, JSON]
+    process: ProcessView, frame: FrameView, result: SeenResult, learned: dict[str, JSON]
 ) -> str | None:
     """Moves the cursor behind what this success fulfils."""
     code = frame.code
@@ -190,7 +192,7 @@ def _past_fallback(
     process: ProcessView,
     frame: FrameView,
     label: str,
-    result: Result,
+    result: SeenResult,
     learned: dict[str, JSON],
 ) -> str | None:
     done = [one for one in made_in(process, frame) if one.ok]

@@ -14,22 +14,22 @@ from sopilot.runtime.audit._moment import (
     PART,
     STALE,
     VALUE,
-    Answers,
     Lack,
     Moment,
+    RecipeAnswers,
     Unreadable,
     told,
 )
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import SessionCall, newest_answer
-from sopilot.runtime.audit._state import MISSING, has_withheld
+from sopilot.runtime.audit._state import has_withheld
 from sopilot.runtime.audit._value_types import has_type
-from sopilot.runtime.vm.values import JSON, same
+from sopilot.runtime.vm.values import JSON, MISSING, same
 
 
 def recipe_answers(
     moment: Moment, code: ResolvedFunction, recipe: Sequence[Act], values: Mapping[str, JSON]
-) -> Answers | Lack:
+) -> RecipeAnswers | Lack:
     """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
     named: dict[str, JSON] = {}
     evidence: set[int] = set()
@@ -50,7 +50,7 @@ def recipe_answers(
         evidence |= {one.answered for one in found if one.answered is not None}
         values_found = [one.value for one in found]
         named[act.answer] = values_found if act.each is not None else values_found[0]
-    return Answers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
+    return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
 
 
 LONGEST_LIST = 1_000

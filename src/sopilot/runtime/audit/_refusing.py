@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sopilot.language.handbook import ActionCall, Leaf, Name, Tree, leaves
-from sopilot.runtime.audit._proof import Proof
 from sopilot.runtime.audit._requirement import decided, leaves_behind, recipes_of
+from sopilot.runtime.audit._transcript_leaf import Proof
 from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.vm.values import JSON
 

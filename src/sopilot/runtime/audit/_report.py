@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity
-from sopilot.runtime.audit._audit_state import AuditState, CheckMade, Refusal
+from sopilot.runtime.audit._audit_state import AuditState, CheckMade, RefusedGoal
 from sopilot.runtime.audit._finding import Finding
-from sopilot.runtime.audit._moment import Grade
+from sopilot.runtime.audit._moment import AuditGrade
 from sopilot.runtime.vm.values import JSON
 
 COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
 WAITING, ABANDONED = "waiting", "abandoned"
-GRADES = tuple(str(grade) for grade in reversed(Grade))
+GRADES = tuple(str(grade) for grade in reversed(AuditGrade))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Decided:
 class Report:
     findings: tuple[Finding, ...]
     score_card: ScoreCard
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[RefusedGoal, ...] = ()
     checks: tuple[CheckMade, ...] = ()
     """What was judged, on which evidence, in the order of the events."""
     decisions: tuple[Decided, ...] = ()

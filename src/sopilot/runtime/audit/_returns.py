@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sopilot.language.diagnostics import Severity, SopilotError
 from sopilot.language.program.model import Check, Kind
@@ -17,10 +18,10 @@ from sopilot.runtime.audit._evidence import (
     is_admissible,
     named_answers,
 )
-from sopilot.runtime.audit._guarded_proof import disagree
-from sopilot.runtime.audit._moment import Grade, Unreadable
-from sopilot.runtime.audit._proven import grade_of
-from sopilot.runtime.audit._state import FrameView, ProcessView, Result, is_withheld
+from sopilot.runtime.audit._guarded_findings import disagree
+from sopilot.runtime.audit._leaf_reading import grade_of
+from sopilot.runtime.audit._moment import AuditGrade, Unreadable
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, is_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
 
@@ -42,7 +43,7 @@ class ReturnReview:
         return self.frame.code.function.predicate or self.frame.code.function.name
 
     def find(
-        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: JSON
+        self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
         self.found += 1
         self.run.find(
@@ -56,7 +57,7 @@ class ReturnReview:
             **details,
         )
 
-    def admits(self, result: Result) -> bool:
+    def admits(self, result: SeenResult) -> bool:
         return is_admissible(self.process, self.frame, result)
 
     # --- the review ------------------------------------------------------------------
@@ -117,6 +118,9 @@ class ReturnReview:
                 evidence=[r.seq for r in admissible],
                 verdict=self.frame.code.function.verdict or "",
             )
+        self._note(needs=needs)
+
+    def _note(self, *, needs: bool) -> None:
         grade = self._grade()
         self.run.checks.append(
             CheckMade(
@@ -128,7 +132,7 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or grade in (Grade.PROVEN, Grade.ATTESTED),
+                not needs or grade in (AuditGrade.PROVEN, AuditGrade.ATTESTED),
                 grade,
             )
         )
@@ -138,7 +142,7 @@ class ReturnReview:
         gate = self.frame.code.function.kind is Kind.GATE
         caller = self.process.frames[-2].step if len(self.process.frames) > 1 else None
         wanted_shut = isinstance(caller, Check) and not caller.wanted
-        return gate and self.holds is False and wanted_shut and self._grade() == Grade.PROVEN
+        return gate and self.holds is False and wanted_shut and self._grade() == AuditGrade.PROVEN
 
     def _grade(self) -> str:
         """By the trace alone; as recorded where a value that it needs is withheld."""
@@ -153,7 +157,7 @@ class ReturnReview:
                 frozenset(self.cited.evidence),
             )
         except Unreadable:
-            return recorded if isinstance(recorded, str) else str(Grade.CLAIMED)
+            return recorded if isinstance(recorded, str) else str(AuditGrade.CLAIMED)
         if recorded is not None and recorded != shown:
             what = f"the verdict on `{self.predicate}`"
             disagree(
@@ -161,7 +165,7 @@ class ReturnReview:
             )
         return str(shown)
 
-    def _judge_citations(self, results: Sequence[Result]) -> None:
+    def _judge_citations(self, results: Sequence[SeenResult]) -> None:
         for one in self.cited.unresolved:
             number = cited_number(one)
             elsewhere = number is not None and any(
@@ -183,7 +187,7 @@ class ReturnReview:
             if result.seq in self.cited.exact:
                 self._report(result)
 
-    def _problem(self, result: Result) -> tuple[str, str] | None:
+    def _problem(self, result: SeenResult) -> tuple[str, str] | None:
         acts = self.frame.code.acts
         if not any(act.action == result.action for act in acts):
             return "evidence-wrong-call", f"of `{result.action}`, which verifies nothing here"
@@ -195,20 +199,20 @@ class ReturnReview:
             return "evidence-stale", changed
         return None
 
-    def _report(self, result: Result) -> None:
+    def _report(self, result: SeenResult) -> None:
         problem = self._problem(result)
         if problem is not None:
             code, why = problem
             self.find(code, f"#{result.seq} is a result {why}", evidence=[result.seq])
 
-    def _told_by(self, telling: Sequence[Result]) -> bool:
+    def _told_by(self, telling: Sequence[SeenResult]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""
         if self.frame.code.function.kind is Kind.GATE and self.frame.code.function.verdict is None:
             return True  # its action's success is what the machine verdict goes by
         return covered(self.process, self.frame, telling)
 
     def _machine_verdict(
-        self, admissible: Sequence[Result], telling: Sequence[Result]
+        self, admissible: Sequence[SeenResult], telling: Sequence[SeenResult]
     ) -> tuple[bool | None, bool]:
         """What the evidence says where a machine can tell, and whether it ought to and cannot."""
         function = self.frame.code.function
@@ -219,7 +223,7 @@ class ReturnReview:
             return any(result.ok for result in admissible), False
         return None, False
 
-    def _judged(self, verdict: str, telling: Sequence[Result]) -> tuple[bool | None, bool]:
+    def _judged(self, verdict: str, telling: Sequence[SeenResult]) -> tuple[bool | None, bool]:
         if self.run.judge is None or (self.frame.code.recipes and not telling):
             return None, False
         variables: dict[str, JSON] = dict(self.process.program.program.constants)

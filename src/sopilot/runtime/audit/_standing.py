@@ -20,8 +20,8 @@ from sopilot.language.program.model import (
 from sopilot.runtime.audit._acceptance import DEEPEST, Acceptance, Settled, Truth, condition_truth
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
 from sopilot.runtime.audit._sentence import filled_sentence
-from sopilot.runtime.audit._state import MISSING, FrameView, ProcessView
-from sopilot.runtime.vm.values import JSON, canonical
+from sopilot.runtime.audit._state import FrameView, ProcessView
+from sopilot.runtime.vm.values import JSON, MISSING, canonical
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,15 @@ from typing import cast
 
 from sopilot.language.program.model import Argument, Literal, Step
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
-from sopilot.runtime.vm.values import JSON, agree, same
+from sopilot.runtime.vm.values import JSON, MISSING, Missing, agree, same
 
-MISSING = object()
 """No value is known; ``None`` is one."""
 NEITHER = cast("bool", "undecided")
 """Of a result that is there and on neither side."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SeenResult:
     """A domain call with its result. ``opened`` names the frame the call was made in."""
 
     seq: int
@@ -42,7 +41,7 @@ class PendingCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BoundSlot:
     """A result in a slot and the return that produced it."""
 
     holds: bool | None
@@ -89,7 +88,7 @@ class FrameView:
     slot: str | None
     opened: int
     path: str
-    slots: dict[str, Binding] = field(default_factory=dict)
+    slots: dict[str, BoundSlot] = field(default_factory=dict)
     borrowed: list[int] = field(default_factory=list)
     user_spoke: bool = False
 
@@ -114,8 +113,8 @@ class ProcessView:
     arguments: Mapping[str, JSON]
     known: dict[str, JSON]
     status: str = "running"
-    gates: dict[tuple[str, bytes], Binding] = field(default_factory=dict)
-    results: list[Result] = field(default_factory=list)
+    gates: dict[tuple[str, bytes], BoundSlot] = field(default_factory=dict)
+    results: list[SeenResult] = field(default_factory=list)
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
@@ -144,7 +143,7 @@ class ProcessView:
             return True
         return same(left, right) if self.program.program.format > 1 else agree(left, right)
 
-    def value_of(self, term: Argument, frame: FrameView) -> JSON:
+    def value_of(self, term: Argument, frame: FrameView) -> JSON | Missing:
         """A parameter's value is the frame's alone; other names may be known to the process."""
         if isinstance(term, Literal):
             return term.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from sopilot.runtime.vm.values import JSON, same
 
@@ -34,21 +35,19 @@ def has_type(value: JSON, schema: Mapping[str, object]) -> bool:
 
 def _within(value: JSON, schema: Mapping[str, object]) -> bool:
     """Bounds of a number, of a text's or list's length, and a text's form."""
-    measured = value if _number(value) else len(value) if isinstance(value, str | list) else None
-    if measured is None:
-        return True
-    least, most = ("minimum", "maximum")
-    if not _number(value):
-        kind = "Length" if isinstance(value, str) else "Items"
-        least, most = f"min{kind}", f"max{kind}"
-    low: JSON = schema.get(least)
-    high: JSON = schema.get(most)
-    if (_number(low) and measured < low) or (_number(high) and measured > high):
-        return False
     if _number(value):
         above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
         if (_number(above) and value <= above) or (_number(below) and value >= below):
             return False
+        measured, least, most = value, "minimum", "maximum"
+    elif isinstance(value, str | list):
+        kind = "Length" if isinstance(value, str) else "Items"
+        measured, least, most = len(value), f"min{kind}", f"max{kind}"
+    else:
+        return True
+    low, high = schema.get(least), schema.get(most)
+    if (_number(low) and measured < low) or (_number(high) and measured > high):
+        return False
     form = schema.get("pattern")
     if not isinstance(value, str) or not isinstance(form, str):
         return True
@@ -77,7 +76,7 @@ def _named(value: JSON, name: object) -> bool:
     return True
 
 
-def _number(value: JSON) -> bool:
+def _number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sopilot.runtime.audit._audit_state import Refusal
+from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import TITLES, Finding
 from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard
 
@@ -61,7 +61,7 @@ def _finding(finding: Finding) -> Iterator[str]:
         yield f"    at {where}"
 
 
-def _refusal(refusal: Refusal) -> Iterator[str]:
+def _refusal(refusal: RefusedGoal) -> Iterator[str]:
     yield f"refused: {refusal.goal} at #{refusal.seq}"
     if refusal.reason:
         yield f"    said: {refusal.reason}"

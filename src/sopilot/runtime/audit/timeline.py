@@ -18,7 +18,7 @@ LONGEST = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """``tone`` is ``good``, ``bad`` or nothing; ``evidence`` are the events it cites."""
 
     seq: int
@@ -32,7 +32,7 @@ class Row:
     at: float | None = None
 
 
-def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[Row]:
+def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[TimelineRow]:
     rows = []
     for entry in events:
         event = entry.event if isinstance(entry, SealedEvent) else entry
@@ -42,7 +42,7 @@ def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[Row]:
         depth = path.count("/") if path else 0
         cited = _evidence(event.payload)
         rows.append(
-            Row(
+            TimelineRow(
                 event.seq,
                 event.actor,
                 event.kind,
@@ -57,14 +57,14 @@ def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[Row]:
     return rows
 
 
-def rows_of_transcript(transcript: Transcript) -> list[Row]:
+def rows_of_transcript(transcript: Transcript) -> list[TimelineRow]:
     rows = []
     for call in transcript.calls:
         answer = shown(call.value) if call.answered else "no answer"
         says = f"{call.action}({arguments(call.arguments)}) → {answer}"
         tone = "" if not call.answered else "good" if call.ok else "bad"
         place = f"message {call.message}"
-        rows.append(Row(call.index, "model", "domain_call", place, says, 0, tone))
+        rows.append(TimelineRow(call.index, "model", "domain_call", place, says, 0, tone))
     return rows
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake
-from sopilot.runtime.vm.values import JSON, plain
+from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 
 LONGEST_VALUE = 200_000
 """Characters of a result that are parsed; a longer one stays text."""
@@ -31,11 +31,11 @@ class Answer:
     away, whatever came of it then."""
 
     ok: bool
-    value: JSON
+    value: object
     let_through: bool
 
 
-Outcome = Callable[[object], Answer]
+AnswerReader = Callable[[object], Answer]
 """How a result's own value is understood."""
 
 
@@ -72,7 +72,7 @@ class Transcript:
 def read_messages(
     messages: Sequence[Mapping[str, Any]],
     *,
-    outcome: Outcome | None = None,
+    outcome: AnswerReader | None = None,
     ignored: frozenset[str] = frozenset(),
     effects: frozenset[str] = frozenset(),
 ) -> Transcript:
@@ -125,7 +125,7 @@ def _arguments(written: object) -> dict[str, JSON] | None:
         written = read_value(written) if written.strip() else {}
     if written is None:
         return {}
-    return plain(written) if isinstance(written, Mapping) else None
+    return plain_mapping(written) if isinstance(written, Mapping) else None
 
 
 def read_value(written: object) -> object:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity, UserMistake, did_you_mean
 from sopilot.language.handbook import NOTHING, Handbook, Leaf, Procedure, Tree, leaves
-from sopilot.runtime.audit._audit_state import Judge, Refusal
+from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import Finding
-from sopilot.runtime.audit._proof import Proof, TruthAt
 from sopilot.runtime.audit._refusing import Grounds
 from sopilot.runtime.audit._report import ABANDONED, COMPLETED, REFUSED, Report, card
 from sopilot.runtime.audit._requirement import (
@@ -19,7 +18,9 @@ from sopilot.runtime.audit._requirement import (
     recipes_of,
     unchecked_leaves,
 )
+from sopilot.runtime.audit._transcript_leaf import Proof, TruthAt
 from sopilot.runtime.audit.transcript import Transcript, TranscriptCall
+from sopilot.runtime.vm.values import Judge
 
 
 def audit_transcript(
@@ -70,7 +71,7 @@ class Review:
     enforced: Mapping[str, Tree] = field(default_factory=dict[str, Tree])
     offered: Collection[str] | None = None
     findings: list[Finding] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
+    refusals: list[RefusedGoal] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
     missing: set[str] = field(default_factory=set)
     after_goal: int = 0
@@ -299,7 +300,7 @@ class Review:
         nothing = grounds.nothing_shown()
         # An oracle knows the truth when a call was made; at the end none is made.
         causes = grounds.causes() if self.proof.oracle is None else []
-        self.refusals.append(Refusal(end, "p1", goal, "", tuple(causes), obstacle))
+        self.refusals.append(RefusedGoal(end, "p1", goal, "", tuple(causes), obstacle))
         excused = not nothing if self.proof.oracle is not None else grounds.exist()
         if obstacle or excused:
             return

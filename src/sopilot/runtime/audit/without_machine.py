@@ -11,16 +11,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import Handbook
-from sopilot.runtime.audit._audit_state import Judge
 from sopilot.runtime.audit._auditing import judge_chain
-from sopilot.runtime.audit._proof import Proof
 from sopilot.runtime.audit._report import Report
 from sopilot.runtime.audit._state import is_withheld
+from sopilot.runtime.audit._transcript_leaf import Proof
 from sopilot.runtime.audit.transcript import Transcript, TranscriptCall, read_value
 from sopilot.runtime.audit.transcripts import Review
 from sopilot.runtime.trace.chain import Head, SealedEvent
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, plain
+from sopilot.runtime.vm.values import JSON, Judge, plain
 
 
 def audit_untracked(

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sopilot.runtime.audit import TITLES, Finding, Report, ScoreCard
-from sopilot.runtime.audit.timeline import Row
+from sopilot.runtime.audit.timeline import TimelineRow
 from sopilot.runtime.pages._templates import render
 
 
-def render_audit(report: Report, rows: Sequence[Row], *, title: str = "Audit") -> str:
+def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "Audit") -> str:
     by_event: dict[int, list[Finding]] = {}
     for finding in report.findings:
         by_event.setdefault(finding.seq, []).append(finding)

@@ -5,13 +5,13 @@ here. Pure. May import ``vm`` and the ``language`` wing; the audit must not impo
 reads the trace with clauses of its own, so that the two can contradict each other.
 """
 
-from sopilot.runtime.proof._grade import Grade, grade_of_return
-from sopilot.runtime.proof._leaf import Judge, LeafVerdict, Prover
+from sopilot.runtime.proof._grade import Grade
+from sopilot.runtime.proof._leaf import LeafVerdict, Prover
 from sopilot.runtime.proof._licence import Licence, license_call
+from sopilot.runtime.proof._returned import grade_of_return
 
 __all__ = [
     "Grade",
-    "Judge",
     "LeafVerdict",
     "Licence",
     "Prover",

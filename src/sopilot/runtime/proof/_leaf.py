@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,13 +18,10 @@ from sopilot.runtime.proof.freshness import may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
+from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, key_of, same
-
-Judge = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of, same
 
 
 class LeafVerdict(NamedTuple):
@@ -56,6 +53,9 @@ class _Whole(NamedTuple):
     calls: tuple[WantedCall, ...]
 
 
+_NONE: Mapping[ArgumentsKey, Answered] = {}
+
+
 class _GateCalls(NamedTuple):
     """The calls that open a gate, or that close it: the latest exact success, when anything
     touched it last, and whether one is not answered yet."""
@@ -66,7 +66,7 @@ class _GateCalls(NamedTuple):
     overlapping: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prover:
     """Proves leaves of one process at one moment. ``known`` are its values beyond a leaf's own
     parameters: what the user was asked for."""
@@ -121,8 +121,9 @@ class Prover:
         answers: dict[str, JSON] = {}
         evidence: list[int] = []
         calls: list[WantedCall] = []
+        value = self._value(layout, values)
         for act in recipe:
-            wanted = wanted_calls(act, self._value(layout, values), answers)
+            wanted = wanted_calls(act, value, answers)
             if isinstance(wanted, Absent):
                 return wanted
             found: list[JSON] = []
@@ -134,12 +135,11 @@ class Prover:
                 evidence.append(newest.seq)
                 calls.append(call)
             answers[act.answer] = found if act.each is not None else found[0]
-        return _Whole(
-            answers, answers[recipe[-1].answer], tuple(sorted(set(evidence))), tuple(calls)
-        )
+        sorted_once = tuple(evidence) if len(evidence) == 1 else tuple(sorted(set(evidence)))
+        return _Whole(answers, answers[recipe[-1].answer], sorted_once, tuple(calls))
 
-    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Callable[[str], JSON]:
-        def value(name: str) -> JSON:
+    def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
+        def value(name: str) -> JSON | Absent:
             have = values if name in layout.parameters else self.known
             found = have.get(name)
             return Absent(f"`{name}` has no value") if found is None else found
@@ -153,7 +153,7 @@ class Prover:
         if problem is not None:
             return Absent(f"`{action}` cannot be asked: {problem}")
         key = key_of(call.arguments)
-        newest = self.configuration.answers.get(action, {}).get(key)
+        newest = self.configuration.answers.get(action, _NONE).get(key)
         for pending in self.configuration.pending.values():
             # One that was asked for earlier can only answer about an earlier moment.
             later = newest is None or pending.seq > newest.call_seq
@@ -208,12 +208,14 @@ class Prover:
         self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
     ) -> bool:
         """Whether the cited results are the newest answers to all calls of some recipe."""
-        if any(values.get(name) is None for name in layout.function.parameters):
-            return False
-        if not layout.recipes:
-            return True
-        whole = (self._whole(layout, recipe, values) for recipe in layout.recipes)
-        return any(isinstance(one, _Whole) and cited.issuperset(one.evidence) for one in whole)
+        for name in layout.function.parameters:
+            if values.get(name) is None:
+                return False
+        for recipe in layout.recipes:
+            whole = self._whole(layout, recipe, values)
+            if isinstance(whole, _Whole) and cited.issuperset(whole.evidence):
+                return True
+        return not layout.recipes
 
     def _attested(
         self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
@@ -265,7 +267,7 @@ class Prover:
         nothing."""
         own = {name: values[name] for name in layout.function.parameters}
 
-        def value(name: str) -> JSON:
+        def value(name: str) -> JSON | Absent:
             return own[name] if name in own else Absent("the user gives it")
 
         wanted = wanted_calls(act, value, {}, open_values=True)

@@ -31,13 +31,13 @@ from sopilot.language.program.model import (
 )
 from sopilot.language.program.model import Always as AlwaysCondition
 from sopilot.runtime.proof._grade import Grade
-from sopilot.runtime.proof._leaf import Judge, LeafVerdict, Prover
+from sopilot.runtime.proof._leaf import LeafVerdict, Prover
 from sopilot.runtime.vm.layout import FunctionLayout
 from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import WantedCall
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.terms import plain_arguments
-from sopilot.runtime.vm.values import JSON, ArgumentsKey, key_of, same, shown
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of, same, shown
 
 _DEEPEST = 64
 

@@ -22,6 +22,16 @@ def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
 
 
 def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
+    known = programs.disturbs.get((action, verifier))
+    if known is None:
+        known = _may_disturb(programs, action, verifier)
+        # Only what the programs name: whoever calls may think of names without end.
+        if action in programs.actions and verifier in programs.actions:
+            programs.disturbs[action, verifier] = known
+    return known
+
+
+def _may_disturb(programs: Programs, action: str, verifier: str) -> bool:
     touched = changes(programs, action)
     if touched == ():
         return False
@@ -34,10 +44,12 @@ def stale_since(
 ) -> str:
     """What may have changed since ``newest`` was asked for, in words; empty when nothing."""
     for action, by_arguments in configuration.answers.items():
+        if not may_disturb(programs, action, verifier):
+            continue
         latest = max(
             (one.touched for one in by_arguments.values() if one is not newest), default=-1
         )
-        if latest > newest.call_seq and may_disturb(programs, action, verifier):
+        if latest > newest.call_seq:
             return f"`{action}` (#{latest}) may have changed it since"
     for pending in configuration.pending.values():
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):

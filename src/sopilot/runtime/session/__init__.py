@@ -20,7 +20,6 @@ from sopilot.runtime.session._trace_file import (
     TraceFile,
     export_trace,
     read_trace,
-    salvage_trace,
     write_trace,
 )
 from sopilot.runtime.session._trace_replay import replay_trace
@@ -106,7 +105,6 @@ __all__ = [
     "read_trace",
     "replay_trace",
     "resume_session",
-    "salvage_trace",
     "verify_trace",
     "write_trace",
 ]

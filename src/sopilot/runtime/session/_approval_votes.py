@@ -9,7 +9,8 @@ from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._tool_calls import expire_due, unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.vm import DECISIONS, JSON, Decision, plain
+from sopilot.runtime.vm import DECISIONS, JSON, Decision
+from sopilot.runtime.vm.values import plain_mapping
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -34,7 +35,7 @@ async def decide(
         if problem is not None:
             raise UserMistake([problem])
         await session.step(
-            Decision(decision, call_id, by, role, plain(dict(arguments or {})), reason)
+            Decision(decision, call_id, by, role, plain_mapping(arguments or {}), reason)
         )
         return session.ledger.held[call_id]
 

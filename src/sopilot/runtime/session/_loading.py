@@ -12,7 +12,7 @@ from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
 from sopilot.runtime.trace import SealedEvent, reference
-from sopilot.runtime.vm import JSON, Configuration
+from sopilot.runtime.vm import Configuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _salt(record: SessionRecord) -> bytes:
 
 
 async def _program_set(
-    store: Store, hashes: Mapping[str, JSON], known: ProgramSet | None
+    store: Store, hashes: Mapping[str, str], known: ProgramSet | None
 ) -> ProgramSet:
     if known is not None and known.hashes == hashes:
         return known

@@ -36,6 +36,7 @@ from sopilot.runtime.vm import (
     AssistantSaid,
     Configuration,
     Event,
+    Grader,
     Judge,
     Machine,
     Note,
@@ -78,7 +79,7 @@ class Session:
 
     def _take(self, loaded: Loaded) -> None:
         self.id = loaded.record.id
-        self.metadata: Mapping[str, JSON] = loaded.record.metadata
+        self.metadata = loaded.record.metadata
         self.settings: Settings = loaded.settings
         self._automated = any(astuple(loaded.settings.automation))
         self._salt = loaded.salt
@@ -91,6 +92,11 @@ class Session:
         self.head: Head = loaded.record.head
         self._events = list(loaded.events)
         self._stale = False
+
+    @property
+    def _grader(self) -> Grader | None:
+        """Where nothing is guarded, the audit's own grades are enough, and a step stays cheap."""
+        return self._grade if self.programs.guarded else None
 
     # --- what it is ---------------------------------------------------------------
 
@@ -294,17 +300,16 @@ class Session:
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Inside ``writing``: one machine step and what it settles, durable when it returns."""
         at = self.clock.now()
-        # Where nothing is guarded, the audit's own grades are enough, and a step stays cheap.
-        graded = self.programs.guarded and type(operation) is Return
-        grade = self._grade(self.configuration, operation) if graded else None
-        outcome = self.machine.step(self.configuration, operation, at=at, actor=actor, grade=grade)
+        outcome = self.machine.step(
+            self.configuration, operation, at=at, actor=actor, grade=self._grader
+        )
         if self._automated:
             settled = self.machine.settle(
                 outcome.configuration,
                 self.settings.automation,
                 at=at,
                 judge=self.judge,
-                grade=self._grade,
+                grade=self._grader,
             )
             outcome = replace(
                 outcome,
@@ -321,19 +326,18 @@ class Session:
             self.settings.automation,
             at=self.clock.now(),
             judge=self.judge,
-            grade=self._grade,
+            grade=self._grader,
         )
         if settled.events:
             await self.commit(settled.configuration, settled.events)
 
-    def _grade(self, configuration: Configuration, operation: Operation) -> str | None:
-        """How good a verdict is that is about to be given."""
+    def _grade(
+        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
+    ) -> str | None:
         here = self.machine.position(configuration)
-        if here is None or not isinstance(operation, Return) or not here.program.strict:
+        if here is None or not here.program.strict:
             return None
-        if not self.programs.guarded:
-            return None
-        return grade_of_return(self.machine.programs, here, operation, self.judge)
+        return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
 
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
         """Inside ``writing``: go on with other programs from this note on."""

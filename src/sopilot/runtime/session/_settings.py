@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from typing import Any, TypeGuard
 
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.vm import JSON, Automation, Limits
@@ -56,7 +57,7 @@ def settings_from_json(value: JSON) -> Settings:
     )
 
 
-def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> dict[str, JSON]:
+def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {}
     found = {item.name: value[item.name] for item in fields(kind) if item.name in value}
@@ -65,5 +66,5 @@ def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> 
     return found
 
 
-def _is_number(value: JSON) -> bool:
+def _is_number(value: JSON) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sopilot.runtime.trace import Head, SealedEvent, encode_line
 from sopilot.runtime.trace.signed_head import SignedHead
 from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import Fields
 
-_NOTHING: Mapping[str, JSON] = {}
+_NOTHING: Mapping[str, Any] = {}
 
 
 class Lease(NamedTuple):
@@ -31,7 +32,7 @@ class NewSession:
     """``programs`` maps a hash to the program artifact; equal programs are kept once."""
 
     id: str
-    metadata: Mapping[str, JSON]
+    metadata: Fields
     programs: Mapping[str, str]
 
 
@@ -71,7 +72,7 @@ class SessionRecord:
     id: str
     created_at: float
     updated_at: float
-    metadata: Mapping[str, JSON]
+    metadata: Fields
     summary: Mapping[str, JSON]
     head: Head
     owner: str = ""

@@ -28,8 +28,8 @@ from sopilot.runtime.session.ledger import (
     OUTCOME_UNKNOWN,
 )
 from sopilot.runtime.session.protocols import ToolResult
-from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome, plain
-from sopilot.runtime.vm.values import without_references
+from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, DomainResult, Note, Outcome
+from sopilot.runtime.vm.values import plain_mapping, without_references
 from sopilot.runtime.vm.whole_values import whole_values
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had fai
 async def call_tool(
     session: Session, name: str, arguments: Mapping[str, JSON], call_id: str
 ) -> CallAnswer:
-    sent = without_references(plain(dict(arguments)))
+    sent = without_references(plain_mapping(arguments))
     wanted = whole_values(session.configuration, sent)
     guarded = session.programs.guarded.get(name)
     licence: dict[str, JSON] | None = None

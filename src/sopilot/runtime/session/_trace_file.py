@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sopilot.runtime.session._loading import stored_hashes
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.recovery import program_changes, whole_events
-from sopilot.runtime.trace import SealedEvent, decode_line, encode_line, verify_chain
+from sopilot.runtime.trace import SealedEvent, decode_line, encode_line
 from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
 from sopilot.runtime.vm import JSON, TraceError, canonical
 
@@ -82,42 +82,12 @@ def write_trace(trace: TraceFile) -> str:
 def read_trace(text: str) -> TraceFile:
     """Raises ``TraceError`` at the first line that is not what it should be, and when the last
     line is torn. The chain is not verified here: see ``verify_trace``."""
-    trace, problem = _read(text)
-    if problem is not None:
-        raise problem
-    return trace
-
-
-def salvage_trace(text: str) -> tuple[TraceFile, TraceError | None]:
-    """The longest prefix whose lines can be read and whose chain holds, and what is wrong
-    behind it. Raises ``TraceError`` when not even the header can be read."""
-    trace, problem = _read(text)
-    broken = verify_chain(trace.events, session_id=trace.session_id)
-    if broken is None:
-        return trace, problem
-    whole = TraceFile(
-        trace.session_id,
-        trace.events[:broken],
-        trace.programs,
-        trace.program_texts,
-        trace.about,
-        trace.signatures,
-        trace.payloads,
-        trace.salt,
-    )
-    return whole, TraceError("the chain of hashes is broken", broken)
-
-
-def _read(text: str) -> tuple[TraceFile, TraceError | None]:
     lines = text.split("\n")
     session_id, programs, texts, about = _header(lines[0])
     events: list[SealedEvent] = []
     signatures: list[SignedHead] = []
     payloads: dict[str, JSON] = {}
     salt = ""
-    problem: TraceError | None = None
-    if lines[-1] != "":
-        problem = TraceError(f"line {len(lines)} is torn: it does not end")
     for number, line in enumerate(lines[1:-1], start=2):
         try:
             # Keys are sorted: an event begins with its actor, a head with its time.
@@ -135,12 +105,12 @@ def _read(text: str) -> tuple[TraceFile, TraceError | None]:
                     raise _unusual()
                 events.append(event)
         except TraceError as found:
-            problem = TraceError(f"line {number}: {found}")
-            break
-    trace = TraceFile(
+            raise TraceError(f"line {number}: {found}") from found
+    if lines[-1] != "":
+        raise TraceError(f"line {len(lines)} is torn: it does not end")
+    return TraceFile(
         session_id, tuple(events), programs, texts, about, tuple(signatures), payloads, salt
     )
-    return trace, problem
 
 
 def _header(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, JSON]]:
@@ -191,8 +161,9 @@ def _mapping(value: JSON) -> dict[str, JSON]:
 
 
 def _strings(value: JSON) -> dict[str, str]:
-    found = _mapping(value)
-    if not all(isinstance(item, str) for item in found.values()):
+    given = _mapping(value)
+    found = {name: item for name, item in given.items() if isinstance(item, str)}
+    if len(found) != len(given):
         raise TraceError("the header must name programs by text")
     return found
 

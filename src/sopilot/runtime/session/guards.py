@@ -12,7 +12,8 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program import Act, Fail, Guarded, Program
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
 from sopilot.runtime.vm.moves import unmet_checks
-from sopilot.runtime.vm.terms import MISSING, fits_act, plain_arguments, value_of
+from sopilot.runtime.vm.terms import fits_act, plain_arguments, value_of
+from sopilot.runtime.vm.values import MISSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-JSON = Any
-"""A JSON value: null, boolean, number, string, list, object."""
+from sopilot.runtime.vm.values import JSON as JSON  # adapters read it here
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,17 @@ class ToolResult:
     ok: bool
     value: JSON
     unknown: bool = False
+
+
+def inputs_of(tool: ToolSchema) -> Mapping[str, JSON]:
+    """The schema of each input, by name."""
+    found = tool.parameters.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def required_of(tool: ToolSchema) -> Sequence[str]:
+    found = tool.parameters.get("required")
+    return [str(name) for name in found] if isinstance(found, list | tuple) else ()
 
 
 @runtime_checkable

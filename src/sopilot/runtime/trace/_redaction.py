@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from typing import TypeGuard
 
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON, canonical
@@ -21,7 +22,7 @@ def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
     return {REF: hashlib.sha256(salt + spelled).hexdigest(), "bytes": len(spelled)}
 
 
-def is_reference(value: JSON) -> bool:
+def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
     return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
 
 
@@ -44,20 +45,23 @@ def redact(
         if is_reference(value):
             return dict(value)
         ref = reference(value, salt)
-        kept[ref[REF]] = value
+        kept[str(ref[REF])] = value
         return ref
+
+    def inside(value: Mapping[str, JSON]) -> dict[str, JSON]:
+        return {
+            key: withhold(item) if key in names and item is not None else walk(item)
+            for key, item in value.items()
+        }
 
     def walk(value: JSON) -> JSON:
         if isinstance(value, Mapping):
-            return {
-                key: withhold(item) if key in names and item is not None else walk(item)
-                for key, item in value.items()
-            }
+            return inside(value)
         if isinstance(value, list):
             return [walk(item) for item in value]
         return value
 
-    payload = walk(event.payload) if names else dict(event.payload)
+    payload = inside(event.payload) if names else dict(event.payload)
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
@@ -77,11 +81,12 @@ def restore(event: Event, values: Mapping[str, JSON]) -> Event:
             known = isinstance(ref, str) and ref in values and ref not in inside
             if not known or len(inside) >= DEEPEST:
                 return value
-            return walk(values[ref], inside | {ref})
+            return walk(values[str(ref)], inside | {str(ref)})
         if isinstance(value, Mapping):
             return {key: walk(item, inside) for key, item in value.items()}
         if isinstance(value, list):
             return [walk(item, inside) for item in value]
         return value
 
-    return event._replace(payload=walk(event.payload, frozenset()))
+    payload = walk(event.payload, frozenset())
+    return event._replace(payload=payload if isinstance(payload, Mapping) else event.payload)

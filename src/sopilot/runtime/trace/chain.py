@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sopilot.runtime.vm.errors import TraceError
@@ -109,24 +109,6 @@ def encode_line(sealed: SealedEvent) -> str:
     """One line without its line feed."""
     before, behind = _spelled(sealed.event, sealed.previous, sealed.format)
     return f'{before},"hash":{_quoted(sealed.hash)},{behind}'
-
-
-def encode_lines(events: Iterable[SealedEvent]) -> str:
-    return "".join(encode_line(sealed) + "\n" for sealed in events)
-
-
-def decode_lines(text: str) -> list[SealedEvent]:
-    return list(_decoded(text))
-
-
-def _decoded(text: str) -> Iterator[SealedEvent]:
-    # Only line feeds end a line: `splitlines` would cut at signs inside strings.
-    for index, line in enumerate(text.split("\n")):
-        if line.strip():
-            try:
-                yield decode_line(line)
-            except TraceError as problem:
-                raise TraceError(str(problem), index) from problem
 
 
 def decode_line(line: str) -> SealedEvent:

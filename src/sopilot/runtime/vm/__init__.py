@@ -6,7 +6,7 @@ the events they leave:
 ``diagnostics``, ``handbook`` and ``program``.
 """
 
-from sopilot.runtime.vm._automation import Automation, Judge
+from sopilot.runtime.vm._automation import Automation
 from sopilot.runtime.vm._tool import (
     TOOL_DESCRIPTION,
     TOOL_NAME,
@@ -19,8 +19,8 @@ from sopilot.runtime.vm._tool import (
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.layout import Limits
-from sopilot.runtime.vm.machine import Machine, Outcome
-from sopilot.runtime.vm.operation_codec import decode_operation, encode_operation
+from sopilot.runtime.vm.machine import Grader, Machine, Outcome
+from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import (
     DECISIONS,
     AssistantSaid,
@@ -43,7 +43,7 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.state import Bound, Configuration, Frame, Observed, Pending, Process, Status
-from sopilot.runtime.vm.values import JSON, agree, canonical, plain
+from sopilot.runtime.vm.values import JSON, Judge, agree, canonical, plain
 
 __all__ = [
     "DECISIONS",
@@ -69,6 +69,7 @@ __all__ = [
     "Event",
     "Fail",
     "Frame",
+    "Grader",
     "Judge",
     "Limits",
     "Machine",
@@ -91,7 +92,6 @@ __all__ = [
     "answer_text",
     "canonical",
     "decode_operation",
-    "encode_operation",
     "parse_step",
     "plain",
     "step_description",

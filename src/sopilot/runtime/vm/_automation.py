@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
@@ -23,10 +22,7 @@ from sopilot.runtime.vm.operations import (
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.state import Observed
 from sopilot.runtime.vm.terms import known_arguments
-from sopilot.runtime.vm.values import JSON
-
-Judge = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None`` where it cannot say."""
+from sopilot.runtime.vm.values import JSON, Judge
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from sopilot.language.program.model import Complete as CompleteStep
 from sopilot.language.program.model import Fail as FailStep
 from sopilot.runtime.vm.layout import ProgramLayout
 from sopilot.runtime.vm.operations import Complete, Fail, Start
-from sopilot.runtime.vm.position import Fields, Moved, Position, Programs, Refused
+from sopilot.runtime.vm.position import Moved, Position, Programs, Refused
 from sopilot.runtime.vm.state import Configuration, Frame, Process, Status
-from sopilot.runtime.vm.values import JSON, shown
+from sopilot.runtime.vm.values import JSON, Fields, shown
 
 
 def start(

@@ -15,7 +15,6 @@ from sopilot.runtime.vm.operations import (
     UserSaid,
 )
 from sopilot.runtime.vm.position import (
-    Fields,
     Moved,
     Position,
     Programs,
@@ -33,7 +32,7 @@ from sopilot.runtime.vm.state import (
     Process,
 )
 from sopilot.runtime.vm.terms import Learning, plain_arguments
-from sopilot.runtime.vm.values import JSON, key_of, shown
+from sopilot.runtime.vm.values import JSON, Fields, key_of, shown
 
 
 def domain_call(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sopilot.language.render import words
 from sopilot.language.render.phrases import said_in
@@ -21,7 +21,7 @@ from sopilot.runtime.vm.operations import (
     Start,
     ToolOperation,
 )
-from sopilot.runtime.vm.values import JSON, plain_mapping, without_references
+from sopilot.runtime.vm.values import JSON, Fields, plain_mapping, without_references
 
 TOOL_NAME: Final = "pg_program_step"
 
@@ -30,7 +30,7 @@ def step_description(language: str = "en") -> str:
     return words(language)["step_tool"]
 
 
-def step_schema(language: str = "en") -> dict[str, JSON]:
+def step_schema(language: str = "en") -> dict[str, Any]:
     """The tool's fields; only their descriptions depend on the language."""
     table = words(language)
     described: dict[str, dict[str, JSON]] = {
@@ -62,7 +62,7 @@ def step_schema(language: str = "en") -> dict[str, JSON]:
 
 
 TOOL_DESCRIPTION: Final = step_description()
-TOOL_SCHEMA: Final[Mapping[str, JSON]] = step_schema()
+TOOL_SCHEMA: Final[Mapping[str, Any]] = step_schema()
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "start": ("goal", "arguments"),
@@ -229,7 +229,7 @@ def answer_text(outcome: Outcome, language: str = "en", *, terse: bool = False) 
     return "\n".join(lines)
 
 
-def _shape(shape: Mapping[str, JSON], table: Mapping[str, str]) -> str:
+def _shape(shape: Fields, table: Mapping[str, str]) -> str:
     operation = shape["operation"]
     missing = shape.get("missing", [])
     if operation == "domain_call":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import Fields
 
 
 class Actor(StrEnum):
@@ -36,4 +35,4 @@ class Event(NamedTuple):
     kind: str
     process: str | None
     frame: str
-    payload: Mapping[str, JSON]
+    payload: Fields

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Local, Unknown
 from sopilot.runtime.vm.position import Position
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, wanted_calls
+from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Observed
-from sopilot.runtime.vm.terms import MISSING, fits_act, value_of
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.terms import fits_act, value_of
+from sopilot.runtime.vm.values import JSON, MISSING
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
     return wanted_calls(act, _values(here), answers, open_values=True)
 
 
-def _values(here: Position) -> Callable[[str], JSON]:
-    def value(name: str) -> JSON:
+def _values(here: Position) -> Values:
+    def value(name: str) -> JSON | Absent:
         term = Local(name) if name in here.layout.parameters else Unknown(name)
         found = value_of(term, here.layout, here.frame, here.process.known)
         return Absent(f"`{name}` has no value") if found is MISSING else found

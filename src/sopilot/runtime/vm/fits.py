@@ -12,9 +12,9 @@ from sopilot.runtime.vm.moves import NEXT, truth
 from sopilot.runtime.vm.position import Position, Programs, locate
 from sopilot.runtime.vm.state import Configuration
 from sopilot.runtime.vm.terms import known_arguments, plain_arguments
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import Fields
 
-Shape = dict[str, JSON]
+Shape = Fields
 
 
 def fits(programs: Programs, configuration: Configuration) -> list[Shape]:

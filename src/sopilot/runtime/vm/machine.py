@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.language.program.codec import program_hash
 from sopilot.language.program.model import Check, Kind, Program
 from sopilot.runtime.vm import _lifecycle as lifecycle
 from sopilot.runtime.vm import _observing as observing
 from sopilot.runtime.vm import moves
-from sopilot.runtime.vm._automation import Automation, Judge, determined
+from sopilot.runtime.vm._automation import Automation, determined
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
-from sopilot.runtime.vm.evidence import available
-from sopilot.runtime.vm.fits import fits
+from sopilot.runtime.vm.fits import Shape, fits
 from sopilot.runtime.vm.layout import Limits, lay_out
 from sopilot.runtime.vm.operation_codec import misshapen, operation_fields
 from sopilot.runtime.vm.operations import (
@@ -34,10 +34,13 @@ from sopilot.runtime.vm.operations import (
     UserSaid,
 )
 from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
-from sopilot.runtime.vm.state import Bound, Configuration, Observed
+from sopilot.runtime.vm.state import Bound, Configuration
 from sopilot.runtime.vm.terms import known_arguments
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import Fields, Judge
 from sopilot.runtime.vm.whole_values import whole_values
+
+Grader = Callable[[Configuration, Return, Sequence[int]], str | None]
+"""What a prover says of a verdict that is given on these results; the machine only records it."""
 
 
 @dataclass(slots=True)
@@ -47,10 +50,10 @@ class Outcome:
     configuration: Configuration
     events: tuple[Event, ...]
     accepted: bool
-    _answer: Callable[[Outcome], dict[str, JSON]] = field(repr=False, compare=False)
+    _answer: Callable[[Outcome], Fields] = field(repr=False, compare=False)
 
     @property
-    def answer(self) -> dict[str, JSON]:
+    def answer(self) -> Fields:
         return self._answer(self)
 
 
@@ -87,7 +90,7 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
-        grade: str | None = None,
+        grade: Grader | None = None,
     ) -> Outcome:
         """The operation's own event first, then what the machine does by itself.
 
@@ -111,16 +114,15 @@ class Machine:
         at: float,
         actor: str | None = None,
         ground: str | None = None,
-        grade: str | None = None,
+        grade: Grader | None = None,
     ) -> tuple[Configuration, Event]:
-        """The operation alone, as exactly one event. ``grade`` is what a prover says of a
-        verdict; the machine only records it."""
+        """The operation alone, as exactly one event."""
         kind = type(operation)
         seq = configuration.next_seq
         problem = misshapen(operation)
         if problem is not None:
             moved: Moved | Refused = Refused("misshapen", problem)
-            fields: dict[str, JSON] = {"operation": {"operation": "misshapen"}}
+            fields: dict[str, Any] = {"operation": {"operation": "misshapen"}}
         else:
             fields = operation_fields(operation)
             if fields.get("arguments") and kind is not DomainCall:
@@ -142,8 +144,10 @@ class Machine:
             after = configuration.numbered(seq + 1)
         if ground is not None:
             fields["ground"] = ground
-        if grade is not None and name != REJECTED:
-            fields["grade"] = grade
+        if grade is not None and isinstance(operation, Return) and name != REJECTED:
+            found = grade(configuration, operation, fields["bound"]["evidence"])
+            if found is not None:
+                fields["grade"] = found
         if place is None:
             frame = configuration.frame
             place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
@@ -151,7 +155,7 @@ class Machine:
         return after, Event(seq, at, who, name, process, place, fields)
 
     def _handle(
-        self, configuration: Configuration, operation: Operation, fields: Mapping[str, JSON]
+        self, configuration: Configuration, operation: Operation, fields: Fields
     ) -> Moved | Refused:
         kind = type(operation)
         outside = _OUTSIDE.get(kind)
@@ -176,7 +180,7 @@ class Machine:
         *,
         at: float,
         judge: Judge | None = None,
-        grade: Callable[[Configuration, Operation], str | None] | None = None,
+        grade: Grader | None = None,
     ) -> Outcome:
         """Take every transition that needs no executor, until the next one does.
 
@@ -194,11 +198,8 @@ class Machine:
             if found is None:
                 break
             operation, ground = found
-            graded = (
-                grade(configuration, operation) if grade and type(operation) is Return else None
-            )
             after, event = self.apply(
-                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=graded
+                configuration, operation, at=at, actor=Actor.MACHINE, ground=ground, grade=grade
             )
             if event.kind == REJECTED:
                 break
@@ -280,20 +281,15 @@ class Machine:
         """The active process, its top frame, the function and the step at the cursor."""
         return locate(self.programs, configuration)
 
-    def fits(self, configuration: Configuration) -> list[dict[str, JSON]]:
+    def fits(self, configuration: Configuration) -> list[Shape]:
         """The operations that fit now, with what is known of their arguments."""
         return fits(self.programs, configuration)
 
-    def available_evidence(self, configuration: Configuration) -> tuple[Observed, ...]:
-        """Earlier results of the process that the active rule could cite."""
-        here = locate(self.programs, configuration)
-        return available(here) if here is not None else ()
-
-    def _answer(self, outcome: Outcome) -> dict[str, JSON]:
+    def _answer(self, outcome: Outcome) -> dict[str, Any]:
         configuration = outcome.configuration
         first = outcome.events[0] if outcome.events else None
         process, frame = configuration.process, configuration.frame
-        answer: dict[str, JSON] = {
+        answer: dict[str, Any] = {
             "accepted": outcome.accepted,
             "did": first.kind if first is not None else None,
             "process": process.id if process is not None else None,

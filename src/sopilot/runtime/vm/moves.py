@@ -23,11 +23,11 @@ from sopilot.language.program.model import (
 from sopilot.language.program.model import Return as ReturnStep
 from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.operations import Call, EmitArtifact, Return, SelectBranch
-from sopilot.runtime.vm.position import Fields, Moved, Position, Refused
+from sopilot.runtime.vm.position import Moved, Position, Refused
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Bound, Configuration, Frame, GateKey, RuleKey
-from sopilot.runtime.vm.terms import MISSING, Learning, value_of
-from sopilot.runtime.vm.values import JSON, canonical, key_of, plain, shown
+from sopilot.runtime.vm.terms import Learning, value_of
+from sopilot.runtime.vm.values import JSON, MISSING, Fields, canonical, key_of, plain, shown
 
 NEXT = "next"
 _YES = frozenset({"then", "true", "yes", "met", "真", "是"})
@@ -108,13 +108,15 @@ def _resolve(
         if given is None:
             if have is not MISSING:
                 values[parameter] = have
-        elif isinstance(term, Literal) or not (have is MISSING or isinstance(term, Unknown)):
+        elif have is not MISSING and not isinstance(term, Unknown):
             if not here.layout.agree(have, given):
                 return _contradiction(parameter, have, given)
             values[parameter] = have
         else:
             values[parameter] = given
-            if have is MISSING or not here.layout.agree(have, given):
+            if not isinstance(term, Literal) and (
+                have is MISSING or not here.layout.agree(have, given)
+            ):
                 learning.learn(term.name, given)
     problem = _learn_beside(here, supplied, learning)
     return values if problem is None else problem

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import cast
+from typing import Any
 
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.operations import (
@@ -27,15 +27,10 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 
-Fields = Mapping[str, JSON]
+Given = Mapping[str, JSON]
 
 
-def encode_operation(operation: Operation) -> dict[str, JSON]:
-    """The operation with its name under ``operation``."""
-    return {"operation": operation.kind, **operation_fields(operation)}
-
-
-def operation_fields(operation: Operation) -> dict[str, JSON]:
+def operation_fields(operation: Operation) -> dict[str, Any]:
     """The operation's own fields, as plain values that nobody else holds."""
     return _FIELDS[type(operation)](operation)
 
@@ -161,7 +156,7 @@ def misshapen(operation: object) -> str | None:
     return None
 
 
-def decode_operation(fields: Fields, kind: str | None = None) -> Operation:
+def decode_operation(fields: Given, kind: str | None = None) -> Operation:
     """The operation in a JSON object; its name is ``kind`` or stands under ``operation``."""
     name = kind if kind is not None else fields.get("operation")
     decoder = _DECODERS.get(name) if isinstance(name, str) else None
@@ -170,25 +165,25 @@ def decode_operation(fields: Fields, kind: str | None = None) -> Operation:
     return decoder(fields)
 
 
-def _string(fields: Fields, key: str) -> str:
+def _string(fields: Given, key: str) -> str:
     value = fields.get(key)
     if not isinstance(value, str):
         raise TraceError(f"`{key}` must be a string")
     return value
 
 
-def _optional_string(fields: Fields, key: str) -> str | None:
+def _optional_string(fields: Given, key: str) -> str | None:
     return None if fields.get(key) is None else _string(fields, key)
 
 
-def _text(fields: Fields, key: str) -> Text:
+def _text(fields: Given, key: str) -> Text:
     value = fields.get(key, "")
     if isinstance(value, Mapping) and "$ref" in value:
-        return cast("Mapping[str, JSON]", value)
+        return value
     return _string(fields, key)
 
 
-def _object(fields: Fields, key: str) -> Mapping[str, JSON]:
+def _object(fields: Given, key: str) -> Mapping[str, JSON]:
     value = fields.get(key, {})
     if not isinstance(value, Mapping):
         raise TraceError(f"`{key}` must be an object")
@@ -197,14 +192,14 @@ def _object(fields: Fields, key: str) -> Mapping[str, JSON]:
     return value
 
 
-def _boolean(fields: Fields, key: str) -> bool:
+def _boolean(fields: Given, key: str) -> bool:
     value = fields.get(key)
     if not isinstance(value, bool):
         raise TraceError(f"`{key}` must be true or false")
     return value
 
 
-def _decode_return(fields: Fields) -> Return:
+def _decode_return(fields: Given) -> Return:
     cited = fields.get("evidence", [])
     if not isinstance(cited, list) or not all(isinstance(one, str) for one in cited):
         raise TraceError("`evidence` must be a list of strings")
@@ -214,7 +209,7 @@ def _decode_return(fields: Fields) -> Return:
     return Return(holds, tuple(cited), fields.get("value"), arguments, undecided)
 
 
-def _decode_decision(fields: Fields) -> Decision:
+def _decode_decision(fields: Given) -> Decision:
     return Decision(
         _string(fields, "decision"),
         _string(fields, "call_id"),
@@ -225,14 +220,14 @@ def _decode_decision(fields: Fields) -> Decision:
     )
 
 
-def _decode_bind(fields: Fields) -> BindEvidence:
+def _decode_bind(fields: Given) -> BindEvidence:
     result = fields.get("result")
     if not isinstance(result, int) or isinstance(result, bool):
         raise TraceError("`result` must be a sequence number")
     return BindEvidence(result)
 
 
-_DECODERS: dict[str, Callable[[Fields], Operation]] = {
+_DECODERS: dict[str, Callable[[Given], Operation]] = {
     "start": lambda fields: Start(_string(fields, "goal"), _object(fields, "arguments")),
     "call": lambda fields: Call(_optional_string(fields, "function"), _object(fields, "arguments")),
     "return": _decode_return,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from sopilot.language.program.model import ActionFacts, Program, Step
 from sopilot.runtime.vm.layout import FunctionLayout, Limits, ProgramLayout
 from sopilot.runtime.vm.state import Configuration, Frame, Process
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import Fields
 
-Fields = Mapping[str, JSON]
 """An operation's own fields as plain values, which nobody changes."""
 
 
@@ -23,6 +22,8 @@ class Programs:
     limits: Limits
     goal_actions: frozenset[str]
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
+    disturbs: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
+    """Action, verifier → whether one may change what the other reads, as far as was asked."""
 
 
 @dataclass(slots=True)
@@ -31,7 +32,7 @@ class Moved:
     ``frame`` say where it happened when that is not the position before it."""
 
     configuration: Configuration
-    added: Mapping[str, JSON] = field(default_factory=dict)
+    added: Fields = field(default_factory=dict)
     process: str | None = None
     frame: str | None = None
 

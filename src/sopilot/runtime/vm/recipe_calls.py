@@ -24,7 +24,7 @@ class Absent:
         self.why = why
 
 
-Values = Callable[[str], JSON]
+Values = Callable[[str], "JSON | Absent"]
 """A name's value, or ``Absent``."""
 MOST_ELEMENTS = 1_000
 """A list that is longer has no end that a session would reach."""
@@ -38,7 +38,7 @@ class WantedCall(NamedTuple):
     open: tuple[str, ...] = ()
 
 
-def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON:
+def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:
     """The value at a place, or ``Absent``: an answer may lack it or have another shape."""
     if path.root not in answers:
         return Absent(f"`{path.root}` was not answered")
@@ -74,13 +74,14 @@ def wanted_calls(
 ) -> list[WantedCall] | Absent:
     """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
     argument open; otherwise nothing is wanted before it has one."""
-    inside = elements(act, answers)
+    inside = [answers] if act.each is None else elements(act, answers)
     if isinstance(inside, Absent):
         return inside
     calls: list[WantedCall] = []
     for answered in inside:
         arguments: dict[str, JSON] = {}
         free: list[str] = []
+        value: JSON | Absent
         for parameter, term in act.arguments:
             if isinstance(term, Literal):
                 value = term.value

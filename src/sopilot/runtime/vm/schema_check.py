@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Mapping
+from typing import TypeGuard
 
 from sopilot.runtime.vm.values import JSON, same
 
@@ -54,12 +55,12 @@ def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
     if isinstance(value, int | float):
         for key, fits, words in _NUMBER_BOUNDS:
             limit = schema.get(key)
-            if is_of_type(limit, "number") and not fits(value, limit):
+            if _is_number(limit) and not fits(value, limit):
                 return f"must be {words} {limit}"
         return None
     for key, fits, words in _LENGTH_BOUNDS[type(value)]:
         limit = schema.get(key)
-        if is_of_type(limit, "integer") and not fits(len(value), limit):
+        if _is_number(limit) and not limit % 1 and not fits(len(value), limit):
             return f"must have {words} {limit} {'characters' if type(value) is str else 'items'}"
     pattern = schema.get("pattern")
     if isinstance(value, str) and isinstance(pattern, str):
@@ -72,13 +73,14 @@ def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
     return None
 
 
-_NUMBER_BOUNDS: tuple[tuple[str, Callable[[JSON, JSON], bool], str], ...] = (
+_Bound = tuple[str, Callable[[float, float], bool], str]
+_NUMBER_BOUNDS: tuple[_Bound, ...] = (
     ("minimum", operator.ge, "at least"),
     ("maximum", operator.le, "at most"),
     ("exclusiveMinimum", operator.gt, "greater than"),
     ("exclusiveMaximum", operator.lt, "less than"),
 )
-_LENGTH_BOUNDS: dict[type, tuple[tuple[str, Callable[[JSON, JSON], bool], str], ...]] = {
+_LENGTH_BOUNDS: dict[type, tuple[_Bound, ...]] = {
     str: (("minLength", operator.ge, "at least"), ("maxLength", operator.le, "at most")),
     list: (("minItems", operator.ge, "at least"), ("maxItems", operator.le, "at most")),
 }
@@ -104,7 +106,7 @@ def _object_violation(
     return None
 
 
-def is_of_type(value: JSON, name: object) -> bool:
+def is_of_type(value: object, name: object) -> bool:
     """JSON has one kind of number: `5.0` is an integer. A type that is none takes everything."""
     types = TYPES.get(name) if isinstance(name, str) else None
     if types is None:
@@ -114,3 +116,7 @@ def is_of_type(value: JSON, name: object) -> bool:
     return isinstance(value, types) or (
         name == "integer" and isinstance(value, float) and value.is_integer()
     )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -267,11 +267,6 @@ class Configuration(NamedTuple):
         process = self.process
         return process.frame if process is not None else None
 
-    @property
-    def established(self) -> dict[str, Mapping[GateKey, Bound]]:
-        """Process id → the gates it established."""
-        return {id_: process.gates for id_, process in self.processes.items() if process.gates}
-
     def updated(self, process: Process) -> Configuration:
         """After one transition of ``process``: every transition takes one number."""
         return Configuration(

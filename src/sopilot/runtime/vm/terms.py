@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
-from typing import Final
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
@@ -18,19 +16,12 @@ from sopilot.language.program.model import (
 )
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.state import Frame, Process
-from sopilot.runtime.vm.values import JSON
-
-
-class Missing(Enum):
-    MISSING = "missing"
-
-
-MISSING: Final = Missing.MISSING
+from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
 
 def value_of(
     term: Argument, layout: FunctionLayout, frame: Frame, known: Mapping[str, JSON]
-) -> JSON:
+) -> JSON | Missing:
     """The term's value, or ``MISSING``.
 
     A parameter is looked up in the frame alone: the process may know another

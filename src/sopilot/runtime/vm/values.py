@@ -5,10 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any
+from enum import Enum
+from typing import Any, Final, TypeAlias, overload
 
-JSON = Any
-"""A JSON value: null, boolean, number, string, list, object."""
+from sopilot.language.handbook.values import JSON as JSON
+
+Fields: TypeAlias = Mapping[str, Any]
+"""A JSON object whose shape its reader knows by its kind: an operation's fields that were
+checked, the payload of an event, what this program wrote itself."""
+
+Judge: TypeAlias = Callable[[str, Mapping[str, JSON]], bool | None]
+"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+
+
+class Missing(Enum):
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+"""Stands where there is no value: ``None`` is one."""
 
 DEEPEST = 64
 """Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
@@ -104,6 +119,10 @@ def _key(key: object) -> str:
     return _DROPPED
 
 
+@overload
+def without_references(value: dict[str, JSON]) -> dict[str, JSON]: ...
+@overload
+def without_references(value: JSON) -> JSON: ...
 def without_references(value: JSON) -> JSON:
     """A plain value in which nothing has the form that stands in a trace for a withheld one:
     whoever sends it could blind the audit."""
@@ -153,7 +172,7 @@ def agree(left: JSON, right: JSON) -> bool:
     return bool(left == right)
 
 
-def same(left: JSON, right: JSON) -> bool:
+def same(left: object, right: object) -> bool:
     """Equal, with one kind of number: 5 is 5.0, and nothing is equal across types."""
     kind = type(left)
     if kind is str or type(right) is str:

@@ -12,12 +12,15 @@ from sopilot.language.render.values import abbreviation_name, digest_of
 from sopilot.runtime.vm.state import Configuration
 from sopilot.runtime.vm.values import JSON
 
+_NESTED = (list, dict)
+
 
 def whole_values(configuration: Configuration, arguments: dict[str, JSON]) -> dict[str, JSON]:
     """The arguments with every abbreviation of a known value replaced by it."""
     for value in arguments.values():
-        kind = type(value)
-        if (kind is str and value[:1] == "@") or ((kind is list or kind is dict) and _named(value)):
+        if (isinstance(value, str) and value[:1] == "@") or (
+            isinstance(value, _NESTED) and _named(value)
+        ):
             break
     else:
         return arguments

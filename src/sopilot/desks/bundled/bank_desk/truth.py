@@ -123,12 +123,12 @@ def has_card(state: State, knows: Knows, username: str) -> bool:
     return bool(state["cards"][username])
 
 
-def _payment(state: State, username: str, payment_id: str) -> Mapping[str, JSON] | None:
-    found: Mapping[str, JSON] | None = state["payments"].get(payment_id)
+def _payment(state: State, username: str, payment_id: str) -> State | None:
+    found: State | None = state["payments"].get(payment_id)
     return found if found is not None and found["username"] == username else None
 
 
-def _case(state: State, username: str) -> Mapping[str, JSON] | None:
+def _case(state: State, username: str) -> State | None:
     mine = [(name, case) for name, case in state["cases"].items() if case["username"] == username]
     return max(mine)[1] if mine else None
 

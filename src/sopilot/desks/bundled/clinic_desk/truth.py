@@ -138,7 +138,7 @@ def letter_fits(state: State, knows: Knows, patient_id: str, specialty: str) -> 
     return found is not None and LETTER_FITS[specialty, found["letter"]]
 
 
-def _prescription(state: State, patient_id: str, medicine: str) -> Mapping[str, JSON] | None:
+def _prescription(state: State, patient_id: str, medicine: str) -> State | None:
     return next(
         (
             entry
@@ -149,7 +149,7 @@ def _prescription(state: State, patient_id: str, medicine: str) -> Mapping[str, 
     )
 
 
-def _referral(state: State, patient_id: str, specialty: str) -> Mapping[str, JSON] | None:
+def _referral(state: State, patient_id: str, specialty: str) -> State | None:
     return next(
         (
             entry

@@ -125,7 +125,7 @@ def in_stock(state: State, knows: Knows, device: str) -> bool:
     return found is not None and bool(state["stock"].get(found["kind"], 0) > 0)
 
 
-def _request(state: State, employee: str, group: str) -> Mapping[str, JSON] | None:
+def _request(state: State, employee: str, group: str) -> State | None:
     return next(
         (
             request

@@ -10,7 +10,7 @@ from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench.record import BenchRecord, RunConfiguration
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.screen import Screen
-from sopilot.lab.stats import Kind, Outcome
+from sopilot.lab.stats import RunOutcome, TaskKind
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 Records = Mapping[str, BenchRecord]
@@ -25,7 +25,7 @@ class Series:
     tools: str
     arms: dict[str, Records] = field(default_factory=dict)
 
-    def outcomes(self, arm: str, keep: Keep) -> list[Outcome]:
+    def outcomes(self, arm: str, keep: Keep) -> list[RunOutcome]:
         return [_outcome(each, arm, self.label) for each in self.kept(arm, keep)]
 
     def kept(self, arm: str, keep: Keep) -> list[BenchRecord]:
@@ -97,11 +97,11 @@ def _label(configuration: RunConfiguration) -> str:
     return f"{configuration.model} ({', '.join(extra)})"
 
 
-def _outcome(record: BenchRecord, arm: str, label: str) -> Outcome:
-    return Outcome(
+def _outcome(record: BenchRecord, arm: str, label: str) -> RunOutcome:
+    return RunOutcome(
         task=record.task,
         goal=record.goal,
-        kind=Kind.EXECUTE if record.should_succeed else Kind.REFUSE,
+        kind=TaskKind.EXECUTE if record.should_succeed else TaskKind.REFUSE,
         passed=record.passed,
         arm=arm,
         model=label,

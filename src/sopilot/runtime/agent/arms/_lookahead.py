@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from sopilot.language.program.model import Ask
 from sopilot.language.render import words
@@ -150,5 +151,5 @@ def _shown(value: JSON) -> str:
     return "?" + value[len(_OPEN) :] if _is_open(value) else shown_value(value)
 
 
-def _is_open(value: JSON) -> bool:
+def _is_open(value: JSON) -> TypeGuard[str]:
     return isinstance(value, str) and value.startswith(_OPEN)

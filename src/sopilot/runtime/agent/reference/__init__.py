@@ -2,7 +2,7 @@
 
 from sopilot.runtime.agent.reference._judging import (
     CannotJudge,
-    Judge,
+    PredicateJudge,
     Seen,
     TextJudge,
     VerdictJudge,
@@ -13,8 +13,8 @@ from sopilot.runtime.agent.reference._model import Reference
 __all__ = [
     "SWITCHES",
     "CannotJudge",
-    "Judge",
     "Misbehaviour",
+    "PredicateJudge",
     "Reference",
     "Seen",
     "TextJudge",

@@ -28,7 +28,7 @@ _PATH = re.compile(r"\w+(?:\.\w+|\[\d+\])+")
 _DECODER = json.JSONDecoder()
 
 
-class Unreadable(SopilotError):
+class UnreadableExpression(SopilotError):
     """The text is not what a frame would show."""
 
 
@@ -56,7 +56,7 @@ def scan_call(text: str) -> tuple[str, CallArguments, str]:
     """``name(a, b=3, c=?d)`` at the beginning of the text, and what follows it."""
     match = re.match(r"(\w+)\(", text)
     if match is None:
-        raise Unreadable(f"no call in `{text}`")
+        raise UnreadableExpression(f"no call in `{text}`")
     arguments: list[tuple[str, CallArgument]] = []
     position = match.end()
     while not text.startswith(")", position):
@@ -68,11 +68,11 @@ def scan_call(text: str) -> tuple[str, CallArguments, str]:
         else:
             bare = _NAME.match(text, position)
             if bare is None:
-                raise Unreadable(f"no argument in `{text}`")
+                raise UnreadableExpression(f"no argument in `{text}`")
             arguments.append((bare.group(), Local(bare.group())))
             position = bare.end()
         if position >= len(text):
-            raise Unreadable(f"the call does not end in `{text}`")
+            raise UnreadableExpression(f"the call does not end in `{text}`")
     return match.group(1), tuple(arguments), text[position + 1 :]
 
 
@@ -97,7 +97,7 @@ def _argument(text: str, position: int) -> tuple[CallArgument, int]:
     except ValueError:
         match = _NAME.match(text, position)
         if match is None:
-            raise Unreadable(f"no value in `{text[position:]}`") from None
+            raise UnreadableExpression(f"no value in `{text[position:]}`") from None
         path = _PATH.match(text, position)
         if path is not None:
             found = path_from_text(path.group())
@@ -108,7 +108,7 @@ def _argument(text: str, position: int) -> tuple[CallArgument, int]:
 
 def _skip(text: str, position: int, wanted: str) -> int:
     if not text.startswith(wanted, position):
-        raise Unreadable(f"`{wanted}` is missing in `{text}`")
+        raise UnreadableExpression(f"`{wanted}` is missing in `{text}`")
     return position + len(wanted)
 
 

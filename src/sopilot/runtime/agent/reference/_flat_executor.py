@@ -29,7 +29,7 @@ from sopilot.language.program.model import (
     Step,
 )
 from sopilot.runtime.agent.reference._goals import wanted_goal
-from sopilot.runtime.agent.reference._judging import CannotJudge, Judge, Seen
+from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._reading import read_functions
 from sopilot.runtime.agent.reference._recipes import gather, is_linked, known_or
@@ -37,7 +37,7 @@ from sopilot.runtime.agent.reference._values import Resolved, call_arguments
 from sopilot.runtime.agent.reference.facts import GOAL, Facts
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
 from sopilot.runtime.agent.toolbox import END_SESSION
-from sopilot.runtime.session.protocols import JSON, ModelReply, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ModelReply, ToolSchema, required_of
 from sopilot.runtime.vm import agree
 
 Functions = Mapping[str, Function]
@@ -76,7 +76,7 @@ class FlatExecutor:
         self,
         facts: Facts,
         programs: Mapping[str, Functions],
-        judge: Judge,
+        judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
     ) -> None:
@@ -264,7 +264,7 @@ class FlatExecutor:
         others = [tool for name, tool in sorted(self._tools.items()) if name != action]
         self._temptation.random("which").shuffle(others)
         for tool in others:
-            values = {n: self._facts.values.get(n) for n in tool.parameters.get("required", ())}
+            values = {n: self._facts.values.get(n) for n in required_of(tool)}
             made = any(_equal(one.arguments, values) for one in self._facts.seen)
             if tool.name != END_SESSION and None not in values.values() and not made:
                 raise _Now(self._replies.tool(tool.name, values))

@@ -24,7 +24,7 @@ class Seen:
     value: JSON
 
 
-Judge = Callable[[str, Mapping[str, JSON], Sequence[Seen]], bool]
+PredicateJudge = Callable[[str, Mapping[str, JSON], Sequence[Seen]], bool]
 """``judge(predicate, arguments, evidence)``; raises ``CannotJudge`` where nothing tells."""
 
 TextJudge = Callable[[Mapping[str, JSON], Sequence[Seen]], bool]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sopilot.runtime.agent.reference._goals import wanted_goal
-from sopilot.runtime.agent.reference._judging import CannotJudge, Judge, Seen
+from sopilot.runtime.agent.reference._judging import CannotJudge, PredicateJudge, Seen
 from sopilot.runtime.agent.reference._machine_misbehaviour import MachineMisbehaviour
 from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._moves import Move
@@ -14,7 +15,7 @@ from sopilot.runtime.agent.reference._recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference._values import Resolved, call_arguments, resolve, whole
 from sopilot.runtime.agent.reference.facts import GOAL, Facts
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
-from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall, ToolSchema, inputs_of
 from sopilot.runtime.vm import agree
 
 _TRUTHS = {True: "true", False: "false"}
@@ -25,7 +26,7 @@ class MachineExecutor:
         self,
         facts: Facts,
         move: Move,
-        judge: Judge,
+        judge: PredicateJudge,
         temptation: Temptation,
         tools: Mapping[str, ToolSchema],
     ) -> None:
@@ -101,7 +102,7 @@ class MachineExecutor:
 
     def _tool_inputs(self, goal: str) -> Sequence[str]:
         tool = self._tools.get(goal)
-        return list(tool.parameters.get("properties", {})) if tool is not None else []
+        return list(inputs_of(tool)) if tool is not None else []
 
     def _goal(self) -> ModelReply:
         if self._move.name not in self._tools:
@@ -123,7 +124,7 @@ class MachineExecutor:
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
             return self._replies.ask(missing)
-        step: dict[str, JSON] = {
+        step: dict[str, Any] = {
             "function": self._move.name,
             "arguments": dict(resolved.found_out),
         }
@@ -292,5 +293,5 @@ def _same(one: Seen, action: str, resolved: Resolved) -> bool:
     )
 
 
-def _given(values: Mapping[str, object]) -> dict[str, object]:
+def _given(values: Mapping[str, JSON]) -> dict[str, JSON]:
     return {name: value for name, value in values.items() if value is not None}

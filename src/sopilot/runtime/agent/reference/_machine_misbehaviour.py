@@ -9,7 +9,7 @@ from sopilot.runtime.agent.reference._misbehaviour import Temptation
 from sopilot.runtime.agent.reference._moves import Ahead, Move
 from sopilot.runtime.agent.reference.facts import Facts
 from sopilot.runtime.agent.reference.replies import Replies
-from sopilot.runtime.session.protocols import ModelReply, ToolSchema
+from sopilot.runtime.session.protocols import ModelReply, ToolSchema, required_of
 
 MOST_EXTRA_CALLS = 2
 
@@ -128,8 +128,7 @@ class MachineMisbehaviour:
         return None
 
     def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:
-        names = tool.parameters.get("required", ())
-        values = {name: self._facts.values.get(name) for name in names}
+        values = {name: self._facts.values.get(name) for name in required_of(tool)}
         if any(value is None for value in values.values()):
             return None
         return self._replies.tool(tool.name, values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent.reference._flat_executor import FlatExecutor, read_programs
-from sopilot.runtime.agent.reference._judging import Judge
+from sopilot.runtime.agent.reference._judging import PredicateJudge
 from sopilot.runtime.agent.reference._machine_executor import MachineExecutor
 from sopilot.runtime.agent.reference._misbehaviour import Misbehaviour, Temptation
 from sopilot.runtime.agent.reference._moves import read_move
@@ -24,7 +24,7 @@ class Reference:
 
     def __init__(
         self,
-        judge: Judge,
+        judge: PredicateJudge,
         misbehaviour: Misbehaviour | None = None,
         *,
         name: str = "reference",

@@ -35,7 +35,7 @@ from sopilot.language.program.model import (
 )
 from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference._expressions import (
-    Unreadable,
+    UnreadableExpression,
     read_acts,
     read_condition,
     scan_act,
@@ -218,7 +218,7 @@ def _check(label: str, body: str, table: Mapping[str, str]) -> Check | None:
     find = _prefix(table["check_find"])
     try:
         name, arguments, rest = scan_call(body.removeprefix(find))
-    except Unreadable:
+    except UnreadableExpression:
         return None
     slot = name
     bound = re.match(_pattern(table["bound_as"]), rest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sopilot.language.program.model import Act
 from sopilot.runtime.agent.reference._judging import Seen
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.vm.recipe_calls import Absent, WantedCall, linked, wanted_calls
+from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, linked, wanted_calls
 from sopilot.runtime.vm.values import same
 
 
@@ -29,7 +29,7 @@ class Gathered:
         return self.missing is None and self.failed is None and not self.absent
 
 
-def gather(recipe: Sequence[Act], values: Callable[[str], JSON], seen: Sequence[Seen]) -> Gathered:
+def gather(recipe: Sequence[Act], values: Values, seen: Sequence[Seen]) -> Gathered:
     found = Gathered()
     for act in recipe:
         wanted = wanted_calls(act, values, found.answers, open_values=True)
@@ -58,10 +58,10 @@ def is_answer(call: WantedCall, one: Seen) -> bool:
     )
 
 
-def known_or(known: Mapping[str, JSON], otherwise: Callable[[str], JSON]) -> Callable[[str], JSON]:
+def known_or(known: Mapping[str, JSON], otherwise: Callable[[str], JSON]) -> Values:
     """The value of a name: what the frame knows, else what the dialog or evidence tells."""
 
-    def value(name: str) -> JSON:
+    def value(name: str) -> JSON | Absent:
         found = known.get(name)
         if found is None:
             found = otherwise(name)

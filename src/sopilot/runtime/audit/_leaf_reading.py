@@ -19,11 +19,11 @@ from sopilot.runtime.audit._moment import (
     NOTHING,
     VALUE,
     VERDICT,
-    Answers,
-    Grade,
+    AuditGrade,
     Lack,
     LeafReading,
     Moment,
+    RecipeAnswers,
     Unreadable,
 )
 from sopilot.runtime.audit._recipe_answers import recipe_answers
@@ -45,9 +45,9 @@ def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]
     if function.kind is Kind.GATE:
         return read_gate(moment, code, blank)
     ways = [recipe_answers(moment, code, recipe, values) for recipe in code.recipes]
-    whole = [one for one in ways if isinstance(one, Answers)]
+    whole = [one for one in ways if isinstance(one, RecipeAnswers)]
     if not code.recipes:
-        whole = [Answers({}, None, ())]
+        whole = [RecipeAnswers({}, None, ())]
     if not whole:
         lacks = [one for one in ways if isinstance(one, Lack)]
         return replace(blank, lack=max(lacks, key=lambda one: FURTHEST.index(one.code)))
@@ -61,7 +61,7 @@ def _by_machine(
     code: ResolvedFunction,
     blank: LeafReading,
     verdict: str,
-    whole: Sequence[Answers],
+    whole: Sequence[RecipeAnswers],
 ) -> LeafReading:
     said = [(machine_verdict(moment, code, verdict, blank.values, one), one) for one in whole]
     sides = {holds for holds, _ in said if holds is not None}
@@ -70,11 +70,11 @@ def _by_machine(
         tail = "" if sides else " told from what was answered"
         return replace(blank, lack=Lack(VERDICT, why + tail))
     holds, on = next(one for one in said if one[0] is not None)
-    return replace(blank, holds=holds, grade=Grade.PROVEN, evidence=on.evidence)
+    return replace(blank, holds=holds, grade=AuditGrade.PROVEN, evidence=on.evidence)
 
 
 def _by_model(
-    moment: Moment, code: ResolvedFunction, blank: LeafReading, whole: Sequence[Answers]
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, whole: Sequence[RecipeAnswers]
 ) -> LeafReading:
     """The executor's latest verdict in this process, for these values, on these answers."""
     given = judged_for(moment.process, code, blank.values)
@@ -86,7 +86,7 @@ def _by_model(
             return replace(
                 blank,
                 holds=given.holds,
-                grade=Grade.ATTESTED,
+                grade=AuditGrade.ATTESTED,
                 evidence=one.evidence,
                 lack=lack,
             )
@@ -103,14 +103,18 @@ def judged_for(
     return None
 
 
-def grade_of(moment: Moment, frame: FrameView, holds: bool, cited: frozenset[int]) -> Grade:
+def grade_of(moment: Moment, frame: FrameView, holds: bool, cited: frozenset[int]) -> AuditGrade:
     """How good a verdict is that is given in ``frame`` on the cited results."""
     function = frame.code.function
     values = {name: frame.values[name] for name in function.parameters if name in frame.values}
     if function.kind is Kind.RULE and function.verdict is None:
-        return Grade.ATTESTED if _covers(moment, frame.code, values, cited) else Grade.CLAIMED
+        return (
+            AuditGrade.ATTESTED
+            if _covers(moment, frame.code, values, cited)
+            else AuditGrade.CLAIMED
+        )
     reading = read_leaf(moment, frame.code, values)
-    return reading.grade if reading.holds is holds else Grade.CLAIMED
+    return reading.grade if reading.holds is holds else AuditGrade.CLAIMED
 
 
 def _covers(
@@ -121,5 +125,5 @@ def _covers(
         return False
     ways = (recipe_answers(moment, code, recipe, values) for recipe in code.recipes)
     return not code.recipes or any(
-        isinstance(one, Answers) and cited.issuperset(one.evidence) for one in ways
+        isinstance(one, RecipeAnswers) and cited.issuperset(one.evidence) for one in ways
     )

@@ -7,7 +7,7 @@ from sopilot.language.program.model import Act, Ask, Do
 from sopilot.runtime.audit._approvals import judge_guard
 from sopilot.runtime.audit._audit_state import AuditState
 from sopilot.runtime.audit._evidence import disagreement
-from sopilot.runtime.audit._guarded_proof import judge_proof
+from sopilot.runtime.audit._guarded_findings import judge_proof
 from sopilot.runtime.audit._rereading import is_reread
 from sopilot.runtime.audit._standing import can_accept, remaining_checks
 from sopilot.runtime.audit._state import FrameView, PendingCall, ProcessView

@@ -8,7 +8,7 @@ from sopilot.language.diagnostics import Severity
 from sopilot.runtime.audit._approvals import decided_by_people
 from sopilot.runtime.audit._audit_state import AuditState, HeldRequest
 from sopilot.runtime.audit._call_reading import CallReading, read_call
-from sopilot.runtime.audit._moment import Grade
+from sopilot.runtime.audit._moment import AuditGrade
 from sopilot.runtime.audit._state import PendingCall, ProcessView
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON, spell
@@ -110,7 +110,7 @@ def _spelled(leaf: Mapping[str, JSON]) -> str:
     return spell([leaf.get(name) for name in names])
 
 
-_GRADES: tuple[JSON, ...] = tuple(Grade)
+_GRADES: tuple[JSON, ...] = tuple(AuditGrade)
 
 
 def disagree(
@@ -119,7 +119,7 @@ def disagree(
     process: ProcessView,
     what: str,
     recorded: JSON,
-    shown: Grade,
+    shown: AuditGrade,
     predicate: str | None = None,
 ) -> None:
     """An error where the record says more than the trace shows, else a warning."""

@@ -9,10 +9,9 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import Handbook, Leaf, Predicate
 from sopilot.language.handbook.wording import fill, template
 from sopilot.runtime.audit._acceptance import Truth
-from sopilot.runtime.audit._audit_state import Judge
 from sopilot.runtime.audit._requirement import leaf_values, supporting_calls
 from sopilot.runtime.audit.transcript import TranscriptCall
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, Judge
 
 TruthAt = Callable[[int, str, Mapping[str, JSON]], bool | None]
 """What is known of a predicate when call number ``index`` was made: (index, predicate,
