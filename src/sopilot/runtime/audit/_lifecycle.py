@@ -27,7 +27,7 @@ from sopilot.runtime.audit._standing import can_accept
 from sopilot.runtime.audit._state import FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.terms import plain_arguments
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.values import JSON, MISSING
 
 WITHDRAWN = "withdrawn"
 
@@ -195,9 +195,8 @@ def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
 
 
 def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
-    """What the step needs and nobody knows, though the user was asked where it was needed."""
-    if not any(one.user_spoke for one in process.frames):
-        return []
+    """What the step needs and nobody knows, though the user was asked for it by name while the
+    process ran, and said nothing of it."""
     if isinstance(step, Ask):
         terms: list[Argument] = [Unknown(name) for name in step.wants]
     elif isinstance(step, Check):
@@ -207,7 +206,17 @@ def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
     else:
         return []
     named = [term for term in terms if isinstance(term, Local | Unknown)]
-    return [term.name for term in named if process.value_of(term, frame) in (MISSING, None)]
+    missing = [one.name for one in named if process.value_of(one, frame) in (MISSING, None)]
+    return [
+        name
+        for name in missing
+        if any(_speaks_of(asked, name) for asked, _ in process.unanswered)
+        and not any(_speaks_of(heard, name) for _, heard in process.unanswered)
+    ]
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    return name.lower() in text or name.lower().replace("_", " ") in text
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:
