@@ -23,7 +23,6 @@ from sopilot.runtime.session.protocols import (
     ModelRequest,
     ToolCall,
     ToolSchema,
-    inputs_of,
 )
 
 CONTEXT: Final = 8_192
