@@ -341,11 +341,12 @@ def _is_handbook(text: str, source: str) -> None:
 def _sopbench(source: str, tools: str) -> Iterator[Unit]:
     from sopilot.lab.bench.programs import ProgramShelf
     from sopilot.lab.bench.sopbench_process import ToolList, shared_upstream
-    from sopilot.lab.bench.source import load_tasks
+    from sopilot.lab.bench.source import load_tasks, offered_actions
 
     offered: ToolList = "full-state" if tools == "full-state" else "official"
     shelf = ProgramShelf(offered, shared_upstream())
     for task in load_tasks(source):
         compiled = shelf.compiled(task)
         procedure = task.handbook.procedures[task.goal]
-        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled)
+        handbook = task.handbook.offering(offered_actions(task.handbook, offered))
+        yield Unit(str(task.reference), task.domain, handbook, procedure, compiled)

@@ -12,7 +12,7 @@ from sopilot.lab.bench._upstream_judge import UpstreamJudge
 from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
-from sopilot.lab.bench.source import SopbenchTask, load_tasks
+from sopilot.lab.bench.source import SopbenchTask, load_tasks, offered_actions
 from sopilot.language.diagnostics import InternalBug, UserMistake
 from sopilot.language.program import Program
 from sopilot.runtime.agent import Briefing, Seen
@@ -34,6 +34,7 @@ def as_task(
     own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
 ) -> Task:
     opened: list[UpstreamJudge] = []
+    handbook = own.handbook.offering(offered_actions(own.handbook, offered))
 
     def surround(keep: Path | None) -> Surroundings:
         simulator, domain_tools = open_world(own, offered, upstream)
@@ -57,7 +58,7 @@ def as_task(
         source=str(own.reference).partition("/")[0],
         name=str(own.reference).partition("/")[2],
         goal=own.goal,
-        briefing=Briefing(own.handbook, {own.goal: program}, language),
+        briefing=Briefing(handbook, {own.goal: program}, language),
         surround=surround,
         request=own.user_prompt,
         reader=read,

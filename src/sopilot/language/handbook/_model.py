@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from sopilot.language.handbook._tree import NOTHING, Binding, CallBinding, Path, Scalar, Tree
 
@@ -137,3 +137,11 @@ class Handbook:
     actions: Mapping[str, Action] = field(default_factory=dict)
     predicates: Mapping[str, Predicate] = field(default_factory=dict)
     procedures: Mapping[str, Procedure] = field(default_factory=dict)
+
+    def offering(self, names: Collection[str]) -> Handbook:
+        """The same for whoever is offered these actions alone: no text names another."""
+        actions = {
+            name: replace(action, offered=action.offered and name in names)
+            for name, action in self.actions.items()
+        }
+        return replace(self, actions=actions)

@@ -55,7 +55,7 @@ def _input(report: DiagnosticCollector, name: str, node: Node) -> Input:
     return Input(
         name,
         _type(report, found["type"].value) if "type" in found else "string",
-        fields.optional_text(report, found, "says"),
+        fields.wording(report, found, "says"),
         _flag(report, found, "required", default=True),
         schema,
     )
@@ -83,7 +83,7 @@ def read_action(
     return Action(
         name,
         inputs,
-        fields.optional_text(report, found, "says"),
+        fields.wording(report, found, "says"),
         read_requirement(report, found["requires"].value, scope, signatures)
         if "requires" in found
         else NOTHING,

@@ -253,7 +253,7 @@ def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozen
     if key not in found:
         return ""
     node = found[key].value
-    template = fields.text(report, node, f"`{key}`")
+    template = fields.wording(report, found, key)
     for name in placeholders(template):
         if name not in known:
             message = f"`{{{name}}}` is neither a parameter of the predicate nor of the handbook"

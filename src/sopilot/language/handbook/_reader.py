@@ -64,7 +64,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     if not isinstance(root, MapNode):
         return None
     name = _name(report, root, found)
-    says = fields.optional_text(report, found, "says")
+    says = fields.wording(report, found, "says")
     constants = _parameters(report, found)
     signatures = Signatures()
     inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}
@@ -172,7 +172,7 @@ def _procedure(
         for key in ("requires", "worded")
         if key in found
     }
-    says = fields.optional_text(report, found, "says")
+    says = fields.wording(report, found, "says")
     if goal is None or name is None:
         return None
     action, arguments = goal

@@ -26,11 +26,23 @@ from sopilot.language.handbook.grammar import (
     TREE_OPERATORS,
     TYPES,
 )
+from sopilot.language.handbook.translated import LANGUAGES
 
 Schema = dict[str, object]
 
 _NOT_CONSTANT = r"(?!(true|false|null)$)"
 _TEXT: Schema = {"type": "string"}
+_WORDING: Schema = {
+    "anyOf": [
+        _TEXT,
+        {
+            "type": "object",
+            "properties": dict.fromkeys(LANGUAGES, _TEXT),
+            "additionalProperties": False,
+            "minProperties": 1,
+        },
+    ]
+}
 _FLAG: Schema = {"type": "boolean"}
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
 _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
@@ -93,7 +105,7 @@ def _input() -> Schema:
     kind: Schema = {"enum": list(TYPES)}
     shapes: dict[str, Schema] = {
         "type": kind,
-        "says": _TEXT,
+        "says": _WORDING,
         "required": _FLAG,
         "schema": {"type": "object"},
     }
@@ -115,7 +127,7 @@ def _approval() -> Schema:
 
 def _action() -> Schema:
     shapes = {
-        "says": _TEXT,
+        "says": _WORDING,
         "input": {
             "type": "object",
             "patternProperties": {f"^{_NOT_CONSTANT}{IDENTIFIER}$": _ref("input")},
@@ -136,15 +148,15 @@ def _action() -> Schema:
 
 def _predicate() -> Schema:
     shapes = {
-        "says": _TEXT,
-        "says_not": _TEXT,
+        "says": _WORDING,
+        "says_not": _WORDING,
         "verify": _ref("recipe"),
         "ask": _NAMES,
         "established_by": _CALL,
         "closed_by": _CALL,
         "verdict": _TEXT,
         "judged_by": _JUDGE,
-        "remedy": _TEXT,
+        "remedy": _WORDING,
     }
     one_way: Schema = {"oneOf": [{"required": ["verify"]}, {"required": ["established_by"]}]}
     return _closed(PREDICATE_KEYS, shapes, ["says"]) | one_way
@@ -152,7 +164,7 @@ def _predicate() -> Schema:
 
 def _procedure() -> Schema:
     shapes = {
-        "says": _TEXT,
+        "says": _WORDING,
         "action": _CALL,
         "requires": _ref("requirement"),
         "worded": _ref("requirement"),
@@ -164,7 +176,7 @@ def handbook_schema() -> Schema:
     """JSON Schema, draft 2020-12."""
     shapes: dict[str, Schema] = {
         "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
-        "says": _TEXT,
+        "says": _WORDING,
         "parameters": _named(IDENTIFIER, _CONSTANT),
         "actions": _named(IDENTIFIER, _ref("action")),
         "predicates": _named(rf"\s*{SIGNATURE}\s*", _ref("predicate")),

@@ -19,6 +19,7 @@ from sopilot.language.handbook._scalars import is_surprising, resolve
 from sopilot.language.handbook._tree import NOTHING, CallBinding, Leaf, Tree
 from sopilot.language.handbook.codec import OPERATORS
 from sopilot.language.handbook.grammar import ARGUMENTS, SECONDS
+from sopilot.language.handbook.translated import Translated
 
 _PLAIN = re.compile(r"[A-Za-z_(][^\x00-\x1f\x22\x27\x5c\x60\x7f-\xa0\u2028\u2029\ufeff]*")
 _ESCAPED = re.compile("[\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]")
@@ -36,7 +37,7 @@ def write_handbook(handbook: Handbook) -> str:
     """
     sections: dict[str, Value] = {"handbook": scalar(handbook.name)}
     if handbook.says:
-        sections["says"] = scalar(handbook.says)
+        sections["says"] = _wording(handbook.says)
     sections["parameters"] = {name: scalar(one) for name, one in handbook.parameters.items()}
     sections["actions"] = {name: _action(one) for name, one in handbook.actions.items()}
     sections["predicates"] = {
@@ -70,6 +71,12 @@ def scalar(value: object) -> str:
         and not is_surprising(value)
     )
     return value if safe else quoted(value)
+
+
+def _wording(says: str) -> Value:
+    if isinstance(says, Translated):
+        return {language: scalar(text) for language, text in says.texts.items()}
+    return scalar(says)
 
 
 def quoted(value: str) -> str:
@@ -117,7 +124,7 @@ def _input(item: Input) -> Value:
         return item.type
     data: dict[str, Value] = {"type": item.type}
     if item.says:
-        data["says"] = scalar(item.says)
+        data["says"] = _wording(item.says)
     if not item.required:
         data["required"] = "false"
     if item.schema is not None:
@@ -139,7 +146,7 @@ def _approval(approval: Approval) -> Value:
 def _action(action: Action) -> Value:
     data: dict[str, Value] = {}
     if action.says:
-        data["says"] = scalar(action.says)
+        data["says"] = _wording(action.says)
     if action.inputs:
         data["input"] = {item.name: _input(item) for item in action.inputs}
     if action.requires != NOTHING:
@@ -199,9 +206,9 @@ def _recipe_call(call: ActionCall, handbook: Handbook) -> Value:
 
 
 def _predicate(predicate: Predicate, handbook: Handbook) -> Value:
-    data: dict[str, Value] = {"says": scalar(predicate.says)}
+    data: dict[str, Value] = {"says": _wording(predicate.says)}
     if predicate.says_not:
-        data["says_not"] = scalar(predicate.says_not)
+        data["says_not"] = _wording(predicate.says_not)
     if predicate.tool_free:
         data["verify"] = ARGUMENTS
     elif predicate.established_by is not None:
@@ -220,14 +227,14 @@ def _predicate(predicate: Predicate, handbook: Handbook) -> Value:
     if predicate.judged_by_model:
         data["judged_by"] = "model"
     if predicate.remedy:
-        data["remedy"] = scalar(predicate.remedy)
+        data["remedy"] = _wording(predicate.remedy)
     return data
 
 
 def _procedure(procedure: Procedure, handbook: Handbook) -> Value:
     data: dict[str, Value] = {}
     if procedure.says:
-        data["says"] = scalar(procedure.says)
+        data["says"] = _wording(procedure.says)
     if procedure.action != procedure.name or procedure.arguments:
         data["action"] = _call(procedure.action, procedure.arguments, handbook)
     if procedure.requires != NOTHING:

@@ -32,6 +32,7 @@ from sopilot.language.handbook._tree import (
     Path,
     Tree,
 )
+from sopilot.language.handbook.translated import Translated
 
 FORMAT = 1
 """Version of the JSON form."""
@@ -45,7 +46,7 @@ def handbook_to_json(handbook: Handbook) -> Json:
         {
             "format": FORMAT,
             "handbook": handbook.name,
-            "says": handbook.says,
+            "says": _wording(handbook.says),
             "parameters": dict(handbook.parameters),
             "actions": {name: _action(one) for name, one in handbook.actions.items()},
             "predicates": {name: _predicate(one) for name, one in handbook.predicates.items()},
@@ -65,6 +66,10 @@ def handbook_hash(handbook: Handbook) -> str:
         allow_nan=False,
     )
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _wording(says: str) -> object:
+    return dict(says.texts) if isinstance(says, Translated) else says
 
 
 def _trimmed(data: Json) -> Json:
@@ -105,7 +110,7 @@ def _call(call: ActionCall) -> Json:
 
 
 def _input(item: Input) -> Json:
-    data = _trimmed({"name": item.name, "type": item.type, "says": item.says})
+    data = _trimmed({"name": item.name, "type": item.type, "says": _wording(item.says)})
     if not item.required:
         data["required"] = False
     if item.schema is not None:
@@ -124,7 +129,7 @@ def _action(action: Action) -> Json:
     data = _trimmed(
         {
             "inputs": [_input(item) for item in action.inputs],
-            "says": action.says,
+            "says": _wording(action.says),
             "irreversible": action.irreversible,
             "approval": _approval(action.approval) if action.approval else None,
             "full_state": action.full_state,
@@ -147,12 +152,12 @@ def _predicate(predicate: Predicate) -> Json:
     data = _trimmed(
         {
             "parameters": list(predicate.parameters),
-            "says": predicate.says,
-            "says_not": predicate.says_not,
+            "says": _wording(predicate.says),
+            "says_not": _wording(predicate.says_not),
             "recipes": [[_call(call) for call in recipe] for recipe in predicate.recipes],
             "established_by": _call(gate) if gate is not None else None,
             "tool_free": predicate.tool_free,
-            "remedy": predicate.remedy,
+            "remedy": _wording(predicate.remedy),
             "asks": list(predicate.asks),
             "judged_by_model": predicate.judged_by_model,
             "closed_by": _call(predicate.closed_by) if predicate.closed_by else None,
@@ -167,7 +172,7 @@ def _procedure(procedure: Procedure) -> Json:
     data = _trimmed(
         {
             "action": procedure.action,
-            "says": procedure.says,
+            "says": _wording(procedure.says),
             "arguments": binding_to_json(procedure.arguments),
         }
     )

@@ -7,7 +7,7 @@ compiled program is compared with: it keeps neither recipes nor guard closure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from sopilot.language.handbook import (
     All,
@@ -20,6 +20,7 @@ from sopilot.language.handbook import (
     Tree,
     sentence,
 )
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import words
 
@@ -73,7 +74,7 @@ def render_official(handbook: Handbook, procedure: Procedure, language: str = "e
         if is_empty(tree):
             writer.line(table["official_none"])
         else:
-            _write(writer, handbook, tree, action, table, "")
+            _write(writer, handbook, tree, action, language, "")
             writer.line()
     if free:
         writer.line()
@@ -88,15 +89,16 @@ def _write(
     handbook: Handbook,
     tree: Tree,
     action: str,
-    table: Mapping[str, str],
+    language: str,
     indent: str,
 ) -> None:
     """The tree from the current column on; lines below the first start at ``indent``."""
+    table = words(language)
     if isinstance(tree, Leaf):
-        writer.quote(sentence(handbook, tree), action)
+        writer.quote(in_language(sentence(handbook, tree), language), action)
         return
     writer.write(table[_HEADERS[type(tree)]])
     for number, child in enumerate(tree.children, 1):
         sign = f"{number}." if isinstance(tree, InOrder | First) else "•"
         writer.write(f"\n{indent}{sign} ")
-        _write(writer, handbook, child, action, table, indent + "  ")
+        _write(writer, handbook, child, action, language, indent + "  ")

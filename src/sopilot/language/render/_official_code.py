@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from sopilot.language.handbook import (
     All,
     AnyOf,
@@ -15,6 +13,7 @@ from sopilot.language.handbook import (
     Tree,
     sentence,
 )
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.render._official import is_empty, requirements
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import words
@@ -41,7 +40,7 @@ def render_official_code(
         if is_empty(tree):
             writer.line(_INDENT + table["code_none"])
         else:
-            _write(writer, handbook, tree, action, table, _INDENT)
+            _write(writer, handbook, tree, action, language, _INDENT)
     return writer.finish()
 
 
@@ -50,17 +49,18 @@ def _write(
     handbook: Handbook,
     tree: Tree,
     action: str,
-    table: Mapping[str, str],
+    language: str,
     indent: str,
 ) -> None:
+    table = words(language)
     writer.write(indent)
     if isinstance(tree, Leaf):
         writer.write(table["code_check"])
-        writer.quote(sentence(handbook, tree), action)
+        writer.quote(in_language(sentence(handbook, tree), language), action)
         writer.line()
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:
-        _write(writer, handbook, child, action, table, indent + _INDENT)
+        _write(writer, handbook, child, action, language, indent + _INDENT)
     if not tree.children:
         writer.line(indent + _INDENT + table["code_none"])

@@ -14,7 +14,8 @@ from sopilot.language.handbook import (
     Recipe,
     leaves,
 )
-from sopilot.language.handbook.wording import fill
+from sopilot.language.handbook.translated import in_language
+from sopilot.language.handbook.wording import fill, named
 from sopilot.language.render._official import render_official, requirements
 from sopilot.language.render._quoted import Rendered
 from sopilot.language.render._scaffold import words
@@ -29,7 +30,7 @@ def render_official_recipes(
     lines = [table["recipes_title"]]
     for name in _mentioned(handbook, procedure):
         predicate = handbook.predicates[name]
-        lines += ["", *_predicate(handbook, predicate, table)]
+        lines += ["", *_predicate(handbook, predicate, language)]
     return Rendered(official.text + "\n" + "\n".join(lines) + "\n", official.quotes)
 
 
@@ -40,9 +41,11 @@ def _mentioned(handbook: Handbook, procedure: Procedure) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _predicate(handbook: Handbook, predicate: Predicate, table: Mapping[str, str]) -> list[str]:
-    values = {**handbook.parameters, **{name: name for name in predicate.parameters}}
-    lines = [f"* {fill(predicate.says, values)}"]
+def _predicate(handbook: Handbook, predicate: Predicate, language: str) -> list[str]:
+    table = words(language)
+    names = named({name: name for name in predicate.parameters})
+    says = fill(predicate.says, {**handbook.parameters, **names})
+    lines = [f"* {in_language(says, language)}"]
     if predicate.established_by is not None:
         call = _call(predicate.established_by, predicate, table)
         return [*lines, table["recipe_gate"].format(calls=call)]

@@ -17,13 +17,15 @@ from sopilot.runtime.agent.arms import Arm, Request, View
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.calls import CallHandler, Ended, Waiting
 from sopilot.runtime.agent.dialog import (
-    EMPTY_REPLY,
     MALFORMED_CALL,
     MODEL_REQUEST,
     REFRESH,
+    USER_SILENT,
     Retelling,
+    empty_reply,
     kept_calls,
     refreshed,
+    user_silent,
 )
 from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
@@ -67,7 +69,7 @@ class Driver:
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, watch, briefing.goal_actions(),
-            terse=arm.terse, in_order=arm.in_order, stated=arm.stated,
+            terse=arm.terse, in_order=arm.in_order, stated=arm.stated, language=briefing.language,
         )  # fmt: skip
         self._watch = watch
         self.unanswered = ""
@@ -107,6 +109,8 @@ class Driver:
             first,
             terse=self.arm.terse,
             changes=changes,
+            language=self.briefing.language,
+            steps=self.arm.machine,
             step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
         )
         for event in await session.whole_events():
@@ -175,12 +179,22 @@ class Driver:
             return "Said."
         answer = await self.user.reply(said)
         if answer is None:
-            raise await self.calls.user_leaves()
+            return await self._silence()
         self.spending.spend_user_turn()
         await self.session.user_said(answer)
         self._watch(Progress("user", answer))
         self.dialog.append(Message("user", answer))
         return answer
+
+    async def _silence(self) -> str:
+        """Once the model is told that the user has nothing to say: words and the end of what is
+        open need not fit into one message."""
+        told = user_silent(self.briefing.language, machine=self.arm.machine)
+        if told in self.dialog[-2:]:
+            raise await self.calls.user_leaves()
+        await self.session.note(USER_SILENT, {})
+        self.dialog.append(told)
+        return told.content
 
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))
@@ -211,11 +225,12 @@ class Driver:
 
     async def _empty_reply(self) -> str:
         await self.session.note(MALFORMED_CALL, {"tool": "", "problem": "an empty message"})
-        self.dialog[-1] = EMPTY_REPLY
-        row = takewhile(lambda message: message == EMPTY_REPLY, reversed(self.dialog))
+        told = empty_reply(self.briefing.language)
+        self.dialog[-1] = told
+        row = takewhile(lambda message: message == told, reversed(self.dialog))
         if len(list(row)) >= MOST_EMPTY_REPLIES:
             raise Ended(Ending.ABANDONED, "the model has nothing to say")
-        return EMPTY_REPLY.content
+        return told.content
 
     def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Who sends moves by hand gives no ids, and answers must find their calls."""

@@ -205,11 +205,19 @@ def _past_fallback(
     return None
 
 
+def assistant_said(run: AuditState, event: Event) -> None:
+    told = event.payload["text"]
+    run.said = told.lower() if isinstance(told, str) else ""
+
+
 def user_said(run: AuditState, event: Event) -> None:
     frame = run.top
     moved: str | None = None
     if frame is not None:
-        for open_frame in run.here()[0].frames:
+        process = run.here()[0]
+        heard = event.payload["text"]
+        process.unanswered.append((run.said, heard.lower() if isinstance(heard, str) else ""))
+        for open_frame in process.frames:
             open_frame.user_spoke = True
         if isinstance(frame.step, Ask):
             moved = frame.code.following(frame.step)
