@@ -42,6 +42,12 @@ _CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (rf"the bound results take {_T}", r"已有结果应选 \1"),
     (rf"the step hands over {_T}", r"当前步骤交付 \1"),
     (rf"{_T} does not fit its schema: ", r"\1 不符合其格式："),
+    (rf"{_T} has these values already", r"\1 已是这些值"),
+    (
+        rf"the goal of {_T} was carried out with the values that it had; complete it, and start "
+        r"it again for the others",
+        r"\1 已按原有的值办理；请先 complete，再用其他值 start",
+    ),
     (r"no process is running; start one first", "没有正在办理的流程；请先用 start"),
     (rf"{_T} does not fit at (\S+), which is a (\w+) step", r"\1 不适用于 \2"),
     # --- wrong shapes ---
@@ -56,6 +62,16 @@ _CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (rf"{_T} must be true or false", r"\1 必须是 true 或 false"),
     (rf"give {_T} or {_T}, not both", r"\1 和 \2 只给一个"),
     (rf"{_T} must be a list of strings such as {_T}", r"\1 必须是字符串列表，如 \2"),
+    (rf"{_T} must cite results as {_T}, not ", r"\1 须以 \2 的形式引用结果，而不是 "),
+    (rf"{_T} must be the numbers of {_T}, such as {_T}", r"\1 须为判断的编号，如 \3"),
+    (
+        rf"say what to do: {_T}, {_T}, {_T} or {_T}",
+        r"请说明要做什么：\1、\2、\3 或 \4",
+    ),
+    (
+        rf"there is no result {_T} here; cite results as {_T}",
+        r"此处没有结果 \1；请以 \2 的形式引用结果",
+    ),
     (rf"there is no tool {_T}; ", r"没有工具 \1；"),
     (rf"{_T} has no argument {_T}; ", r"\1 没有参数 \2；"),
     (rf"the argument {_T} of {_T} must be ", r"\2 的参数 \1 必须是 "),
@@ -117,6 +133,7 @@ _CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (rf"{_T} must be (true|false) and is (true|false)", r"\1 须为 \2，实为 \3"),
     # --- what the machine passed by itself ---
     (r"slot already bound in this frame", "此处已有结果"),
+    (r"judged for the same values already \((#\d+)\)", r"相同的值已判断过（\1）"),
     (r"gate already established in this process", "验证环节已在本流程中通过"),
 )
 

@@ -173,7 +173,7 @@ class CallHandler:
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
         names |= dict(_JUDGE.findall(self.slot()))
-        return move._replace(about=names.get(move.about, f"judge {move.about}"))
+        return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
         """The verdict on the rule where the program stands; objects have no order."""
