@@ -57,7 +57,7 @@ TRIED = {"pg": ARMS["pg"], "fused": ARMS["fused"], "asked": ASKED}
 
 def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:
     found = load_desk(desk)
-    return asyncio.run(play(found, found.task(task), TRIED[arm], **options))  # type: ignore[arg-type]
+    return asyncio.run(play(found, found.task(task), {**ARMS, **TRIED}[arm], **options))  # type: ignore[arg-type]
 
 
 def findings(desk: str, played: Played) -> list[str]:
