@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,8 +106,7 @@ class Execution:
     def do(self, operation: Operation) -> bool:
         self.clock += 1.0
         machine = self.world.machine
-        grade = self.grade(self.configuration, operation)
-        outcome = machine.step(self.configuration, operation, at=self.clock, grade=grade)
+        outcome = machine.step(self.configuration, operation, at=self.clock, grade=self.grade)
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
         return outcome.accepted
@@ -119,11 +118,14 @@ class Execution:
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
 
-    def grade(self, configuration: Configuration, operation: Operation) -> str | None:
+    def grade(
+        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
+    ) -> str | None:
         here = self.world.machine.position(configuration)
-        if here is None or not isinstance(operation, Return):
+        if here is None:
             return None
-        return grade_of_return(self.world.machine.programs, here, operation, self.judge)
+        programs = self.world.machine.programs
+        return grade_of_return(programs, here, operation, evidence, self.judge)
 
     def guard(self, arguments: dict[str, Any]) -> Licence | None:
         """What the guard says of the goal's call here; ``None`` where it has no say."""

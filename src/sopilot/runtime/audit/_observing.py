@@ -206,7 +206,7 @@ def _past_fallback(
 
 
 def assistant_said(run: AuditState, event: Event) -> None:
-    told = event.payload["text"]
+    told = event.payload.get("text")
     run.said = told.lower() if isinstance(told, str) else ""
 
 
@@ -215,7 +215,7 @@ def user_said(run: AuditState, event: Event) -> None:
     moved: str | None = None
     if frame is not None:
         process = run.here()[0]
-        heard = event.payload["text"]
+        heard = event.payload.get("text")
         process.unanswered.append((run.said, heard.lower() if isinstance(heard, str) else ""))
         for open_frame in process.frames:
             open_frame.user_spoke = True
