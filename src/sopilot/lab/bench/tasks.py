@@ -12,7 +12,7 @@ from sopilot.lab.bench._upstream_judge import UpstreamJudge
 from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
-from sopilot.lab.bench.source import SopbenchTask, load_tasks
+from sopilot.lab.bench.source import SopbenchTask, load_tasks, offered_actions
 from sopilot.lab.bench.wording import own_text
 from sopilot.language.diagnostics import InternalBug, UserMistake
 from sopilot.language.program import Program
@@ -35,6 +35,7 @@ def as_task(
     own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
 ) -> Task:
     opened: list[UpstreamJudge] = []
+    handbook = own.handbook.offering(offered_actions(own.handbook, offered))
 
     def surround(keep: Path | None) -> Surroundings:
         simulator, domain_tools = open_world(own, offered, upstream)
@@ -59,7 +60,7 @@ def as_task(
         name=str(own.reference).partition("/")[2],
         goal=own.goal,
         briefing=Briefing(
-            own.handbook,
+            handbook,
             {own.goal: program},
             language,
             own_text(own, offered, upstream, language),

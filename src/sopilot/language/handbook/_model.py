@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -207,6 +207,14 @@ class Handbook:
         }
         if made:
             object.__setattr__(self, "predicates", {**self.predicates, **made})
+
+    def offering(self, names: Collection[str]) -> Handbook:
+        """The same for whoever is offered these actions alone: no text names another."""
+        actions = {
+            name: replace(action, offered=action.offered and name in names)
+            for name, action in self.actions.items()
+        }
+        return replace(self, actions=actions)
 
 
 # --- what a procedure makes -----------------------------------------------------------
