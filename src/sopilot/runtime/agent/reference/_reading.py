@@ -56,6 +56,8 @@ _JUDGED = (
     "judge_gate",
     "judge_machine",
     "judge_gate_machine",
+    "judge_fact",
+    "judge_fact_machine",
 )
 CUT = "…"
 
