@@ -118,7 +118,7 @@ def test_no_deviation_escapes(arm: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
-    for number, (desk, task) in enumerate(some_tasks(20)):
+    for number, (desk, task) in enumerate(some_tasks(15)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
         played = run(desk, task, arm, misbehaviour=bad)
         found = findings(desk, played)

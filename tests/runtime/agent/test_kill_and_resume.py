@@ -117,7 +117,7 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 
-@pytest.mark.parametrize(("arm", "step"), [("pg", 7), ("fused", 4)])
+@pytest.mark.parametrize(("arm", "step"), [("pg", 5), ("fused", 4)])
 def test_killed_at_every_append(tmp_path: Path, arm: str, step: int) -> None:
     task = "refund-unknown-shop"
     number = 1

@@ -89,7 +89,10 @@ def _operator(
         if key.text not in TREE_OPERATORS:
             if isinstance(value, ListNode):
                 read_requirement(report, value, scope, signatures)  # for its own mistakes
-            help = did_you_mean(_ELSEWHERE.get(key.text.lower(), key.text), TREE_OPERATORS)
+            meant = _ELSEWHERE.get(key.text.lower())
+            help = (
+                f"did you mean `{meant}`?" if meant else did_you_mean(key.text, TREE_OPERATORS)
+            )
             if "(" in key.text or key.text in signatures.predicates:
                 help = "a predicate stands alone, without a colon after it"
             report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
