@@ -90,9 +90,7 @@ def _operator(
             if isinstance(value, ListNode):
                 read_requirement(report, value, scope, signatures)  # for its own mistakes
             meant = _ELSEWHERE.get(key.text.lower())
-            help = (
-                f"did you mean `{meant}`?" if meant else did_you_mean(key.text, TREE_OPERATORS)
-            )
+            help = f"did you mean `{meant}`?" if meant else did_you_mean(key.text, TREE_OPERATORS)
             if "(" in key.text or key.text in signatures.predicates:
                 help = "a predicate stands alone, without a colon after it"
             report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
