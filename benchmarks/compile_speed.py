@@ -110,7 +110,6 @@ def measure_passes(work: list[Any], shared: dict[str, Handbook]) -> dict[str, fl
         "schedule": (pipeline.Schedule, "process"),
         "schedule groups": (pipeline.Schedule, "group"),
         "rules and gates": (pipeline.Compiler, "_function"),
-        "word": (pipeline.Wording, "word"),
     }
     originals = {label: getattr(owner, name) for label, (owner, name) in names.items()}
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # evidence file → the script and its arguments; `{file}` is where it writes.
 CAMPAIGNS: dict[str, list[str]] = {
     "proposition-1": ["proposition_1.py", "--json", "{file}"],
+    "frames": ["frames.py", "--json", "{file}"],
     "compile-speed": ["compile_speed.py", "--json", "{file}"],
     "safety": ["safety.py", "--json", "{file}"],
     "labelled-traces": ["labelled_traces.py", "120000"],

@@ -123,11 +123,11 @@ def _timeless(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answers(dialog: Sequence[Message]) -> list[str]:
-    """What came back for each message of the model: of a tool, or of the user."""
+    """What came back for each message of the model: of a tool, of the user, or of the runtime."""
     found: list[str] = []
     for message in dialog:
         if message.role == "assistant":
             found.append("")
-        elif found and message.role in ("tool", "user"):
+        elif found and message.role in ("tool", "user", "system"):
             found[-1] = f"{found[-1]}\n{message.content}" if found[-1] else message.content
     return found

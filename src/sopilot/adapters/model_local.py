@@ -19,6 +19,7 @@ from typing import Any, Final
 from sopilot.adapters.model_local_file import local_model_file
 from sopilot.adapters.model_wire import read_served, read_usage, well_formed, wire_sampling
 from sopilot.language.diagnostics import UserMistake
+from sopilot.language.render.signatures import signature
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import (
     Message,
@@ -26,7 +27,6 @@ from sopilot.runtime.session.protocols import (
     ModelRequest,
     ToolCall,
     ToolSchema,
-    inputs_of,
 )
 
 CONTEXT: Final = 8_192
@@ -130,7 +130,7 @@ def plain_messages(
 ) -> list[dict[str, str]]:
     """Tools become a list in the first message, calls and results become text."""
     listed = "\n".join(
-        f"- {tool.name}({', '.join(inputs_of(tool))}): {tool.description}" for tool in tools
+        f"- {signature(tool.name, tool.parameters)}: {tool.description}" for tool in tools
     )
     rule = 'Answer with {"say": text} or {"tool": name, "arguments": {…}}. Tools:'
     found: list[dict[str, str]] = []

@@ -40,7 +40,7 @@ def told(replies: Sequence[ModelReply], arm: str = "pg") -> tuple[RecordingTools
 
     async def run() -> list[str]:
         session = await open_run(MemoryStore(), briefing, ARMS[arm], tools=tools)
-        model = ReplayModel([*replies, END])
+        model = ReplayModel([*replies, END, END])  # the silent user is told about once
         result = await run_session(session, briefing, arm=ARMS[arm], model=model, user=SilentUser())
         return [message.content for message in result.messages if message.role == "tool"]
 

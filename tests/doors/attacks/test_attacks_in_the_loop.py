@@ -31,14 +31,16 @@ class ScriptedAttacker:
     script: Script
     name: str = "attacker"
     asked: int = 0
+    over: bool = False
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         last = request.messages[-1]
         told = [message for message in request.messages if message.role == "tool"]
-        if self.asked:
+        if self.asked and not self.over:
             self.script.answered(told[-1].content if told else "")
         move = self.script.next(last.content)
         if move is None:
+            self.over = True  # a silent user is told about once
             return ModelReply("That is all.")
         self.asked += 1
         written = json.dumps(move.arguments, ensure_ascii=False)

@@ -29,7 +29,7 @@ def test_two_lists_that_fit_alone_but_not_together() -> None:
     tree = InOrder((options(0, 4), options(4, 4)))
     program = compile_procedure(handbook_for(tree, 8), "goal").program
     assert widest(program) == 5  # four of one list, and a call for the other
-    assert "any_of_p0_and_3_more" in program.functions
+    assert "any_of_4_to_p3" in program.functions
 
 
 def test_random_trees_stay_within_the_budget() -> None:

@@ -41,6 +41,7 @@ from sopilot.language.program import (
     Unknown,
 )
 from sopilot.language.render import render_flat
+from sopilot.language.render.sentences import check_saying
 
 USER = (("user", Name("user")),)
 
@@ -128,7 +129,6 @@ def test_value_that_only_evidence_can_supply_is_marked() -> None:
     act = function.steps[0]
     assert isinstance(act, Act)
     assert act.arguments == (("user", Local("user")), ("case", Unknown("case")))
-    assert act.says == "take `case` from earlier evidence, or ask the user"
 
 
 def test_predicate_that_needs_no_tool() -> None:
@@ -177,9 +177,12 @@ def test_one_and_true_are_different_arguments() -> None:
 
 
 def test_sentence_of_a_check_has_the_names_of_its_call() -> None:
-    step = compiled(Leaf("a", (("user", Name("friend")),))).functions["goal"].steps[0]
+    program = compiled(Leaf("a", (("user", Name("friend")),)))
+    step = program.functions["goal"].steps[0]
     assert isinstance(step, Check)
-    assert step.says == "a of friend under 500."
+    saying = check_saying(step, program, "en")
+    assert saying is not None
+    assert saying.text == 'a of "friend" under 500.'
 
 
 def test_any_decides_after_every_option_and_first_stops() -> None:
@@ -272,12 +275,14 @@ def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
         program = compiler.compile(own, own.procedures["goal"]).program
         step = program.functions["goal"].steps[0]
         assert isinstance(step, Check)
-        texts.append((step.says, render_flat(program).text.count(f"under {limit}.")))
+        saying = check_saying(step, program, "en")
+        assert saying is not None
+        texts.append((saying.text, render_flat(program).text.count(f"under {limit}.")))
     assert texts == [
-        ("a of user under 500.", 2),
-        ("a of user under 500.0.", 2),
-        ("a of user under True.", 2),
-        ("a of user under 1.", 2),
+        ('a of "user" under 500.', 2),
+        ('a of "user" under 500.0.', 2),
+        ('a of "user" under True.', 2),
+        ('a of "user" under 1.', 2),
     ]
 
 

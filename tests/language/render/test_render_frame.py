@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from sopilot.language.program import Program, program_from_yaml
 from sopilot.language.render import (
     LANGUAGES,
     VALUE_BUDGET,
+    ByMachine,
     frame_bound,
     quote_value,
     render,
@@ -57,6 +59,7 @@ class Given:
     holds: bool | None
     evidence: tuple[int, ...]
     value: object = None
+    unmet: tuple[str, ...] = ()
 
 
 def test_a_frame_in_the_middle_of_a_run() -> None:
@@ -69,12 +72,13 @@ def test_a_frame_in_the_middle_of_a_run() -> None:
     )
     tail = frame.splitlines()
     assert [line for line in tail if line.startswith(">")] == [
-        "> check_plausible: call plausible(address); wanted true; met → act, unmet: go on"
+        "> check_plausible: find out plausible(address); true → act, else go on"
     ]
     assert tail[-3:] == [
         'Results: owns = true [#12]; delivered = false [#12 #15 #17 #18 …] ("late")',
         'Known: customer = "ann"; parcel = 7',
-        "Now: pg_program_step call plausible.",
+        "Now: pg_program_step call plausible with `address` in its arguments. Ask the user for "
+        "what the dialog lacks; if the user cannot give it, pg_program_step fail and name it.",
     ]
     assert "mood" not in frame
 
@@ -83,7 +87,8 @@ def test_every_kind_of_step_says_what_to_do() -> None:
     said = {}
     for function in ALL_STEPS.functions.values():
         for step in function.steps:
-            frame = render_frame(ALL_STEPS, function.name, step.label, {}, {})
+            known = dict.fromkeys(shown_names(function), "x")
+            frame = render_frame(ALL_STEPS, function.name, step.label, {}, known)
             said[type(step).__name__] = frame.splitlines()[-1]
     assert said == {
         "Check": "Now: pg_program_step call ticket_frozen.",
@@ -91,9 +96,10 @@ def test_every_kind_of_step_says_what_to_do() -> None:
         "Choose": "Now: pg_program_step select_branch with one option.",
         "Emit": "Now: pg_program_step emit_artifact report.",
         "Act": "Now: call the tool read_ticket; its result is the evidence.",
-        "Fail": "Now: tell the user what is not met, then pg_program_step fail.",
-        "Complete": "Now: pg_program_step complete.",
-        "Ask": "Now: ask the user for code unless the dialog has it; then go on.",
+        "Fail": "Now: pg_program_step fail; its reason tells the user what is not met.",
+        "Complete": "Now: pg_program_step complete; its summary tells the user what was done.",
+        "Ask": "Now: ask the user for `code`, unless the dialog has it, and call the tool "
+        "check_badge with it. If the user cannot give it, pg_program_step return holds = false.",
         "Return": "Now: pg_program_step return with holds and the evidence, or undecided.",
         "Do": "Now: do it, then pg_program_step select_branch next.",
     }
@@ -103,10 +109,24 @@ def _worst(program: Program, value: object, language: str) -> int:
     longest = 0
     for function in program.functions.values():
         evidence = tuple(range(10**12, 10**12 + 50))
-        results = {slot: Given(None, evidence, value) for slot in shown_slots(function)}
-        known = dict.fromkeys(shown_names(function), value)
-        for step in function.steps:
-            frame = render_frame(program, function.name, step.label, results, known, language)
+        blamed = (max(program.functions, key=len),) * 9
+        results = {slot: Given(None, evidence, value, blamed) for slot in shown_slots(function)}
+        for step, known, failed, alone in itertools.product(
+            function.steps,
+            (dict.fromkeys(shown_names(function), value), {}),
+            ((), evidence),
+            (ByMachine(), ByMachine(enters=True, judges=True)),
+        ):
+            frame = render_frame(
+                program,
+                function.name,
+                step.label,
+                results,
+                known,
+                language,
+                failed=failed,
+                by_machine=alone,
+            )
             longest = max(longest, len(frame))
             static = render_function(function, program, language)
             assert frame.count("\n") <= static.count("\n") + 3
@@ -122,11 +142,12 @@ def test_no_value_breaks_the_bound_or_a_line(value: object, language: str) -> No
         known = dict.fromkeys(entry.parameters, value)
         frame = render_frame(program, entry.name, entry.steps[0].label, {}, known, language)
         assert all(c.isprintable() or c == "\n" for c in frame)
-        plain = render_frame(program, entry.name, entry.steps[0].label, {}, {}, language)
+        named = dict.fromkeys(entry.parameters, 1)
+        plain = render_frame(program, entry.name, entry.steps[0].label, {}, named, language)
         # All but the one line of values is what it would be without any value.
         title = words(language)["known"].partition("{")[0]
         rest = [line for line in frame.split("\n") if not line.startswith(title)]
-        assert rest == plain.split("\n")
+        assert rest == [line for line in plain.split("\n") if not line.startswith(title)]
 
 
 def test_the_bound_is_tight() -> None:

@@ -145,7 +145,7 @@ def test_an_arm_can_fold_and_automate() -> None:
         True,
         slot=ARMS["pg"].slot,
         automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
-        fold=lambda messages: [m for m in messages if m.role != "assistant" or m.tool_calls],
+        fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
     )
     recorder = Recorder()
     desk = load_desk(DESK)

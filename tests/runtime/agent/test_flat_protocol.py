@@ -89,7 +89,8 @@ def test_a_refreshed_context_keeps_the_books(refresh: int) -> None:
 def test_checks_that_the_machine_passed_are_told_for_they_are_books() -> None:
     machine = Machine({}, hashes={})
     event = Event(1, 0.0, "model", "return", "p1", "refund/small@judge", {})
-    told = {"passed": [{"label": "check_login", "ground": "the gate is open"}], "frame": "x@y"}
+    passed = [{"label": "check_login", "ground": "the gate is open"}]
+    told = {"did": "return", "passed": passed, "frame": "x@y"}
     outcome = Outcome(machine.initial(), (event,), True, lambda _: told)
     assert step_answer(outcome, Answers.BLIND) == (
         "Done: return.\nPassed check_login: the gate is open."

@@ -24,11 +24,12 @@ from sopilot.runtime.agent.arms._folding import (
     without_frame_steps,
 )
 from sopilot.runtime.agent.arms._fused import ALL_OFF, ALL_ON, FusedSwitches
-from sopilot.runtime.agent.arms._lookahead import AFTER
 from sopilot.runtime.agent.reference.facts import read_facts
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.runtime.vm import TOOL_NAME
+
+AFTER = "After "
 
 DESKS = bundled_names()
 
@@ -56,7 +57,7 @@ TRIED = {"pg": ARMS["pg"], "pg-paper": ARMS["pg-paper"], "fused": ARMS["fused"],
 
 def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:
     found = load_desk(desk)
-    return asyncio.run(play(found, found.task(task), TRIED[arm], **options))  # type: ignore[arg-type]
+    return asyncio.run(play(found, found.task(task), {**ARMS, **TRIED}[arm], **options))  # type: ignore[arg-type]
 
 
 def findings(desk: str, played: Played) -> list[str]:
@@ -117,7 +118,7 @@ def test_no_deviation_escapes(arm: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
-    for number, (desk, task) in enumerate(some_tasks(20)):
+    for number, (desk, task) in enumerate(some_tasks(15)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
         played = run(desk, task, arm, misbehaviour=bad)
         found = findings(desk, played)

@@ -23,15 +23,17 @@ from sopilot.language.program.model import (
     Return,
     Source,
 )
+from sopilot.language.render import words
 from sopilot.runtime.agent import ARMS, Briefing, View
 from sopilot.runtime.agent.arms._continuations import MOST_VERDICTS, Point, is_verdict, point_after
-from sopilot.runtime.agent.arms._lookahead import AFTER
 from sopilot.runtime.agent.arms._view import known_values
 from sopilot.runtime.agent.arms.machine_state import next_move
 from sopilot.runtime.agent.reference._moves import Ahead, read_move
 from sopilot.runtime.session.protocols import ModelReply
 from sopilot.runtime.vm import TOOL_NAME, Machine, Start
 from sopilot.runtime.vm import Return as ReturnOperation
+
+AFTER = "After "
 
 FUSED = ARMS["fused"]
 WORDS = {True: "true", False: "false"}
@@ -42,7 +44,9 @@ def agrees(ahead: Ahead, point: Point) -> bool:
     here = point.here
     if is_verdict(here):
         return (ahead.kind, ahead.name) == ("judge", here.layout.function.name)
-    move = next_move(here, known_values(here)).removeprefix("goal ").removeprefix("tool ")
+    move = (
+        next_move(here, known_values(here), words("en")).removeprefix("goal ").removeprefix("tool ")
+    )
     return ahead.kind != "judge" and move.startswith(ahead.name or ahead.kind)
 
 

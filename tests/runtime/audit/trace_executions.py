@@ -119,12 +119,13 @@ class Execution:
         self.configuration = outcome.configuration
 
     def grade(
-        self, configuration: Configuration, operation: Operation, evidence: Sequence[int]
+        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
     ) -> str | None:
         here = self.world.machine.position(configuration)
-        if here is None or not isinstance(operation, Return):
+        if here is None:
             return None
-        return grade_of_return(self.world.machine.programs, here, operation, evidence, self.judge)
+        programs = self.world.machine.programs
+        return grade_of_return(programs, here, operation, evidence, self.judge)
 
     def guard(self, arguments: dict[str, Any]) -> Licence | None:
         """What the guard says of the goal's call here; ``None`` where it has no say."""

@@ -49,6 +49,8 @@ def _print(why: dict[str, Any]) -> None:
         because = f"  ({frame['because']})" if frame["because"] else ""
         steps = "1 step" if frame["steps"] == 1 else f"{frame['steps']} steps"
         say(f"    {frame['kind']:8} {frame['function']}, {steps}{because}")
+        if frame["true_if"]:
+            say(f"             true if {frame['true_if']}")
     if why["notes"]:
         say("  notes")
         for note in why["notes"]:

@@ -16,6 +16,7 @@ from sopilot.doors.mcp.player import PlayedTurn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.language.diagnostics import UserMistake
+from sopilot.language.render.signatures import signature
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ToolCall
@@ -184,7 +185,7 @@ def _print_screen(shown: dict[str, object], as_json: bool) -> None:
         say(str(shown["slot"]))
     heading("tools")
     for tool in tools:
-        say(f"{tool['name']}({', '.join(tool['parameters'].get('properties', {}))})")
+        say(signature(tool["name"], tool["parameters"]))
         if tool["description"]:
             say(f"  {tool['description']}")
 

@@ -13,17 +13,21 @@ from dataclasses import dataclass
 
 from sopilot.desks.tasks import World
 from sopilot.language.diagnostics import UserMistake
+from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent import Arm, Briefing, Driver, Ending
 from sopilot.runtime.agent.calls import Ended, Waiting
 from sopilot.runtime.agent.dialog import BUDGET
 from sopilot.runtime.agent.spending import BudgetSpent
+from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall
+from sopilot.runtime.vm import TOOL_NAME, Complete, Fail, parse_step
 
 PLAY_ENDED = "play_ended"
 """The note that says how a play came to its end."""
 
-_GOOD = re.compile(r"#[0-9]+ ok: |Done: ")
+_DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
+_GOOD = re.compile(rf"#[0-9]+ ok: |{_DONE}")
 """How the runtime's answers begin when the move was made; a tool's text stands behind that."""
 
 
@@ -79,6 +83,8 @@ class Player:
     async def reply(self, reply: ModelReply) -> PlayedTurn:
         """A whole message of the model."""
         if self.world.score is not None and self.ending is not None:
+            if reply.tool_calls and all(map(_closes, reply.tool_calls)):
+                return self._turn(f"The session is over: {self.ending}.", ok=True)
             raise UserMistake(f"this play is over ({self.ending}); finish it for its score")
         try:
             answers = await self._moved(reply)
@@ -115,3 +121,9 @@ class Player:
     def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
         ending = self.ending if self.world.score is not None else None
         return PlayedTurn(answer, ok, self.driver.request().slot if ending is None else "", ending)
+
+
+def _closes(call: ToolCall) -> bool:
+    """A move that ends a session: where it has ended by itself, nothing is left to do."""
+    closing = call.name == TOOL_NAME and isinstance(parse_step(call.arguments), Complete | Fail)
+    return call.name == END_SESSION or closing

@@ -394,7 +394,7 @@ def _is_handbook(text: str, source: str) -> None:
 def _sopbench(source: str, tools: str) -> Iterator[Unit]:
     from sopilot.lab.bench.programs import ProgramShelf
     from sopilot.lab.bench.sopbench_process import ToolList, shared_upstream
-    from sopilot.lab.bench.source import load_tasks
+    from sopilot.lab.bench.source import load_tasks, offered_actions
     from sopilot.lab.bench.wording import own_text
 
     offered: ToolList = "full-state" if tools == "full-state" else "official"
@@ -402,5 +402,6 @@ def _sopbench(source: str, tools: str) -> Iterator[Unit]:
     for task in load_tasks(source):
         compiled = shelf.compiled(task)
         procedure = task.handbook.procedures[task.goal]
+        handbook = task.handbook.offering(offered_actions(task.handbook, offered))
         own = functools.partial(own_text, task, offered, shared_upstream())
-        yield Unit(str(task.reference), task.domain, task.handbook, procedure, compiled, own)
+        yield Unit(str(task.reference), task.domain, handbook, procedure, compiled, own)

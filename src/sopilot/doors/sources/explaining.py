@@ -7,7 +7,8 @@ from typing import Any
 from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
 from sopilot.language.handbook import OPERATORS, ActionCall, Leaf, Name, Recipe, Tree
-from sopilot.language.program.model import Function
+from sopilot.language.program.model import Function, Kind
+from sopilot.language.render.sentences import condition_of
 
 
 def explain(unit: Unit) -> dict[str, Any]:
@@ -39,6 +40,7 @@ def explain(unit: Unit) -> dict[str, Any]:
                 "kind": str(function.kind),
                 "steps": len(function.steps),
                 "because": next((g.because for g in why.groups if g.name == function.name), ""),
+                "true_if": condition_of(function, "en") if function.kind is Kind.GROUP else "",
             }
             for function in unit.program.functions.values()
         ],

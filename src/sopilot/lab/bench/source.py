@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -151,8 +152,8 @@ def _predicate(metadata: Mapping[str, Any], name: str) -> Predicate:
     predicate = Predicate(
         name=name,
         parameters=tuple(metadata["predicates"][name]),
-        says=metadata["positive"][name],
-        says_not=metadata["negative"][name],
+        says=_as_written(metadata["positive"][name]),
+        says_not=_as_written(metadata["negative"][name]),
     )
     if name in metadata["links"]:
         action, mapping = metadata["links"][name]
@@ -178,6 +179,11 @@ def _predicate(metadata: Mapping[str, Any], name: str) -> Predicate:
     return replace(
         predicate, recipes=recipes, asks=tuple(asks), verdict="result" if decides else None
     )
+
+
+def _as_written(template: str) -> str:
+    """Upstream's sentences are what its own text says, to the byte: names stand bare."""
+    return re.sub(r"\{(\w+)\}", r"{=\1}", template)
 
 
 def _action(metadata: Mapping[str, Any], name: str) -> Action:

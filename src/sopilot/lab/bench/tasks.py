@@ -13,7 +13,7 @@ from sopilot.lab.bench._upstream_judge import UpstreamJudge
 from sopilot.lab.bench._world import open_world
 from sopilot.lab.bench.programs import ProgramShelf
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream
-from sopilot.lab.bench.source import SopbenchTask, load_tasks
+from sopilot.lab.bench.source import SopbenchTask, load_tasks, offered_actions
 from sopilot.lab.bench.wording import own_text
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.program import Program
@@ -36,11 +36,12 @@ def as_task(
     own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream, language: str
 ) -> Task:
     source, _, name = str(own.reference).partition("/")
+    handbook = own.handbook.offering(offered_actions(own.handbook, offered))
     text = own_text(own, offered, upstream, language)
     return benchmark_task(
         source,
         BenchmarkTask(name, own.user_prompt, own.goal, own.user_known),
-        Briefing(own.handbook, {own.goal: program}, language, text),
+        Briefing(handbook, {own.goal: program}, language, text),
         lambda: SopbenchWorld(own, program, offered, upstream),
         budgets=domain_budgets(own.domain),
     )

@@ -48,7 +48,7 @@ def moments_of(
     goal = goal or (started[0] if started else None)
     first = Message("system", arm.first_message(briefing))
     schemas = Toolbox(arm, briefing, tools).schemas
-    told = Retelling(machine, answers=arm.answers)
+    told = Retelling(machine, answers=arm.answers, language=briefing.language, steps=arm.machine)
     found = []
     taken = 0
     for number, (index, until) in enumerate(pairwise([*asked, len(events)])):

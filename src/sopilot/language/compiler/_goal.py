@@ -13,6 +13,7 @@ from sopilot.language.handbook import (
     Term,
     names_in,
 )
+from sopilot.language.handbook.translated import Translated
 from sopilot.language.program.model import (
     Argument,
     Arguments,
@@ -47,8 +48,12 @@ def own(procedure: Procedure, goal: Action) -> str:
 def otherwise(handbook: Handbook, procedure: Procedure) -> str:
     """What follows a refusal: another procedure, or words."""
     if procedure.otherwise in handbook.procedures:
-        return f"then start `{procedure.otherwise}`"
-    return f"tell the user: {procedure.otherwise}" if procedure.otherwise else ""
+        name = procedure.otherwise
+        return Translated({"en": f"then start `{name}`", "zh": f"然后 start `{name}`"})
+    if not procedure.otherwise:
+        return ""
+    told = procedure.otherwise
+    return Translated({"en": f"tell the user: {told}", "zh": f"告诉用户：{told}"})
 
 
 def goal_terms(goal: Action, procedure: Procedure) -> Binding:

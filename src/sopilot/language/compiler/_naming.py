@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sopilot.language.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves
+from sopilot.language.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves, negate
 
 _PREFIX: dict[type, str] = {
     All: "all_of",
@@ -28,11 +28,14 @@ class Names:
         return self._namesake if predicate == self._process else predicate
 
     def group(self, tree: Tree) -> str:
-        """``any_of_funds_cover_overdraft``, ``in_order_logged_in_and_4_more``."""
-        predicates = list(dict.fromkeys(_literal_name(leaf) for leaf in leaves(tree)))
-        words = predicates[:_SHOWN]
-        if len(predicates) > _SHOWN:
-            words = [predicates[0], f"and_{len(predicates) - 1}_more"]
+        """``any_of_funds_cover_overdraft``, ``in_order_5_to_owns_account``: what an alternative
+        comes to is its last check, and so it is with many checks that must all hold."""
+        checks = dict.fromkeys(leaf if leaf.wanted else negate(leaf) for leaf in leaves(tree))
+        parts = [tree] if isinstance(tree, Leaf) else tree.children
+        words = [_literal_name(list(leaves(part))[-1]) for part in parts if any(leaves(part))]
+        joint = isinstance(tree, All | InOrder) and len(checks) > _SHOWN
+        if joint or len(words) > _SHOWN:
+            words = [str(len(checks)), "to", words[-1]]
         return self._free("_".join([_PREFIX[type(tree)], *words]))
 
     def _free(self, wanted: str) -> str:

@@ -36,7 +36,6 @@ from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
-from sopilot.language.compiler._wording import Wording
 from sopilot.language.compiler.facts import (
     action_facts,
     read_only_actions,
@@ -49,11 +48,7 @@ from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you
 from sopilot.language.handbook import (
     BUILT_IN,
     Action,
-    All,
-    AnyOf,
-    First,
     Handbook,
-    InOrder,
     Leaf,
     Name,
     Predicate,
@@ -79,13 +74,6 @@ from sopilot.language.program.model import (
 )
 from sopilot.language.program.verifier import require_valid
 
-_OPERATOR_SAYS: dict[type, str] = {
-    All: "all of these must hold",
-    InOrder: "all of these must hold, checked in this order",
-    AnyOf: "one of these must hold; check every one before deciding",
-    First: "one of these must hold; stop at the first that does",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
@@ -107,11 +95,9 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skeleton:
-    """A program's functions before the handbook's constants are put into their sentences;
-    shared by every procedure with the same tree."""
+    """What the programs of all procedures with the same tree share: all but the constants."""
 
     functions: Mapping[str, Function]
-    unworded: Mapping[str, list[tuple[int, Leaf]]]
     explanation: Explanation
     types: Mapping[str, Mapping[str, object]]
 
@@ -151,7 +137,6 @@ class Compiler:
         self._functions: dict[tuple[str, str], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
-        self._wording = Wording(predicates)
         self._closure = GuardClosure(self._actions, predicates, self._chosen)
         self._facts: tuple[object, tuple[Guarded, ...], Mapping[str, ActionFacts]] = (None, (), {})
         self._reading: tuple[str, ...] | None = None
@@ -174,7 +159,7 @@ class Compiler:
         guarded, facts = self._guarding(handbook)
         program = Program(
             entry=procedure.name,
-            functions=self._wording.word(skeleton, handbook),
+            functions=skeleton.functions,
             source=Source(
                 handbook=handbook.name,
                 procedure=procedure.name,
@@ -223,7 +208,7 @@ class Compiler:
         return self._reading
 
     def _verify(self, program: Program) -> None:
-        """Sentences do not matter to the verifier, so a skeleton is looked at once."""
+        """Constants do not matter to the verifier, so a skeleton is looked at once."""
         functions = program.functions
         predicates = frozenset(function.predicate or "" for function in functions.values())
         require_valid(program, predicates, accepted=self._accepted)
@@ -260,31 +245,23 @@ class Compiler:
             return found
 
         functions: dict[str, Function] = {}
-        unworded: dict[str, list[tuple[int, Leaf]]] = {}
-        schedule = Schedule(resolve, self._wording.fixed)
         act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=schedule.process(
+            steps=Schedule(resolve).process(
                 plan, act, Complete("done"), Fail("refuse", otherwise(handbook, procedure))
             ),
             says=procedure.says or goal.says,
         )
-        if schedule.unworded:
-            unworded[procedure.name] = schedule.unworded
         for group in factoring.groups:
-            schedule = Schedule(resolve, self._wording.fixed)
             functions[group.name] = Function(
                 name=group.name,
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
-                steps=schedule.group(group),
-                says=_OPERATOR_SAYS[_operator(group)],
+                steps=Schedule(resolve).group(group),
             )
-            if schedule.unworded:
-                unworded[group.name] = schedule.unworded
         used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
         for predicate in used:
             function = self._function(names.rule(predicate), predicate)
@@ -313,7 +290,7 @@ class Compiler:
             self._actions,
             self._predicates,
         )
-        return Skeleton(functions, unworded, explanation, types)
+        return Skeleton(functions, explanation, types)
 
     def _rank(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)
@@ -381,9 +358,3 @@ def compile_handbook(
         name: compiler.compile(handbook, procedure, source_hash=digest)
         for name, procedure in handbook.procedures.items()
     }
-
-
-def _operator(group: Group) -> type:
-    operator = getattr(group.body, "operator", All)
-    assert isinstance(operator, type)
-    return operator

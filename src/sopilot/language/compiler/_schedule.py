@@ -40,11 +40,8 @@ from sopilot.language.program.model import (
 Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
 """A leaf or group → the function that checks it and its arguments."""
 
-Says = Callable[[Leaf], str | None]
-"""A leaf's sentence; nothing where it names a constant, whose value is put in later."""
-
-_Draft = tuple[str, str, Arguments, str, bool, str]
-"""A check that does not know yet where it goes: label, function, arguments, slot, wanted, says."""
+_Draft = tuple[str, str, Arguments, str, bool]
+"""A check that does not know yet where it goes: label, function, arguments, slot, wanted."""
 
 
 class VisitMark:
@@ -60,11 +57,8 @@ class VisitMark:
 class Schedule:
     """Emits the steps of one function."""
 
-    def __init__(self, resolve: Resolve, says: Says) -> None:
+    def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._says = says
-        self.unworded: list[tuple[int, Leaf]] = []
-        """The checks that still lack their sentence, by position."""
         self._steps: list[tuple[Step | _Draft, VisitMark | None, VisitMark | None]] = []
         self._labels: dict[str, int] = {}
         self._slots: dict[tuple[str, Arguments], str] = {}
@@ -142,8 +136,8 @@ class Schedule:
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        draft = (self._label(f"check_{slot}"), function, arguments, slot, wanted, self._word(leaf))
-        self._emit(draft, met, unmet)
+        label = self._label(f"check_{slot}")
+        self._emit((label, function, arguments, slot, wanted), met, unmet)
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
@@ -176,7 +170,7 @@ class Schedule:
         slot = self._slot(function, arguments)
         if slot not in self._known:
             label = self._label(f"check_{slot}")
-            self._emit((label, function, arguments, slot, wanted, self._word(plan)))
+            self._emit((label, function, arguments, slot, wanted))
             self._learn(slot, None)
         return Holds(slot, wanted)
 
@@ -206,15 +200,6 @@ class Schedule:
     def _label(self, wanted: str) -> str:
         return _numbered(wanted, self._labels)
 
-    def _word(self, leaf: Leaf | Group) -> str:
-        """The sentence of the check that is emitted next."""
-        if not isinstance(leaf, Leaf):
-            return ""
-        says = self._says(leaf)
-        if says is None:
-            self.unworded.append((len(self._steps), leaf))
-        return says or ""
-
     def _emit(
         self, step: Step | _Draft, met: VisitMark | None = None, unmet: VisitMark | None = None
     ) -> None:
@@ -228,15 +213,13 @@ class Schedule:
         finished: list[Step] = []
         for index, (step, met, unmet) in enumerate(self._steps):
             if isinstance(step, tuple):
-                label, function, arguments, slot, wanted, says = step
+                label, function, arguments, slot, wanted = step
                 following = index + 1
                 if_met = None if met is None or met.position == following else labels[met.position]
                 if_unmet = (
                     None if unmet is None or unmet.position == following else labels[unmet.position]
                 )
-                finished.append(
-                    Check(label, function, arguments, slot, wanted, if_met, if_unmet, says)
-                )
+                finished.append(Check(label, function, arguments, slot, wanted, if_met, if_unmet))
             elif met is None or unmet is None:
                 finished.append(step)
             else:

@@ -13,37 +13,19 @@ behind another gate.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from sopilot.language.compiler._guards import required_gates
-from sopilot.language.compiler.rules import recipe_act, supply_note, verifier_call
+from sopilot.language.compiler.rules import recipe_act, verifier_call
 from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook import Action, Predicate
 from sopilot.language.program.model import Act, Ask, Function, Kind, Return, Step, Unknown
 
-
-@dataclass(frozen=True, slots=True)
-class GateTemplate:
-    name: str
-    ask: str
-    judge: str
-
-
-LOGIN = GateTemplate(
-    name="login",
-    ask="ask the user for {wants} unless the dialog has it already",
-    judge="it holds if the call succeeded; the user may correct a value and try again",
-)
-SECOND_FACTOR = GateTemplate(
-    name="second_factor",
-    ask="the user has passed the gate before this one; ask for {wants} unless the dialog has it",
-    judge="it holds if the call succeeded; passing the earlier gate is not enough",
-)
+LOGIN, SECOND_FACTOR = "login", "second_factor"
 
 
 def template_for(
     predicate: Predicate, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]
-) -> GateTemplate:
+) -> str:
     if predicate.established_by is None:
         raise InternalBug(f"`{predicate.name}` is not a gate")
     requires = actions[predicate.established_by.action].requires
@@ -64,11 +46,10 @@ def gate_function(
     wants = tuple(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
     steps: list[Step] = []
     if wants:
-        listed = ", ".join(f"`{want}`" for want in wants)
-        steps.append(Ask("ask", wants, template.ask.format(wants=listed)))
-    steps.append(Act("establish", action, arguments, says=supply_note(arguments)))
-    steps.append(Return("judge", says=template.judge))
-    notes: tuple[str, ...] = (f"template: {template.name}",)
+        steps.append(Ask("ask", wants))
+    steps.append(Act("establish", action, arguments))
+    steps.append(Return("judge"))
+    notes: tuple[str, ...] = (f"template: {template}",)
     if call.action not in offered:
         notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")
     return Function(
@@ -89,9 +70,6 @@ def gate_function(
     )
 
 
-DONE = "it holds if that call has succeeded in this session; do not make it for this check"
-
-
 def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]) -> Function:
     """A fact of this session: true from the success of a call, which nobody makes for it."""
     assert predicate.done is not None
@@ -99,7 +77,7 @@ def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]
         name=name,
         kind=Kind.GATE,
         parameters=predicate.parameters,
-        steps=(Return("judge", says=DONE),),
+        steps=(Return("judge"),),
         says=predicate.says,
         says_not=predicate.says_not,
         predicate=predicate.name,

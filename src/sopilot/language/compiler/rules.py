@@ -32,8 +32,8 @@ from sopilot.language.program.model import (
     Unknown,
 )
 
-NO_RECIPE = "no verifier of this predicate is offered: judge from what is known, or refuse"
-JUDGE_ARGUMENTS = "judge from the arguments; no tool is needed"
+MISSING_RECIPE = "missing recipe"
+"""In the notes of a rule that nothing on offer can verify."""
 
 
 def rule_function(
@@ -45,12 +45,9 @@ def rule_function(
         label = "verify" if len(calls) == 1 else f"verify_{number}"
         steps.append(recipe_act(label, call, predicate, actions))
     notes = recipes.notes
-    judged = ""
-    if not calls:
-        judged = JUDGE_ARGUMENTS if predicate.tool_free else NO_RECIPE
-        if not predicate.tool_free:
-            notes = (*notes, "missing recipe")
-    steps.append(Return("judge", says=judged))
+    if not calls and not predicate.tool_free:
+        notes = (*notes, MISSING_RECIPE)
+    steps.append(Return("judge"))
     return Function(
         name=name,
         kind=Kind.RULE,
@@ -79,7 +76,6 @@ def recipe_act(
         label,
         action,
         arguments,
-        says=supply_note(arguments),
         name=call.name,
         each=call.each,
         element=call.element,
@@ -108,15 +104,6 @@ def verifier_call(
         else:
             arguments.append((item.name, Unknown(term.name)))
     return call.action, tuple(arguments)
-
-
-def supply_note(arguments: CallArguments) -> str:
-    """Says which values only earlier evidence or the user can supply."""
-    names = [term.name for _, term in arguments if isinstance(term, Unknown)]
-    if not names:
-        return ""
-    listed = ", ".join(f"`{name}`" for name in names)
-    return f"take {listed} from earlier evidence, or ask the user"
 
 
 def _fallback(

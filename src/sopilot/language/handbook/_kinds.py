@@ -39,6 +39,7 @@ from sopilot.language.handbook.grammar import (
     is_identifier,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.language.handbook.translated import LANGUAGES, Translated
 from sopilot.language.handbook.values import json_value
 
 Json = dict[str, object]
@@ -155,6 +156,16 @@ def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | N
     return None
 
 
+def write_wording(says: str) -> Value:
+    if isinstance(says, Translated):
+        return {language: scalar(text) for language, text in says.texts.items()}
+    return scalar(says)
+
+
+def wording_to_json(says: str) -> object:
+    return dict(says.texts) if isinstance(says, Translated) else says
+
+
 def _write_seconds(seconds: int, handbook: Handbook) -> Value:
     unit = max((one for one in SECONDS if seconds % SECONDS[one] == 0), key=SECONDS.__getitem__)
     return f"{seconds // SECONDS[unit]}{unit}"
@@ -168,7 +179,25 @@ _NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
 _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
 
-TEXT = Kind({"type": "string"}, _written, read=fields.text)
+_TEXT: Schema = {"type": "string"}
+
+TEXT = Kind(_TEXT, _written, read=fields.text)
+WORDING = Kind(
+    {
+        "anyOf": [
+            _TEXT,
+            {
+                "type": "object",
+                "properties": dict.fromkeys(LANGUAGES, _TEXT),
+                "additionalProperties": False,
+                "minProperties": 1,
+            },
+        ]
+    },
+    lambda says, _: write_wording(says),
+    wording_to_json,
+    fields.worded,
+)
 CONFIRM_TEXT = Kind(
     {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
     lambda told, _: scalar(told) if told else "false",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from sopilot.language.handbook._tree import (
     Path,
     Tree,
 )
+from sopilot.language.handbook.translated import Translated
 
 ASK_USER = "ask_user"
 CONFIRM = "confirm_with_user"
@@ -208,6 +209,14 @@ class Handbook:
         if made:
             object.__setattr__(self, "predicates", {**self.predicates, **made})
 
+    def offering(self, names: Collection[str]) -> Handbook:
+        """The same for whoever is offered these actions alone: no text names another."""
+        actions = {
+            name: replace(action, offered=action.offered and name in names)
+            for name, action in self.actions.items()
+        }
+        return replace(self, actions=actions)
+
 
 # --- what a procedure makes -----------------------------------------------------------
 
@@ -230,7 +239,12 @@ def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:
         Predicate(
             computed_name(procedure, one),
             (one.name, *(name for name in one.uses if name != one.name)),
-            says=f"The {one.name} is exactly: {_braced(one.value)}.",
+            says=Translated(
+                {
+                    "en": f"The {one.name} is exactly: {_braced(one.value)}.",
+                    "zh": f"{one.name} 恰为：{_braced(one.value)}。",
+                }
+            ),
             recipes=one.recipes,
             tool_free=not one.recipes,
             verdict=f"{one.name} == ({one.value})",
@@ -255,7 +269,12 @@ def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
     return Predicate(
         confirmed_name(procedure),
         tuple(names),
-        says=f"The user has said yes to exactly this call of {action.name}.",
+        says=Translated(
+            {
+                "en": f"The user has said yes to exactly this call of {action.name}.",
+                "zh": f"用户已对 {action.name} 的这一次调用明确表示同意。",
+            }
+        ),
         recipes=((call,),),
         verdict="result.answer == 'yes'",
         question=told,

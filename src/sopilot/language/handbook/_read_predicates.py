@@ -307,7 +307,8 @@ def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: 
 
 def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozenset[str]) -> str:
     node = found[key].value
-    template = fields.text(report, node, f"`{key}`")
+    read = fields.text if key == "question" else fields.worded
+    template = read(report, node, f"`{key}`")
     for name in placeholders(template):
         if name not in known:
             message = f"`{{{name}}}` is neither a parameter of the predicate nor of the handbook"

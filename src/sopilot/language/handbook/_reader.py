@@ -60,7 +60,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     if not isinstance(root, MapNode):
         return None
     name = _name(report, root, found)
-    says = fields.optional_text(report, found, "says")
+    says = fields.wording(report, found, "says")
     constants = _parameters(report, found)
     signatures = Signatures()
     inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from sopilot.language.handbook._kinds import CALL, ROLES, TYPE, Schema, ref
+from sopilot.language.handbook._kinds import CALL, ROLES, TYPE, WORDING, Schema, ref
 from sopilot.language.handbook._tables import (
     ACTION,
     APPROVAL,
@@ -63,7 +63,7 @@ def handbook_schema() -> Schema:
     """JSON Schema, draft 2020-12."""
     shapes: dict[str, Schema] = {
         "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
-        "says": {"type": "string"},
+        "says": WORDING.schema,
         "parameters": _named(IDENTIFIER, _CONSTANT),
         "actions": _named(IDENTIFIER, ref("action")),
         "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),

@@ -27,6 +27,7 @@ from sopilot.language.handbook._kinds import (
     TOOL_FREE,
     TREE,
     TYPE,
+    WORDING,
     Json,
     Kind,
     Schema,
@@ -146,7 +147,7 @@ def read_plain(
 INPUT: Table = (
     Entry("", NAME, "name"),
     Entry("type", TYPE, always=True),
-    Entry("says", TEXT),
+    Entry("says", WORDING),
     Entry("required", FLAG),
     Entry("schema", SCHEMA),
     Entry("secret", FLAG),
@@ -204,7 +205,7 @@ APPROVALS = Kind(
     lambda approval: as_json(approval, APPROVAL),
 )
 ACTION: Table = (
-    Entry("says", TEXT),
+    Entry("says", WORDING),
     Entry("input", INPUTS, "inputs"),
     Entry("requires", TREE),
     Entry("irreversible", FLAG),
@@ -221,8 +222,8 @@ ACTION: Table = (
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 PREDICATE: Table = (
     Entry("", NAMES, "parameters"),
-    Entry("says", TEXT),
-    Entry("says_not", TEXT),
+    Entry("says", WORDING),
+    Entry("says_not", WORDING),
     Entry("verify", RECIPES, "recipes"),
     Entry("", TOOL_FREE, "tool_free"),
     Entry("ask", NAMES, "asks"),
@@ -233,12 +234,12 @@ PREDICATE: Table = (
     Entry("question", TEXT),
     Entry("verdict", TEXT),
     Entry("judged_by", JUDGE, "judged_by_model"),
-    Entry("remedy", TEXT),
+    Entry("remedy", WORDING),
     Entry("holds_for", EXAMPLES),
     Entry("fails_for", EXAMPLES),
 )
 PROCEDURE: Table = (
-    Entry("says", TEXT),
+    Entry("says", WORDING),
     Entry("action", GOAL),
     Entry("", BINDING, "arguments"),
     Entry("inputs", INPUTS),
@@ -251,7 +252,7 @@ PROCEDURE: Table = (
 
 
 def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
-    given: dict[str, Value | None] = {"says": scalar(predicate.says)}
+    given: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
     if predicate.tool_free:
         given["verify"] = TOOL_FREE.write(predicate, handbook)
     elif predicate.question:

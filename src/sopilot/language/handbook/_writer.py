@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sopilot.language.handbook._kinds import write_wording
 from sopilot.language.handbook._model import Handbook
 from sopilot.language.handbook._tables import action_to_yaml, predicate_to_yaml, procedure_to_yaml
 from sopilot.language.handbook._yaml_text import Value, emit, flow, scalar
@@ -16,7 +17,7 @@ def write_handbook(handbook: Handbook) -> str:
     """
     sections: dict[str, Value] = {"handbook": scalar(handbook.name)}
     if handbook.says:
-        sections["says"] = scalar(handbook.says)
+        sections["says"] = write_wording(handbook.says)
     sections["parameters"] = {
         name: flow(one) if isinstance(one, list | dict) else scalar(one)
         for name, one in handbook.parameters.items()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from sopilot.language.handbook._kinds import Json
+from sopilot.language.handbook._kinds import Json, wording_to_json
 from sopilot.language.handbook._model import Handbook
 from sopilot.language.handbook._tables import ACTION, PREDICATE, PROCEDURE, as_json
 
@@ -22,7 +22,7 @@ def handbook_to_json(handbook: Handbook) -> Json:
     data: Json = {
         "format": FORMAT,
         "handbook": handbook.name,
-        "says": handbook.says,
+        "says": wording_to_json(handbook.says),
         "parameters": dict(handbook.parameters),
         "actions": {name: as_json(one, ACTION) for name, one in handbook.actions.items()},
         "predicates": {

@@ -12,6 +12,7 @@ from sopilot.language.handbook._tree import Scalar
 from sopilot.language.handbook.collector import DiagnosticCollector, Positioned
 from sopilot.language.handbook.grammar import RESERVED, is_identifier
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
+from sopilot.language.handbook.translated import LANGUAGES, Translated
 
 
 class Field(NamedTuple):
@@ -91,6 +92,19 @@ def text_or_none(report: DiagnosticCollector, found: Fields, key: str) -> str | 
 
 def optional_text(report: DiagnosticCollector, found: Fields, key: str) -> str:
     return text_or_none(report, found, key) or ""
+
+
+def wording(report: DiagnosticCollector, found: Fields, key: str) -> str:
+    """A text, or one a language: ``{en: …, zh: …}``."""
+    return worded(report, found[key].value, f"`{key}`") if key in found else ""
+
+
+def worded(report: DiagnosticCollector, node: Node, what: str) -> str:
+    if not isinstance(node, MapNode) or not any(one.text in LANGUAGES for one, _ in node.pairs):
+        return text(report, node, what)
+    read = fields(report, node, LANGUAGES, what)
+    key = what.strip("`")
+    return Translated({one: text(report, read[one].value, f"`{key}.{one}`") for one in read})
 
 
 def flag(report: DiagnosticCollector, node: Node, what: str, default: bool = False) -> bool:

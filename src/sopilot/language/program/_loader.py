@@ -18,6 +18,7 @@ from sopilot.language.handbook.fields import (
     optional_text,
     text,
     text_or_none,
+    wording,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
@@ -195,12 +196,12 @@ class _Loader:
             kind=_kind(report, found),
             parameters=texts(report, found, "parameters"),
             steps=self._steps(report, name, found),
-            says=optional_text(report, found, "says"),
-            says_not=optional_text(report, found, "says_not"),
+            says=wording(report, found, "says"),
+            says_not=wording(report, found, "says_not"),
             predicate=text_or_none(report, found, "predicate"),
             fallbacks=_fallbacks(report, found),
             verdict=text_or_none(report, found, "verdict"),
-            remedy=optional_text(report, found, "remedy"),
+            remedy=wording(report, found, "remedy"),
             notes=texts(report, found, "notes"),
             judged_by_model=_judged_by_model(report, found),
             closed_by=_closed_by(report, found),

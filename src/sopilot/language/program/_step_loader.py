@@ -16,6 +16,7 @@ from sopilot.language.handbook.fields import (
     optional_text,
     text,
     text_or_none,
+    wording,
     wrong,
 )
 from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
@@ -95,7 +96,7 @@ def _call(report: DiagnosticCollector, label: str, found: Fields) -> Step:
         wanted=wanted,
         met=text_or_none(report, found, "met"),
         unmet=text_or_none(report, found, "unmet"),
-        says=optional_text(report, found, "says"),
+        says=wording(report, found, "says"),
     )
 
 
@@ -120,9 +121,9 @@ def _choose(report: DiagnosticCollector, label: str, found: Fields) -> Step:
                 for key in ("name", "to"):
                     if key not in inner:
                         missing(report, item, key, "an option")
-                parts = [optional_text(report, inner, key) for key in ("name", "to", "says")]
-                options.append(Option(*parts))
-    return Choose(label, optional_text(report, found, "choose"), tuple(options))
+                name, target = (optional_text(report, inner, key) for key in ("name", "to"))
+                options.append(Option(name, target, wording(report, inner, "says")))
+    return Choose(label, wording(report, found, "choose"), tuple(options))
 
 
 def _act(report: DiagnosticCollector, label: str, found: Fields) -> Step:
@@ -133,7 +134,7 @@ def _act(report: DiagnosticCollector, label: str, found: Fields) -> Step:
         action=optional_text(report, found, "act"),
         arguments=_call_arguments(report, found),
         goal=goal,
-        says=optional_text(report, found, "says"),
+        says=wording(report, found, "says"),
         next=text_or_none(report, found, "next"),
         name=optional_text(report, found, "name"),
         each=each,
@@ -153,12 +154,12 @@ def _each(report: DiagnosticCollector, found: Fields) -> tuple[Path | None, str]
 
 
 def _ask(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    says = optional_text(report, found, "says")
+    says = wording(report, found, "says")
     return Ask(label, texts(report, found, "ask"), says, text_or_none(report, found, "next"))
 
 
 def _do(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    says = optional_text(report, found, "do")
+    says = wording(report, found, "do")
     return Do(label, says, texts(report, found, "uses"), text_or_none(report, found, "next"))
 
 
@@ -174,7 +175,7 @@ def _emit(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     return Emit(
         label=label,
         artifact=optional_text(report, found, "emit"),
-        says=optional_text(report, found, "says"),
+        says=wording(report, found, "says"),
         schema=schema,
         next=text_or_none(report, found, "next"),
     )
@@ -184,7 +185,7 @@ def _return(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     node = found["return"].value
     judged = isinstance(node, ScalarNode) and node.value is None
     holds = None if judged else _condition(report, node)
-    return Return(label, holds, optional_text(report, found, "says"))
+    return Return(label, holds, wording(report, found, "says"))
 
 
 def _complete(report: DiagnosticCollector, label: str, found: Fields) -> Step:
@@ -213,7 +214,7 @@ def _closing(report: DiagnosticCollector, found: Fields, key: str) -> str:
     node = found[key].value
     if isinstance(node, ScalarNode) and node.value is None:
         return ""
-    return text(report, node, f"`{key}`")
+    return wording(report, found, key)
 
 
 def _arguments(report: DiagnosticCollector, found: Fields) -> Arguments:

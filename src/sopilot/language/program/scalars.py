@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import Path, Scalar
+from sopilot.language.handbook.translated import Translated
 from sopilot.language.program.model import CallArgument, Literal, Local, Unknown
 
 _PLAIN = re.compile(r"[A-Za-z_$](?:[A-Za-z0-9_$./ -]*[A-Za-z0-9_$./])?")
@@ -24,6 +25,10 @@ _HALF_PAIR = re.compile("[\ud800-\udfff]")
 
 @lru_cache(maxsize=8192)
 def text_to_yaml(text: str) -> str:
+    """A text that is written in several languages becomes a mapping."""
+    if isinstance(text, Translated):
+        written = [f"{one}: {text_to_yaml(said)}" for one, said in text.texts.items()]
+        return "{" + ", ".join(written) + "}"
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
     if _HALF_PAIR.search(text):

@@ -15,6 +15,7 @@ from sopilot.language.render._prose import render_prose
 from sopilot.language.render._quoted import Quote, Rendered
 from sopilot.language.render._renderings import RENDERINGS, Rendering, render
 from sopilot.language.render._scaffold import LANGUAGES, words
+from sopilot.language.render._steps import ByMachine
 from sopilot.language.render.frame import FrameResult, frame_bound, render_frame, render_function
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
@@ -22,6 +23,7 @@ __all__ = [
     "LANGUAGES",
     "RENDERINGS",
     "VALUE_BUDGET",
+    "ByMachine",
     "Correspondence",
     "FrameResult",
     "Mismatch",

@@ -7,10 +7,11 @@ the frames of all functions) the program's checks. Both hold in every language.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sopilot.language.handbook import Handbook, Procedure, leaves, sentence
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.program import Check, Program
 from sopilot.language.render._flat import reading_order, render_flat
 from sopilot.language.render._official import render_official, requirements
@@ -20,6 +21,7 @@ from sopilot.language.render._prose import render_prose
 from sopilot.language.render._quoted import Quote, Rendered
 from sopilot.language.render._scaffold import LANGUAGES
 from sopilot.language.render.frame import rendered_function
+from sopilot.language.render.sentences import check_saying
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +56,15 @@ def correspondence(
     """Compare every rendering with its source."""
     if isinstance(procedure, str):
         procedure = handbook.procedures[procedure]
-    official = [
-        (action, sentence(handbook, leaf))
-        for action, tree in requirements(handbook, procedure)
-        for leaf in leaves(tree)
-    ]
-    checks = [
-        (step.function, step.says)
-        for function in reading_order(program)
-        for step in function.steps
-        if isinstance(step, Check) and step.says
-    ]
     compared = 0
     mismatches: list[Mismatch] = []
     for language in LANGUAGES:
+        official = [
+            (action, in_language(sentence(handbook, leaf), language))
+            for action, tree in requirements(handbook, procedure)
+            for leaf in leaves(tree)
+        ]
+        checks = list(_checked(program, language))
         for name, expected, rendered in (
             ("official", official, render_official(handbook, procedure, language)),
             ("official-code", official, render_official_code(handbook, procedure, language)),
@@ -79,6 +76,15 @@ def correspondence(
             compared += len(expected)
             mismatches += compare(f"{name} ({language})", expected, rendered)
     return Correspondence(len(official), len(checks), compared, tuple(mismatches))
+
+
+def _checked(program: Program, language: str) -> Iterator[tuple[str, str]]:
+    for function in reading_order(program):
+        for step in function.steps:
+            if isinstance(step, Check):
+                saying = check_saying(step, program, language)
+                if saying is not None and saying.quoted:
+                    yield step.function, saying.text
 
 
 def compare(

@@ -7,7 +7,7 @@ compiled program is compared with: it keeps neither recipes nor guard closure.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sopilot.language.handbook import (
@@ -22,6 +22,7 @@ from sopilot.language.handbook import (
     leaves,
     sentence,
 )
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import words
 
@@ -43,9 +44,11 @@ class Required:
     sentences: tuple[str, ...]
 
 
-def worded_requirements(handbook: Handbook, procedure: Procedure) -> Iterator[Required]:
+def worded_requirements(
+    handbook: Handbook, procedure: Procedure, language: str = "en"
+) -> Iterator[Required]:
     for action, tree in requirements(handbook, procedure):
-        said = tuple(sentence(handbook, leaf) for leaf in leaves(tree))
+        said = tuple(in_language(sentence(handbook, leaf), language) for leaf in leaves(tree))
         yield Required(action, handbook.actions[action].input_names(), tree, said)
 
 
@@ -91,7 +94,7 @@ def render_official(handbook: Handbook, procedure: Procedure, language: str = "e
         if is_empty(tree):
             writer.line(table["official_none"])
         else:
-            _write(writer, handbook, tree, action, table, "")
+            _write(writer, handbook, tree, action, language, "")
             writer.line()
     if free:
         writer.line()
@@ -106,15 +109,16 @@ def _write(
     handbook: Handbook,
     tree: Tree,
     action: str,
-    table: Mapping[str, str],
+    language: str,
     indent: str,
 ) -> None:
     """The tree from the current column on; lines below the first start at ``indent``."""
+    table = words(language)
     if isinstance(tree, Leaf):
-        writer.quote(sentence(handbook, tree), action)
+        writer.quote(in_language(sentence(handbook, tree), language), action)
         return
     writer.write(table[_HEADERS[type(tree)]])
     for number, child in enumerate(tree.children, 1):
         sign = f"{number}." if isinstance(tree, InOrder | First) else "•"
         writer.write(f"\n{indent}{sign} ")
-        _write(writer, handbook, child, action, table, indent + "  ")
+        _write(writer, handbook, child, action, language, indent + "  ")

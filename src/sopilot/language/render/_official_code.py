@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from sopilot.language.handbook import (
     All,
@@ -30,7 +30,7 @@ _INDENT = "    "
 def render_official_code(
     handbook: Handbook, procedure: Procedure, language: str = "en"
 ) -> Rendered:
-    return requirements_as_code(worded_requirements(handbook, procedure), language)
+    return requirements_as_code(worded_requirements(handbook, procedure, language), language)
 
 
 def requirements_as_code(requirements: Iterable[Required], language: str = "en") -> Rendered:
@@ -45,7 +45,7 @@ def requirements_as_code(requirements: Iterable[Required], language: str = "en")
         if is_empty(each.tree):
             writer.line(_INDENT + table["code_none"])
         else:
-            _write(writer, iter(each.sentences), each.tree, each.action, table, _INDENT)
+            _write(writer, iter(each.sentences), each.tree, each.action, language, _INDENT)
     return writer.finish()
 
 
@@ -54,9 +54,10 @@ def _write(
     said: Iterator[str],
     tree: Tree,
     action: str,
-    table: Mapping[str, str],
+    language: str,
     indent: str,
 ) -> None:
+    table = words(language)
     writer.write(indent)
     if isinstance(tree, Leaf):
         writer.write(table["code_check"])
@@ -65,6 +66,6 @@ def _write(
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:
-        _write(writer, said, child, action, table, indent + _INDENT)
+        _write(writer, said, child, action, language, indent + _INDENT)
     if not tree.children:
         writer.line(indent + _INDENT + table["code_none"])

@@ -14,7 +14,8 @@ from sopilot.language.handbook import (
     Recipe,
     leaves,
 )
-from sopilot.language.handbook.wording import fill
+from sopilot.language.handbook.translated import in_language
+from sopilot.language.handbook.wording import fill, named
 from sopilot.language.render._official import render_official, requirements
 from sopilot.language.render._quoted import Rendered
 from sopilot.language.render._scaffold import words
@@ -45,15 +46,17 @@ def list_recipes(
     table = words(language)
     lines = [table["recipes_title"]]
     for name in predicates:
-        lines += ["", *_predicate(handbook, handbook.predicates[name], offered, table)]
+        lines += ["", *_predicate(handbook, handbook.predicates[name], offered, language)]
     return "\n".join(lines) + "\n"
 
 
 def _predicate(
-    handbook: Handbook, predicate: Predicate, offered: frozenset[str], table: Mapping[str, str]
+    handbook: Handbook, predicate: Predicate, offered: frozenset[str], language: str
 ) -> list[str]:
-    values = {**handbook.parameters, **{name: name for name in predicate.parameters}}
-    lines = [f"* {fill(predicate.says, values)}"]
+    table = words(language)
+    names = named({name: name for name in predicate.parameters})
+    says = fill(predicate.says, {**handbook.parameters, **names})
+    lines = [f"* {in_language(says, language)}"]
     gate = predicate.established_by
     if gate is not None and gate.action in offered:
         return [*lines, table["recipe_gate"].format(calls=_call(gate, predicate, table))]

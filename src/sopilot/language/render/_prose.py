@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.handbook import Path
-from sopilot.language.handbook.wording import fill
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.program import (
     Act,
     Always,
@@ -24,6 +24,7 @@ from sopilot.language.program import (
     Holds,
     Kind,
     Literal,
+    Option,
     Program,
     Return,
     Step,
@@ -31,8 +32,9 @@ from sopilot.language.program import (
 )
 from sopilot.language.render._flat import reading_order
 from sopilot.language.render._quoted import Rendered, Writer
-from sopilot.language.render._scaffold import note, words
-from sopilot.language.render._steps import asked, is_demand
+from sopilot.language.render._scaffold import words
+from sopilot.language.render._steps import asked, judge_key, supplied
+from sopilot.language.render.sentences import check_saying, is_demand, purpose
 from sopilot.language.render.values import quote_literal
 
 _TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "prose_rules"}
@@ -68,7 +70,7 @@ class _Prose:
         writer = self._writer
         writer.line(self._say("prose_intro", name=function.name, parameters=values))
         if function.says:
-            writer.line(note(function.says, self._language))
+            writer.line(in_language(function.says, self._language))
         writer.line(self._table["prose_steps"])
         self._points(function)
 
@@ -77,12 +79,12 @@ class _Prose:
         if function.parameters:
             parameters = self._say("prose_parameters", names=", ".join(function.parameters))
         line = self._say("prose_function", name=function.name, parameters=parameters)
-        if function.predicate is None:
-            says = note(function.says, self._language)
-        else:
-            names = {**self._program.constants, **{name: name for name in function.parameters}}
-            says = fill(function.says, names)
-        self._writer.line(f"{line}{self._table['colon']}{says}" if says else line)
+        says = purpose(function, self._program, self._language)
+        if says:
+            line += self._table["colon"] + says[0]
+        self._writer.line(line)
+        for other in says[1:]:
+            self._writer.line(other)
         self._points(function)
 
     def _points(self, function: Function) -> None:
@@ -98,46 +100,69 @@ class _Prose:
             self._check(step, number)
             return
         question = asked(step, self._language) if isinstance(step, Ask) else ""
-        writer.write(question or self._sentence(step, number))
+        writer.write(question or self._sentence(step, function, number))
         if isinstance(step, Act):
+            names = ", ".join(f"`{name}`" for name in supplied(step.arguments))
+            if names:
+                writer.write(self._say("prose_supplied", names=names))
             is_last = not any(isinstance(later, Act) for later in _after(step, function))
             for acts in function.fallbacks if is_last else ():
                 calls = [self._act(act) for act in acts]
                 joined = self._table["prose_list_and"].join(calls)
                 writer.write(self._say("prose_instead", calls=joined))
         if not isinstance(step, Do | Choose | Branch) and step.says and not question:
-            writer.write(self._say("prose_remark", says=note(step.says, self._language)))
+            says = in_language(step.says, self._language)
+            writer.write(self._say("prose_remark", says=says))
         if isinstance(step, Act | Ask | Do | Emit) and step.next is not None:
             writer.write(self._say("prose_goto", number=number[step.next]))
 
     def _check(self, step: Check, number: Mapping[str, int]) -> None:
         writer = self._writer
-        tone = "must" if is_demand(step) else "want"
-        if step.says:
-            writer.write(self._table[f"prose_check_{tone}"])
-            writer.quote(step.says, step.function)
-        else:
-            wanted = self._table["true" if step.wanted else "false"]
-            writer.write(self._say(f"prose_group_{tone}", name=step.function, wanted=wanted))
+        saying = check_saying(step, self._program, self._language)
+        wanted = "true" if step.wanted else "false"
         values = self._values(step.arguments, shortened=True)
         values = self._say("prose_values", values=values) if values else ""
         if step.slot != step.function:
             values += self._say("bound_as", slot=step.slot)
-        if step.says or values:
+        if is_demand(step) and saying is not None and saying.quoted:
+            if step.wanted or step.says or self._program.functions[step.function].says_not:
+                writer.write(self._table["prose_check_must"])
+            self._quote(saying.text, step.function)
             writer.write(self._say("prose_see", name=step.function, values=values))
-        if step.says and not step.wanted:
-            writer.write(self._say("prose_false", name=step.slot))
+            if not step.wanted:
+                writer.write(self._say("prose_must", name=step.slot, wanted=wanted))
+        elif is_demand(step):
+            writer.write(self._say("prose_group_must", name=step.function, wanted=wanted))
+            if values:
+                writer.write(self._say("prose_see", name=step.function, values=values))
+        else:
+            writer.write(self._say("prose_check_find", name=step.slot))
+            if saying is not None and saying.quoted:
+                before, _, after = self._table[saying.label].partition("{says}")
+                writer.write(before)
+                self._quote(saying.text, step.function)
+                writer.write(after)
+            writer.write(self._say("prose_see", name=step.function, values=values))
+        self._ways(step, wanted, number)
+
+    def _quote(self, sentence: str, owner: str) -> None:
+        """What follows stands apart from a sentence in another script."""
+        self._writer.quote(sentence, owner)
+        if self._language == "zh" and sentence[-1:].isascii():
+            self._writer.write(" ")
+
+    def _ways(self, step: Check, wanted: str, number: Mapping[str, int]) -> None:
         if step.met is None and step.unmet is None:
-            writer.write(self._table["prose_either"])
+            self._writer.write(self._table["prose_either"])
             return
         if step.met is not None:
-            writer.write(self._say("prose_met", number=number[step.met]))
+            self._writer.write(self._say("prose_met", wanted=wanted, number=number[step.met]))
         if step.unmet is not None:
-            writer.write(self._say("prose_unmet", number=number[step.unmet]))
+            self._writer.write(self._say("prose_unmet", number=number[step.unmet]))
         else:
-            writer.write(self._table["prose_on"])
+            self._writer.write(self._table["prose_on"])
 
-    def _sentence(self, step: Step, number: Mapping[str, int]) -> str:
+    def _sentence(self, step: Step, function: Function, number: Mapping[str, int]) -> str:
         if isinstance(step, Act):
             call = self._act(step)
             return self._say("prose_goal" if step.goal else "prose_act", call=call)
@@ -153,35 +178,45 @@ class _Prose:
                 self._say(
                     "prose_option",
                     name=option.name,
-                    says=self._say("prose_option_says", says=option.says) if option.says else "",
+                    says=self._option_says(option),
                     number=number[option.target],
                 )
                 for option in step.options
             )
-            return self._say("prose_choose", says=step.says) + options
+            says = in_language(step.says, self._language)
+            return self._say("prose_choose", says=says) + options
         if isinstance(step, Ask):
-            return self._say("prose_ask", names=", ".join(step.wants))
+            names = ", ".join(f"`{name}`" for name in step.wants)
+            return self._say("prose_ask", names=names)
         if isinstance(step, Do):
             uses = self._say("prose_do_with", names=", ".join(step.uses)) if step.uses else ""
-            return self._say("prose_do", says=step.says) + uses
+            return self._say("prose_do", says=in_language(step.says, self._language)) + uses
         if isinstance(step, Emit):
             return self._say("prose_emit", name=step.artifact)
         if isinstance(step, Return):
             if step.holds is None:
-                return self._table["prose_return_judged"]
+                return self._table[f"prose_{judge_key(function)}"]
+            if isinstance(step.holds, Always):
+                return self._say(
+                    "prose_return_fixed", value="true" if step.holds.value else "false"
+                )
             return self._say("prose_return_value", when=self._condition(step.holds))
         return self._table["prose_complete" if isinstance(step, Complete) else "prose_fail"]
+
+    def _option_says(self, option: Option) -> str:
+        says = in_language(option.says, self._language)
+        return self._say("prose_option_says", says=says) if says else ""
 
     def _condition(self, condition: Condition) -> str:
         if isinstance(condition, Holds):
             key = "prose_holds" if condition.wanted else "prose_holds_not"
             return self._say(key, slot=condition.slot)
         if isinstance(condition, Always):
-            return self._table["prose_always" if condition.value else "prose_never"]
+            return "true" if condition.value else "false"
         parts = [self._condition(part) for part in condition.conditions]
         is_every = isinstance(condition, Every)
         if not parts:
-            return self._table["prose_always" if is_every else "prose_never"]
+            return "true" if is_every else "false"
         if len(parts) == 1:
             return parts[0]
         wrapped = [

@@ -12,20 +12,21 @@ ENGLISH: Final[Mapping[str, str]] = {
     "gate": "gate",
     "rule": "rule",
     "purpose": "For: {says}",
-    "judges": "Judges: {says}",
+    "true_if": "True if: {condition}",
+    "all_first": "; check every one, then decide",
+    "true_means": "True means: {says}",
+    "false_means": "False means: {says}",
     "establishes": "Establishes: {says}",
     # --- steps ---
-    "check_must": "call {call}; must be {wanted}",
-    "check_want": "call {call}; wanted {wanted}",
+    "check_must": "{call} must be {wanted}; else → {target}",
+    "check_find": "find out {call}",
+    "found": "; {wanted} → {target}",
+    "found_else": ", else → {target}",
+    "found_on": ", else go on",
+    "either": "; go on either way",
     "bound_as": " (as {slot})",
     "for_each": " for each {element} in {where}",
     "undecided": "undecided",
-    "true": "true",
-    "false": "false",
-    "met": "; met → {target}",
-    "unmet": "; unmet → {target}",
-    "met_or_on": "; met → {target}, unmet: go on",
-    "either": "; go on either way",
     "goto": "; → {target}",
     "branch": "if {when} → {then}, else → {otherwise}",
     "choose": "choose: {says}",
@@ -33,13 +34,34 @@ ENGLISH: Final[Mapping[str, str]] = {
     "option_says": ": {says}",
     "act": "tool {call}",
     "goal": "goal tool {call}",
+    "supplied": " — {names}: from earlier answers or the user",
     "instead": "or instead: {calls}",
     "then": ", then ",
-    "ask": "ask the user: {names}",
+    "ask": "ask the user for {names}, unless the dialog has it",
     "do": "do: {says}",
     "do_with": " (tools: {names})",
     "emit": "hand over artifact {name}",
-    "return_judged": "return holds = true or false, with the evidence",
+    "judge_you": "by you: return holds = true or false, with the evidence",
+    "judge_values": "by you, from the values; no tool is needed: return holds = true or false",
+    "judge_unverified": (
+        "no tool on offer tells; by you, from what is known: return holds = true or false, or fail"
+    ),
+    "judge_gate": (
+        "true only if this tool has just succeeded: return holds = true or false; "
+        "the user may correct a value and try again"
+    ),
+    "judge_machine": "by the program; by you only where it cannot tell",
+    "judge_gate_machine": (
+        "by the program, once the tool has succeeded; the user may correct a value and try again"
+    ),
+    "judge_fact": (
+        "true only if that call has succeeded in this session; do not make it for this check: "
+        "return holds = true or false"
+    ),
+    "judge_fact_machine": (
+        "by the program: true only if that call has succeeded in this session; do not make it "
+        "for this check"
+    ),
     "return_value": "return holds = ({when})",
     "complete": "complete",
     "fail": "fail, naming what is not met",
@@ -54,41 +76,69 @@ ENGLISH: Final[Mapping[str, str]] = {
     "separator": "; ",
     "evidence": " [{items}]",
     "keeps": " ({value})",
+    "not_met": " (not met: {names})",
     "now": "Now: {todo}",
     "now_check": "{tool} call {function}.",
+    "now_check_with": (
+        "{tool} call {function} with {names} in its arguments. Ask the user for what the dialog "
+        "lacks; if the user cannot give it, {tool} fail and name it."
+    ),
     "now_branch": "{tool} select_branch: then or otherwise, as the results say.",
     "now_choose": "{tool} select_branch with one option.",
     "now_act": "call the tool {action}; its result is the evidence.",
+    "now_act_with": (
+        "call the tool {action} with {names} as earlier answers or the user gave it, never "
+        "invented. If nobody can give it, {tool} {way}."
+    ),
+    "now_act_failed": (
+        "{action} answered `failed` ({seqs}). If that answers the question, {tool} return with it; "
+        "else try other values or another way; if nothing tells, {tool} return undecided."
+    ),
     "now_goal": "every check is met: call the tool {action}.",
-    "now_ask": "ask the user for {names} unless the dialog has it; then go on.",
+    "now_goal_failed": (
+        "{action} answered `failed` ({seqs}). Correct the values with the user and call it again, "
+        "or {tool} fail with that reason."
+    ),
+    "now_ask": (
+        "ask the user for {names}, unless the dialog has it, and go on. If the user cannot give "
+        "it, {tool} {way}."
+    ),
+    "now_ask_act": (
+        "ask the user for {names}, unless the dialog has it, and call the tool {action} with it. "
+        "If the user cannot give it, {tool} {way}."
+    ),
+    "way_gate": "return holds = false",
+    "way_fail": "fail, naming it",
     "now_do": "do it, then {tool} select_branch next.",
     "now_emit": "{tool} emit_artifact {name}.",
     "now_return": "{tool} return with holds and the evidence, or undecided.",
-    "now_complete": "{tool} complete.",
-    "now_fail": "tell the user what is not met, then {tool} fail.",
+    "now_return_machine": (
+        "the program cannot tell: {tool} return with holds and the evidence, or undecided."
+    ),
+    "now_complete": "{tool} complete; its summary tells the user what was done.",
+    "now_fail": "{tool} fail; its reason tells the user what is not met.",
     # --- whole program ---
     "flat_intro": (
         "The program below is the procedure. Start in the process and take its steps in order: "
-        "a call runs that function and gives back whether it holds, with evidence from tools; "
-        "an arrow says where to go. Call the goal tool only when the steps lead there; "
-        "if they lead to `fail`, refuse and say what is not met."
+        "a check is the function of that name further below, which comes out true or false by "
+        "what tools answer; an arrow says where to go. Call the goal tool only when the steps "
+        "lead there; if they lead to `fail`, refuse and say what is not met."
     ),
     # --- prose ---
     "prose_intro": "How to handle the request {name} ({parameters}).",
     "prose_no_values": "no values needed",
     "prose_steps": "Take these points in order, unless a point says where to go on.",
     "prose_check_must": "This must be so: ",
-    "prose_check_want": "Find out whether this is so: ",
-    "prose_false": " It is so when “{name}” comes out false.",
+    "prose_check_find": "Find out “{name}”. ",
+    "prose_must": " “{name}” must come out {wanted}.",
     "prose_group_must": "The part “{name}” below must come out {wanted}.",
-    "prose_group_want": "Work through the part “{name}” below; wanted is {wanted}.",
     "prose_see": " See “{name}” below{values}.",
     "prose_values": ", for {values}",
     "prose_value": "{name} being {value}",
-    "prose_met": " If it is so, go on with point {number}.",
-    "prose_unmet": " If not, go on with point {number}.",
+    "prose_met": " If it comes out {wanted}, go on with point {number}.",
+    "prose_unmet": " Otherwise, go on with point {number}.",
     "prose_either": " Go on either way.",
-    "prose_on": " If not, go on.",
+    "prose_on": " Otherwise, go on.",
     "prose_goto": " Go on with point {number}.",
     "prose_branch": (
         "Look at what came out: if {when}, go on with point {then}; otherwise with point "
@@ -96,8 +146,6 @@ ENGLISH: Final[Mapping[str, str]] = {
     ),
     "prose_holds": "“{slot}” came out true",
     "prose_holds_not": "“{slot}” came out false",
-    "prose_always": "in any case",
-    "prose_never": "in no case",
     "prose_choose": "Decide: {says}",
     "prose_option": " For “{name}”{says}, go on with point {number}.",
     "prose_option_says": " ({says})",
@@ -108,12 +156,25 @@ ENGLISH: Final[Mapping[str, str]] = {
     "prose_each": ", once for each {element} in {where}",
     "prose_named": " (call the answer {name})",
     "prose_answer": "what stands at {where} in the answer",
-    "prose_unknown": "the {name} still to be found",
-    "prose_ask": "Ask the user for {names}.",
+    "prose_unknown": "`{name}` (still to be found)",
+    "prose_supplied": " Take {names} from earlier answers or ask the user; never invent it.",
+    "prose_ask": "Ask the user for {names}, unless the dialog has it.",
     "prose_do": "{says}",
     "prose_do_with": " You may use {names} for it.",
     "prose_emit": "Hand over “{name}”.",
-    "prose_return_judged": "Judge from what you found whether it is so, and keep the evidence.",
+    "prose_judge_you": "Judge from the answers whether it is true or false; keep the evidence.",
+    "prose_judge_values": "Judge from the values whether it is true or false; no tool is needed.",
+    "prose_judge_unverified": (
+        "No tool on offer tells: judge by what is known whether it is true or false, else refuse."
+    ),
+    "prose_judge_gate": (
+        "It is true only if this tool has just succeeded; the user may correct a value and try "
+        "again."
+    ),
+    "prose_judge_fact": (
+        "It is true only if that call has succeeded in this session; do not make it for this check."
+    ),
+    "prose_return_fixed": "At this point, this part comes out {value}.",
     "prose_return_value": "This part comes out true if {when}, and false otherwise.",
     "prose_complete": "The request is done.",
     "prose_fail": "Refuse, and tell the user what is not met.",

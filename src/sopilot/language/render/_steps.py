@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
+from sopilot.language.compiler.rules import MISSING_RECIPE
 from sopilot.language.handbook import Path
+from sopilot.language.handbook.translated import in_language
 from sopilot.language.program import (
     Act,
-    Always,
     Ask,
     Branch,
     CallArgument,
@@ -15,23 +17,34 @@ from sopilot.language.program import (
     Check,
     Choose,
     Complete,
-    Condition,
     Do,
     Emit,
-    Every,
     Function,
-    Holds,
+    Kind,
     Literal,
+    Program,
     Return,
     Step,
     Unknown,
 )
+from sopilot.language.render._conditions import condition_text
 from sopilot.language.render._quoted import Writer
-from sopilot.language.render._scaffold import note, words
+from sopilot.language.render._scaffold import words
+from sopilot.language.render.sentences import check_saying, is_demand
 from sopilot.language.render.values import quote_literal
 
 INDENT = "    "
 """In front of what belongs to the step above it."""
+
+
+class ByMachine(NamedTuple):
+    """What the machine does by itself, so that no line asks the model for it."""
+
+    enters: bool = False
+    judges: bool = False
+
+
+NOTHING_ALONE = ByMachine()
 
 
 def act_text(act: Act, table: Mapping[str, str]) -> str:
@@ -61,49 +74,57 @@ def argument_text(argument: CallArgument, table: Mapping[str, str]) -> str:
     return str(argument) if isinstance(argument, Path) else argument.name
 
 
-def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
-    if isinstance(condition, Holds):
-        return condition.slot if condition.wanted else table["not"].format(slot=condition.slot)
-    if isinstance(condition, Always):
-        return table["true"] if condition.value else table["false"]
-    if not condition.conditions:
-        return table["true"] if isinstance(condition, Every) else table["false"]
-    joint = table["and"] if isinstance(condition, Every) else table["or"]
-    parts = [
-        text if isinstance(part, Holds | Always) or len(condition.conditions) == 1 else f"({text})"
-        for part in condition.conditions
-        for text in [condition_text(part, table)]
-    ]
-    return joint.join(parts)
-
-
-def is_demand(step: Check) -> bool:
-    """Whether going on means that the check is met; otherwise it only finds something out."""
-    return step.met is None and step.unmet is not None
-
-
 def asked(step: Ask, language: str) -> str:
     """What an ``ask`` step says, if that names everything it wants; else nothing."""
-    says = note(step.says, language)
+    says = in_language(step.says, language)
     return says if all(name in says for name in step.wants) else ""
 
 
-def write_step(writer: Writer, lead: str, step: Step, function: Function, language: str) -> None:
+def supplied(arguments: CallArguments) -> list[str]:
+    """The values of a call that only earlier answers or the user have."""
+    return list(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
+
+
+def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
+    """Who judges the function, and from what."""
+    if function.is_fact:
+        return "judge_fact_machine" if by_machine.judges else "judge_fact"
+    is_gate = function.kind is Kind.GATE
+    acts = any(isinstance(step, Act) for step in function.steps)
+    if by_machine.judges and (is_gate or function.verdict is not None):
+        return "judge_gate_machine" if is_gate and function.verdict is None else "judge_machine"
+    if MISSING_RECIPE in function.notes:
+        return "judge_unverified"
+    if is_gate and acts:
+        return "judge_gate"
+    return "judge_you" if acts or function.kind not in (Kind.RULE, Kind.GATE) else "judge_values"
+
+
+def write_step(
+    writer: Writer,
+    lead: str,
+    step: Step,
+    function: Function,
+    program: Program,
+    language: str,
+    by_machine: ByMachine = NOTHING_ALONE,
+) -> None:
     """The step behind ``lead``, and below it what belongs to it. Ends with a line break."""
     table = words(language)
     if isinstance(step, Check):
-        _write_check(writer, lead, step, table)
+        _write_check(writer, lead, step, program, language)
         return
-    body = _body(step, table)
+    body = _body(step, function, table, language, by_machine)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
     elif not isinstance(step, Do | Choose | Branch) and step.says:
         # What `do` and `choose` say is their body already, and a branch says nothing.
-        body += table["remark"].format(says=note(step.says, language))
+        body += table["remark"].format(says=in_language(step.says, language))
     lines = [f"{lead}{body}\n"]
     if isinstance(step, Choose):
         for option in step.options:
-            says = table["option_says"].format(says=option.says) if option.says else ""
+            says = in_language(option.says, language)
+            says = table["option_says"].format(says=says) if says else ""
             line = table["option"].format(name=option.name, target=option.target)
             lines.append(f"{INDENT}{line}{says}\n")
     if isinstance(step, Act) and function.fallbacks and step is _last_act(function):
@@ -113,48 +134,75 @@ def write_step(writer: Writer, lead: str, step: Step, function: Function, langua
     writer.write("".join(lines))
 
 
-def _write_check(writer: Writer, lead: str, step: Check, table: Mapping[str, str]) -> None:
+def _write_check(writer: Writer, lead: str, step: Check, program: Program, language: str) -> None:
+    table = words(language)
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
         call += table["bound_as"].format(slot=step.slot)
-    key = "check_must" if is_demand(step) else "check_want"
-    body = table[key].format(call=call, wanted=_truth(step.wanted, table))
-    if step.met is None and step.unmet is None:
-        body += table["either"]
-    elif step.unmet is None:
-        body += table["met_or_on"].format(target=step.met)
+    wanted = "true" if step.wanted else "false"
+    if is_demand(step):
+        body = table["check_must"].format(call=call, wanted=wanted, target=step.unmet)
     else:
-        body += _goto("met", step.met, table) + _goto("unmet", step.unmet, table)
-    if not step.says:
-        writer.write(f"{lead}{body}\n")
-        return
-    writer.write(f"{lead}{body}\n{INDENT}")
-    writer.quote(step.says, step.function)
-    writer.write("\n")
+        body = table["check_find"].format(call=call)
+        if step.met is None:
+            body += table["either"]
+        else:
+            body += table["found"].format(wanted=wanted, target=step.met)
+            body += (
+                table["found_on"] if step.unmet is None else _goto("found_else", step.unmet, table)
+            )
+    writer.write(f"{lead}{body}\n")
+    saying = check_saying(step, program, language)
+    if saying is not None:
+        before, after = _around(table[saying.label]) if saying.label else ("", "")
+        writer.write(INDENT + before)
+        if saying.quoted:
+            writer.quote(saying.text, step.function)
+        else:
+            writer.write(saying.text)
+        writer.write(f"{after}\n")
 
 
-def _body(step: Step, table: Mapping[str, str]) -> str:
+def _around(template: str) -> tuple[str, str]:
+    before, _, after = template.partition("{says}")
+    return before, after
+
+
+def _body(
+    step: Step,
+    function: Function,
+    table: Mapping[str, str],
+    language: str,
+    by_machine: ByMachine,
+) -> str:
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
+        names = supplied(step.arguments)
+        note = "" if step.says or not names else table["supplied"].format(names=_names(names))
         call = act_text(step, table)
-        return table[key].format(call=call) + _goto("goto", step.next, table)
+        return table[key].format(call=call) + _goto("goto", step.next, table) + note
     if isinstance(step, Branch):
         when = condition_text(step.when, table)
         return table["branch"].format(when=when, then=step.then, otherwise=step.otherwise)
     if isinstance(step, Return):
         if step.holds is None:
-            return table["return_judged"]
+            return table[judge_key(function, by_machine)]
         return table["return_value"].format(when=condition_text(step.holds, table))
     if isinstance(step, Choose):
-        return table["choose"].format(says=step.says)
+        return table["choose"].format(says=in_language(step.says, language))
     if isinstance(step, Ask):
-        return table["ask"].format(names=", ".join(step.wants)) + _goto("goto", step.next, table)
+        return table["ask"].format(names=_names(step.wants)) + _goto("goto", step.next, table)
     if isinstance(step, Do):
         uses = table["do_with"].format(names=", ".join(step.uses)) if step.uses else ""
-        return table["do"].format(says=step.says) + uses + _goto("goto", step.next, table)
+        says = in_language(step.says, language)
+        return table["do"].format(says=says) + uses + _goto("goto", step.next, table)
     if isinstance(step, Emit):
         return table["emit"].format(name=step.artifact) + _goto("goto", step.next, table)
     return table["complete"] if isinstance(step, Complete) else table["fail"]
+
+
+def _names(names: list[str] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _last_act(function: Function) -> Act | None:
@@ -164,7 +212,3 @@ def _last_act(function: Function) -> Act | None:
 
 def _goto(key: str, target: str | None, table: Mapping[str, str]) -> str:
     return "" if target is None else table[key].format(target=target)
-
-
-def _truth(value: bool, table: Mapping[str, str]) -> str:
-    return table["true"] if value else table["false"]

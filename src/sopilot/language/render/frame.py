@@ -9,10 +9,9 @@ the length of the dialog can make a frame larger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from sopilot.language.handbook.wording import fill, placeholders
 from sopilot.language.program import (
     Act,
     Ask,
@@ -25,14 +24,16 @@ from sopilot.language.program import (
     Fail,
     Function,
     Kind,
+    Local,
     Program,
     Return,
     Step,
     Unknown,
 )
 from sopilot.language.render._quoted import Rendered, Writer
-from sopilot.language.render._scaffold import TOOL, note, words
-from sopilot.language.render._steps import write_step
+from sopilot.language.render._scaffold import TOOL, words
+from sopilot.language.render._steps import NOTHING_ALONE, ByMachine, write_step
+from sopilot.language.render.sentences import named_constants, purpose, wants_false
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 EVIDENCE_SHOWN: Final = 4
@@ -54,6 +55,11 @@ class FrameResult(Protocol):
     @property
     def value(self) -> object: ...
 
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """Of a group that did not come out as wanted: the checks that are to blame."""
+        ...
+
 
 def render_function(function: Function, program: Program, language: str = "en") -> str:
     """The text of a function that does not depend on a run."""
@@ -67,11 +73,15 @@ def render_frame(
     results: Mapping[str, FrameResult],
     known: Mapping[str, object],
     language: str = "en",
+    *,
+    failed: Sequence[int] = (),
+    by_machine: ByMachine = NOTHING_ALONE,
 ) -> str:
-    """The frame of ``function`` at step ``cursor``. Never longer than ``frame_bound``."""
+    """The frame of ``function`` at step ``cursor``. Never longer than ``frame_bound``.
+    ``failed`` are the calls at the cursor that were answered so."""
     writer = Writer()
     active = program.functions[function]
-    write_function(writer, active, program, language, cursor)
+    write_function(writer, active, program, language, cursor, by_machine)
     table = words(language)
     slots = [_result(slot, results[slot], table) for slot in shown_slots(active) if slot in results]
     if slots:
@@ -81,7 +91,11 @@ def render_frame(
         writer.line(table["known"].format(items=table["separator"].join(values)))
     step = next((step for step in active.steps if step.label == cursor), None)
     if step is not None:
-        writer.line(_now(step, table))
+        if isinstance(step, Ask) and failed:
+            # What was asked for has been tried: what to make of that comes before asking again.
+            step = next((one for one in active.steps if isinstance(one, Act)), step)
+        missing = [name for name in _supplied(step) if name not in known]
+        writer.line(_now(step, active, table, missing, _cited(failed), by_machine))
     return writer.finish().text
 
 
@@ -91,52 +105,53 @@ def frame_bound(program: Program, language: str = "en") -> int:
 
 
 def write_function(
-    writer: Writer, function: Function, program: Program, language: str, cursor: str | None = None
+    writer: Writer,
+    function: Function,
+    program: Program,
+    language: str,
+    cursor: str | None = None,
+    by_machine: ByMachine = NOTHING_ALONE,
 ) -> None:
     table = words(language)
     writer.line(f"{table[function.kind]} {function.name}({', '.join(function.parameters)})")
-    says = purpose(function, program, language)
-    if says:
-        writer.line(says)
+    for line in purpose(function, program, language):
+        writer.line(line)
     for step in function.steps:
         mark = _CURSOR if step.label == cursor else _NO_CURSOR
-        write_step(writer, f"{mark}{step.label}: ", step, function, language)
-
-
-def purpose(function: Function, program: Program, language: str) -> str:
-    """What a function is for: the goal's description, the part's logic or the predicate."""
-    if not function.says:
-        return ""
-    if function.predicate is None:
-        return words(language)["purpose"].format(says=note(function.says, language))
-    names = {**program.constants, **{name: name for name in function.parameters}}
-    opens = function.kind is Kind.GATE and not function.is_fact
-    key = "establishes" if opens else "judges"
-    return words(language)[key].format(says=fill(function.says, names))
+        lead = f"{mark}{step.label}: "
+        write_step(writer, lead, step, function, program, language, by_machine)
 
 
 _KEPT_AT_MOST: Final = 8_192
-_kept: dict[tuple[object, ...], tuple[Function, Rendered]] = {}
+_kept: dict[tuple[object, ...], tuple[list[Function], Rendered]] = {}
 
 
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
-    """The function's text and quotations. Programs share functions, so texts are kept by
-    the function's identity (the entry holds it alive) and the constants it names."""
-    named = placeholders(function.says) if function.predicate is not None else ()
+    """The function's text and quotations. Programs share functions, so texts are kept by what
+    they are made of: the function and those it checks, by identity (the entry holds them
+    alive), the constants that they name, and whether the other side of a rule is wanted."""
+    called = [program.functions.get(one.function) for one in _checks(function)]
+    parts = [function, *[one for one in called if one is not None]]
     # As text: 500 and 500.0 are equal numbers and different words.
-    key = (id(function), language, *[str(program.constants.get(name)) for name in named])
+    constants = [str(program.constants.get(name)) for name in named_constants(function, program)]
+    both = bool(function.says_not) and wants_false(function, program)
+    key = (*map(id, parts), language, both, *constants)
     kept = _kept.get(key)
     if kept is None:
         writer = Writer()
         write_function(writer, function, program, language)
         if len(_kept) >= _KEPT_AT_MOST:
             _kept.clear()
-        kept = _kept[key] = (function, writer.finish())
+        kept = _kept[key] = (parts, writer.finish())
     return kept[1]
 
 
 def shown_slots(function: Function) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(s.slot for s in function.steps if isinstance(s, Check)))
+    return tuple(dict.fromkeys(step.slot for step in _checks(function)))
+
+
+def _checks(function: Function) -> list[Check]:
+    return [step for step in function.steps if isinstance(step, Check)]
 
 
 def shown_names(function: Function) -> tuple[str, ...]:
@@ -155,35 +170,72 @@ def shown_names(function: Function) -> tuple[str, ...]:
 
 
 def _result(slot: str, result: FrameResult, table: Mapping[str, str]) -> str:
-    word = "undecided" if result.holds is None else "true" if result.holds else "false"
-    text = f"{slot} = {table[word]}"
+    word = table["undecided"] if result.holds is None else "true" if result.holds else "false"
+    text = f"{slot} = {word}"
+    if result.unmet:
+        names = result.unmet[:EVIDENCE_SHOWN]
+        more = ("…",) if len(result.unmet) > EVIDENCE_SHOWN else ()
+        text += table["not_met"].format(names=", ".join([*names, *more]))
     if result.evidence:
-        cited = [f"#{min(seq, _LARGEST_SEQ)}" for seq in result.evidence[:EVIDENCE_SHOWN]]
-        if len(result.evidence) > EVIDENCE_SHOWN:
-            cited.append("…")
-        text += table["evidence"].format(items=" ".join(cited))
+        text += table["evidence"].format(items=_cited(result.evidence))
     if result.value is not None:
         text += table["keeps"].format(value=quote_value(result.value))
     return text
+
+
+def _cited(evidence: Sequence[int]) -> str:
+    cited = [f"#{min(seq, _LARGEST_SEQ)}" for seq in evidence[:EVIDENCE_SHOWN]]
+    return " ".join([*cited, "…"] if len(evidence) > EVIDENCE_SHOWN else cited)
 
 
 def _value(name: str, value: object) -> str:
     return f"{name} = {quote_value(value)}"
 
 
-def _now(step: Step, table: Mapping[str, str]) -> str:
+def _supplied(step: Step) -> list[str]:
+    """The names whose values the step needs."""
+    if isinstance(step, Ask):
+        return list(step.wants)
+    if not isinstance(step, Check | Act):
+        return []
+    terms = [term for _, term in step.arguments if isinstance(term, Local | Unknown)]
+    return list(dict.fromkeys(term.name for term in terms))
+
+
+def _now(
+    step: Step,
+    function: Function,
+    table: Mapping[str, str],
+    missing: Sequence[str],
+    failed: str,
+    by_machine: ByMachine,
+) -> str:
+    fields = {"tool": TOOL, "names": ", ".join(f"`{name}`" for name in missing), "seqs": failed}
+    fields["way"] = table["way_gate" if function.kind is Kind.GATE else "way_fail"]
     if isinstance(step, Check):
-        todo = table["now_check"].format(tool=TOOL, function=step.function)
+        fields["function"] = step.function
+        key = "now_check_with" if missing else "now_check"
     elif isinstance(step, Act):
+        fields["action"] = step.action
         key = "now_goal" if step.goal else "now_act"
-        todo = table[key].format(action=step.action)
+        if failed:
+            key += "_failed"
+        elif missing:
+            key = "now_act_with"
     elif isinstance(step, Ask):
-        todo = table["now_ask"].format(names=", ".join(step.wants))
+        fields["names"] = ", ".join(f"`{name}`" for name in step.wants)
+        behind = function.steps[function.steps.index(step) + 1 :][:1]
+        key = "now_ask"
+        if step.next is None and behind and isinstance(behind[0], Act):
+            key, fields["action"] = "now_ask_act", behind[0].action
     elif isinstance(step, Emit):
-        todo = table["now_emit"].format(tool=TOOL, name=step.artifact)
+        fields["name"] = step.artifact
+        key = "now_emit"
+    elif isinstance(step, Return) and by_machine.judges and function.verdict is not None:
+        key = "now_return_machine"
     else:
-        todo = table[_NOW[type(step)]].format(tool=TOOL)
-    return table["now"].format(todo=todo)
+        key = _NOW[type(step)]
+    return table["now"].format(todo=table[key].format(**fields))
 
 
 _NOW: dict[type, str] = {
@@ -198,18 +250,44 @@ _NOW: dict[type, str] = {
 
 def _bound(function: Function, program: Program, language: str) -> int:
     table = words(language)
-    size = len(render_function(function, program, language))
-    widest = max(len(table[word]) for word in ("true", "false", "undecided"))
+    size = max(_length(function, program, language, pace) for pace in _PACES)
+    widest = max(map(len, ("true", "false", table["undecided"])))
     cited = len(" ".join([f"#{_LARGEST_SEQ}"] * EVIDENCE_SHOWN + ["…"]))
+    blamed = (max(map(len, program.functions)) + len(", ")) * EVIDENCE_SHOWN + len("…")
     result = len(" = ") + widest + _around(table["evidence"]) + cited
-    result += _around(table["keeps"]) + VALUE_BUDGET
+    result += _around(table["not_met"]) + blamed + _around(table["keeps"]) + VALUE_BUDGET
     slots = [len(slot) + result for slot in shown_slots(function)]
-    values = [len(name) + len(" = ") + VALUE_BUDGET for name in shown_names(function)]
-    for key, items in (("results", slots), ("known", values)):
-        if items:
-            size += _around(table[key]) + sum(items) + 1
-            size += len(table["separator"]) * (len(items) - 1)
-    return size + max(len(_now(step, table)) for step in function.steps) + 1
+    size += _listed(table, "results", slots)
+    moving = 0
+    for step in function.steps:
+        for missing in ([], _supplied(step)):
+            shown = [name for name in shown_names(function) if name not in missing]
+            values = [len(name) + len(" = ") + VALUE_BUDGET for name in shown]
+            todo = max(
+                len(_now(step, function, table, missing, failed, pace))
+                for failed in ("", "#" * cited)
+                for pace in _PACES
+            )
+            moving = max(moving, _listed(table, "known", values) + todo + 1)
+    return size + moving
+
+
+def _listed(table: Mapping[str, str], key: str, items: Sequence[int]) -> int:
+    """The length of a line that lists items of these lengths; none without items."""
+    if not items:
+        return 0
+    return _around(table[key]) + sum(items) + 1 + len(table["separator"]) * (len(items) - 1)
+
+
+_PACES = (NOTHING_ALONE, ByMachine(enters=True, judges=True))
+
+
+def _length(function: Function, program: Program, language: str, by_machine: ByMachine) -> int:
+    if not by_machine.judges:
+        return len(render_function(function, program, language))
+    writer = Writer()
+    write_function(writer, function, program, language, by_machine=by_machine)
+    return len(writer)
 
 
 def _around(template: str) -> int:

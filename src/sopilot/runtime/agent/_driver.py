@@ -19,13 +19,15 @@ from sopilot.runtime.agent.arms import Arm, Request, View
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.calls import CallHandler, Ended, Waiting
 from sopilot.runtime.agent.dialog import (
-    EMPTY_REPLY,
     MALFORMED_CALL,
     MODEL_REQUEST,
     REFRESH,
+    USER_SILENT,
     Retelling,
+    empty_reply,
     kept_calls,
     refreshed,
+    user_silent,
 )
 from sopilot.runtime.agent.operators import Operator
 from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches
@@ -81,6 +83,7 @@ class Driver:
             session, self.toolbox, self.spending, operator, _without_secrets(session, watch),
             briefing.goal_actions(),
             answers=arm.answers, in_order=arm.in_order, stated=arm.stated,
+            language=briefing.language,
         )  # fmt: skip
         self._watch = _without_secrets(session, watch)
         self.unanswered = ""
@@ -120,6 +123,8 @@ class Driver:
             first,
             answers=self.arm.answers,
             changes=changes,
+            language=self.briefing.language,
+            steps=self.arm.machine,
             step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
         )
         for event in await session.whole_events():
@@ -188,7 +193,7 @@ class Driver:
             return "Said."
         answer = await self.user.reply(said)
         if answer is None:
-            raise await self.calls.user_leaves()
+            return await self._silence()
         self.spending.spend_user_turn()
         await self.session.user_said(answer)
         self._watch(Progress("user", answer))
@@ -210,6 +215,16 @@ class Driver:
         outcome = await self.session.user_said(answer)
         self._watch(Progress("user", answer))
         return UserAnswer(answer, outcome.events[0].seq)
+
+    async def _silence(self) -> str:
+        """Once the model is told that the user has nothing to say: words and the end of what is
+        open need not fit into one message."""
+        told = user_silent(self.briefing.language, machine=self.arm.machine)
+        if told in self.dialog[-2:]:
+            raise await self.calls.user_leaves()
+        await self.session.note(USER_SILENT, {})
+        self.dialog.append(told)
+        return told.content
 
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))
@@ -240,11 +255,12 @@ class Driver:
 
     async def _empty_reply(self) -> str:
         await self.session.note(MALFORMED_CALL, {"tool": "", "problem": "an empty message"})
-        self.dialog[-1] = EMPTY_REPLY
-        row = takewhile(lambda message: message == EMPTY_REPLY, reversed(self.dialog))
+        told = empty_reply(self.briefing.language)
+        self.dialog[-1] = told
+        row = takewhile(lambda message: message == told, reversed(self.dialog))
         if len(list(row)) >= MOST_EMPTY_REPLIES:
             raise Ended(Ending.ABANDONED, "the model has nothing to say")
-        return EMPTY_REPLY.content
+        return told.content
 
     def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Who sends moves by hand gives no ids, and answers must find their calls."""

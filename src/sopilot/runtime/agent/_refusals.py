@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sopilot.language.handbook.wording import fill
+from sopilot.language.handbook.wording import fill, named
 from sopilot.language.program.model import Check, Function, Kind, Program
 from sopilot.language.render import quote_value
 from sopilot.runtime.agent._result import Refusal
@@ -69,7 +69,7 @@ def _wanted(program: Program, function: Function, slot: str) -> bool:
 def _sentence(
     function: Function, program: Program, values: Mapping[str, JSON], *, holds: bool
 ) -> str:
-    names = {**program.constants, **{name: name for name in function.parameters}, **values}
+    names = {**program.constants, **named({name: name for name in function.parameters}), **values}
     template = function.says if holds or not function.says_not else function.says_not
     if not template:
         return f"{function.name} is {'true' if holds else 'false'}"

@@ -10,25 +10,15 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sopilot.language.program.model import Choose, Do, Emit, Program
+from sopilot.language.render import words
 from sopilot.runtime.session.protocols import JSON, ToolSchema
 
-SHORT_DESCRIPTION: Final = "Move the program."
 _TEXT: Final[Mapping[str, JSON]] = {"type": "string"}
 _YES: Final[Mapping[str, JSON]] = {"type": "boolean"}
 _VALUES: Final[Mapping[str, JSON]] = {"type": "object"}
-_ALWAYS: Final[Mapping[str, JSON]] = {
-    "start": {**_TEXT, "description": "A goal."},
-    "arguments": _VALUES,
-    "amend": {**_VALUES, "description": "Other values for the goal."},
-    "true": {**_TEXT, "description": "Verdicts by number, `1 2`."},
-    "false": _TEXT,
-    "undecided": _TEXT,
-    "complete": _YES,
-    "fail": _YES,
-}
 
 
-def short_step_tool(name: str, programs: Iterable[Program]) -> ToolSchema:
+def short_step_tool(name: str, programs: Iterable[Program], language: str = "en") -> ToolSchema:
     """The same for every request of a run, so that it does not disturb a prefix cache."""
     steps = {
         type(step)
@@ -36,9 +26,23 @@ def short_step_tool(name: str, programs: Iterable[Program]) -> ToolSchema:
         for function in program.functions.values()
         for step in function.steps
     }
-    properties: dict[str, JSON] = dict(_ALWAYS)
+    table = words(language)
+    properties = _always(table)
     if steps & {Choose, Do}:
-        properties["option"] = {"type": "string", "description": "The branch to take."}
+        properties["option"] = {"type": "string", "description": table["short_option"]}
     if Emit in steps:
-        properties |= {"name": _TEXT, "content": {**_TEXT, "description": "Text or JSON."}}
-    return ToolSchema(name, SHORT_DESCRIPTION, {"type": "object", "properties": properties})
+        properties |= {"name": _TEXT, "content": {**_TEXT, "description": table["short_content"]}}
+    return ToolSchema(name, table["step_tool_short"], {"type": "object", "properties": properties})
+
+
+def _always(table: Mapping[str, str]) -> dict[str, JSON]:
+    return {
+        "start": {**_TEXT, "description": table["short_start"]},
+        "arguments": _VALUES,
+        "amend": {**_VALUES, "description": table["short_amend"]},
+        "true": {**_TEXT, "description": table["short_true"]},
+        "false": _TEXT,
+        "undecided": _TEXT,
+        "complete": _YES,
+        "fail": _YES,
+    }

@@ -1,7 +1,7 @@
 """Whether a call's arguments fit the tool's schema, said so that a model can correct them.
 
-Only what a provider's schema promises at the top level: required names, unknown
-names, types, enumerations. The tool itself judges the rest.
+Only what a provider's schema promises: required names, unknown names, types, enumerations, and
+the same inside of objects and lists. The tool itself judges the rest.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.render.signatures import shape
 from sopilot.runtime.session.protocols import JSON, ToolSchema
 from sopilot.runtime.vm.schema_check import TYPES, is_of_type
 
@@ -29,7 +30,11 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
     required = _strings(tool.parameters.get("required"))
     missing = [name for name in required if name not in arguments]
     if missing:
-        return f"`{tool.name}` also needs {', '.join(f'`{name}`' for name in missing)}"
+        named = (
+            f"`{name}` (`{shape(properties[name])}`)" if name in properties else f"`{name}`"
+            for name in missing
+        )
+        return f"`{tool.name}` also needs {', '.join(named)}"
     return ""
 
 
@@ -38,7 +43,23 @@ def _fits(schema: Mapping[str, JSON], value: JSON) -> bool:
     if isinstance(choices, list | tuple) and value not in choices:
         return False
     kinds = _kinds(schema)
-    return not kinds or any(is_of_type(value, kind) for kind in kinds)
+    if kinds and not any(is_of_type(value, kind) for kind in kinds):
+        return False
+    return _fits_inside(schema, value)
+
+
+def _fits_inside(schema: Mapping[str, JSON], value: JSON) -> bool:
+    """Of an object or a list that the schema describes, what it holds."""
+    properties, items = schema.get("properties"), schema.get("items")
+    if isinstance(value, dict) and isinstance(properties, Mapping):
+        if any(name not in value for name in _strings(schema.get("required"))):
+            return False
+        inside = [(properties.get(name), one) for name, one in value.items()]
+    elif isinstance(value, list):
+        inside = [(items, one) for one in value]
+    else:
+        return True
+    return all(not isinstance(one, Mapping) or _fits(one, held) for one, held in inside)
 
 
 def _kinds(schema: Mapping[str, JSON]) -> list[str]:
@@ -58,4 +79,6 @@ def _wanted(schema: Mapping[str, JSON]) -> str:
     choices = schema.get("enum")
     if isinstance(choices, list | tuple):
         return "one of " + ", ".join(f"`{value}`" for value in choices)
+    if schema.get("properties") or schema.get("items"):
+        return f"`{shape(schema)}`"
     return "of type " + " or ".join(_kinds(schema))

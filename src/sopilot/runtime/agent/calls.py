@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.language.diagnostics import RunEnded, visible
-from sopilot.language.render import quote_value
+from sopilot.language.diagnostics import RunEnded
+from sopilot.language.render import LANGUAGES, quote_value
 from sopilot.runtime.agent._result import Ending
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
-from sopilot.runtime.agent.arms._lookahead import JUDGE
-from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, told_in_one
+from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
 from sopilot.runtime.agent.progress import Progress, Watch
 from sopilot.runtime.agent.spending import Spending
@@ -42,7 +41,11 @@ USER_LEFT = "the user no longer wants this"
 KEPT_BY_TOOLS = "kept_by_tools"
 """In the note of a malformed call: the tools have it in their own log."""
 _LONGEST_NOTED = 400
-_JUDGE = re.compile(rf"{JUDGE}(\d+) (\w+)\(")
+_JUDGE = re.compile(
+    "|".join(
+        re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
+    ).join(("(?:", r")(\d+) (\w+)\("))
+)
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -77,6 +80,7 @@ class CallHandler:
         answers: Answers = Answers.WHOLE,
         in_order: bool = False,
         stated: bool = False,
+        language: str = "en",
     ) -> None:
         self._session = session
         self._goal_actions = goal_actions
@@ -92,6 +96,7 @@ class CallHandler:
         """What the model says to the user in the message whose calls are handled."""
         self.slot: Callable[[], str] = str
         """The slot that the model answers, whose numbers it may use."""
+        self._language = language
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
@@ -111,14 +116,20 @@ class CallHandler:
         if isinstance(parsed, EndCall):
             details = {"outcome": parsed.outcome, "reason": parsed.reason}
             await self._session.note(END_SESSION, details)
+            self._closing_words(parsed.reason)
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
             return await self._steps(call, parsed)
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         if answer.status is CallStatus.UNKNOWN or undecided:
-            raise Waiting(answer.problem, answer.text)
-        return answer.text
+            raise Waiting(answer.problem, answer.said(self._language))
+        return answer.said(self._language)
+
+    def _closing_words(self, text: str) -> None:
+        """Who ends a request without a word of its own tells the user by the reason."""
+        if text and not self.words:
+            self._watch(Progress("assistant", text))
 
     async def _steps(self, call: ToolCall, step: StepCall) -> str:
         """The operations of one call, one after the other; behind one that does not fit no
@@ -148,8 +159,10 @@ class CallHandler:
             self._said = str(operation.reason)
         outcome = await self._session.operate(operation)
         self.fitted = outcome.accepted
+        if outcome.accepted and isinstance(operation, Complete | Fail):
+            self._closing_words(self._said)
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
-        return step_answer(outcome, self._answers)
+        return step_answer(outcome, self._answers, self._language)
 
     def _by_name(self, move: StepMove) -> StepMove:
         """The rule that a number stands for, by the slot that gave it."""
@@ -158,7 +171,7 @@ class CallHandler:
         frame = self._session.configuration.frame
         names = {"1": frame.function} if frame is not None else {}
         names |= dict(_JUDGE.findall(self.slot()))
-        return move._replace(about=names.get(move.about, f"judge {move.about}"))
+        return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
         """The verdict on the rule where the program stands; objects have no order."""
@@ -240,7 +253,7 @@ class CallHandler:
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
         self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
-        return f"Not done: {visible(parsed.problem)}."
+        return not_done(parsed.problem, self._language)
 
     # --- domain calls ---------------------------------------------------------------
 

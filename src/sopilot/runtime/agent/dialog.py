@@ -11,9 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from sopilot.language.diagnostics import visible
 from sopilot.language.handbook import BUILT_IN
+from sopilot.language.render import LANGUAGES, words
+from sopilot.language.render.phrases import said_in
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
-from sopilot.runtime.agent.arms._folding import without_answers
+from sopilot.runtime.agent.arms._folding import DONE, done_pattern, without_answers
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
@@ -45,11 +48,27 @@ RUN_RESUMED = "run_resumed"
 BUDGET = "budget"
 MOST_KEPT = 8_000
 """Bytes of a reply's calls that its note keeps; longer ones are told in the machine's words."""
-EMPTY_REPLY = Message("system", "Your last message was empty. Speak to the user or call a tool.")
+USER_SILENT = "user_silent"
+"""The user had nothing to say to a message, and the model may end what is open."""
 
 _STEPS = frozenset(operation.kind for operation in TOOL_OPERATIONS)
-_LIFECYCLE = re.compile(r"Done: (?:start|complete|fail)\.")
-_TAKEN = re.compile(r"Done: \w+\.")
+_LIFECYCLE = done_pattern("start|complete|fail")
+_TAKEN = done_pattern(r"\w+")
+
+
+def empty_reply(language: str) -> Message:
+    return Message("system", words(language)["empty_reply"])
+
+
+def user_silent(language: str, *, machine: bool) -> Message:
+    ways = "`complete`, `fail`" if machine else "`end_session`"
+    return Message("system", words(language)[USER_SILENT].format(ways=ways))
+
+
+def not_done(problem: str, language: str) -> str:
+    return words(language)["not_done"].format(
+        problem=said_in(visible(problem), language).rstrip(".")
+    )
 
 
 def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
@@ -76,14 +95,19 @@ class Retelling:
         *,
         answers: Answers = Answers.WHOLE,
         changes: Mapping[int, Machine] | None = None,
+        language: str = "en",
+        steps: bool = True,
         step_tool: str = TOOL_NAME,
     ) -> None:
+        """``steps``: the arm has a machine."""
         self.configuration: Configuration = machine.initial()
         self.since_refresh = 0
         """Calls that were answered since the context was refreshed."""
         self._machine = machine
         self._telling = answers
         self._changes = changes or {}
+        self._language = language
+        self._steps = steps
         self._ledger = CallLedger()
         self._messages: list[Message] = []
         self._in_reply = False
@@ -203,7 +227,8 @@ class Retelling:
         outcome, at, events = self._step
         self._step = None
         done = replace(outcome, configuration=self.configuration, events=tuple(events))
-        self._told = told_in_one(self._told, step_answer(done, self._telling))
+        text = step_answer(done, self._telling, self._language)
+        self._told = told_in_one(self._told, text)
         self._answer(at, self._told)
         if not outcome.accepted:
             self._more = 0
@@ -220,7 +245,7 @@ class Retelling:
         call_id = event.payload["call_id"]
         result = ToolResult(event.payload["ok"], event.payload["value"])
         answer = CallAnswer(call_id, CallStatus.DONE, result, event.seq)
-        self._answer(self._answers.get(call_id), answer.text)
+        self._answer(self._answers.get(call_id), answer.said(self._language))
 
     def _held(self, event: Event, details: Fields) -> None:
         call_id, about = details["call_id"], details.get("held", details["call_id"])
@@ -234,15 +259,15 @@ class Retelling:
             self._answers[call_id] = self._met(call)
         # The votes on the call that is held have come to their end, or may still come.
         answered = call_id if about != self._holding else about
-        told = CallAnswer(call_id, CallStatus.HELD, problem=problem).text
+        told = CallAnswer(call_id, CallStatus.HELD, problem=problem).said(self._language)
         self._answer(self._answers.get(answered), told)
         self._holding = call_id if standing is not None and about == call_id else ""
 
     def _decided(self, call_id: str) -> None:
         held = self._ledger.held.get(call_id)
         if call_id == self._holding and held is not None and held.state is HeldState.WAITING:
-            text = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held)).text
-            self._answer(self._answers.get(call_id), text)
+            told = CallAnswer(call_id, CallStatus.HELD, problem=waiting_text(held))
+            self._answer(self._answers.get(call_id), told.said(self._language))
 
     def _resumed(self) -> None:
         """A run that waited had not answered the call it waited for: it is asked for again."""
@@ -267,12 +292,12 @@ class Retelling:
         elif name == OUTCOME_UNKNOWN:
             problem = f"`{details['action']}` broke off, and may have been carried out"
             answer = CallAnswer(details["call_id"], CallStatus.UNKNOWN, problem=problem)
-            self._answer(self._answers.get(answer.call_id), answer.text)
+            self._answer(self._answers.get(answer.call_id), answer.said(self._language))
         elif name in (MALFORMED_CALL, MALFORMED_STEP):
             if not details.get("tool"):
-                self._messages.append(EMPTY_REPLY)
+                self._messages.append(empty_reply(self._language))
                 return
-            problem = f"Not done: {details['problem']}."
+            problem = not_done(str(details["problem"]), self._language)
             if self._more > 0:
                 self._answer(self._step_at, told_in_one(self._told, problem))
                 self._more = 0
@@ -285,12 +310,26 @@ class Retelling:
             del self._messages[self._met(call)]  # nobody answers it
         elif name == BUDGET and self._written:
             del self._messages[self._met(self._written[0])]  # asked for, not made
+        elif name == USER_SILENT:
+            self._messages.append(user_silent(self._language, machine=self._steps))
+            self._in_reply, self._at = False, None
         elif name == RUN_RESUMED:
             self._resumed()
         elif name == REFRESH:
             self._messages = refreshed(self._messages, self._telling)
             self._at, self.since_refresh = None, 0
             self._answers.clear()
+
+
+_REMINDERS = [
+    message
+    for language in LANGUAGES
+    for message in (
+        empty_reply(language),
+        user_silent(language, machine=True),
+        user_silent(language, machine=False),
+    )
+]
 
 
 def refreshed(dialog: Sequence[Message], answers: Answers) -> list[Message]:
@@ -301,14 +340,14 @@ def refreshed(dialog: Sequence[Message], answers: Answers) -> list[Message]:
     kept = [
         replace(one, content=_brief(one, taken)) if one.role == "tool" else one
         for one in dialog
-        if one != EMPTY_REPLY
+        if one.role != "system" or one not in _REMINDERS
     ]
     return without_answers(kept, lambda answer: not answer.content)
 
 
 def told_in_one(before: str, text: str) -> str:
     """The answer to a call of several operations: the last one's, or how far it came."""
-    if not before or text.startswith("Done"):
+    if not before or text.startswith(DONE):
         return text
     return f"{before.splitlines()[0]} {text}"
 

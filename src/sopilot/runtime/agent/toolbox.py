@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
+from sopilot.language.render import words
 from sopilot.runtime.agent._step_tool import short_step_tool
 from sopilot.runtime.agent.argument_check import argument_problem
 from sopilot.runtime.agent.arms import Arm
@@ -17,30 +18,38 @@ from sopilot.runtime.vm import (
     IN_PASSING,
     SHORT_NAME,
     STEP_NAMES,
-    TOOL_DESCRIPTION,
     TOOL_NAME,
-    TOOL_SCHEMA,
     Configuration,
     StepMove,
     parse_steps,
+    step_description,
+    step_schema,
 )
 from sopilot.runtime.vm.whole_values import whole_values
 
 END_SESSION: Final = "end_session"
-STEP_TOOL: Final = ToolSchema(TOOL_NAME, TOOL_DESCRIPTION, TOOL_SCHEMA)
-END_TOOL: Final = ToolSchema(
-    END_SESSION,
-    "End the conversation once the request is carried out or refused.",
-    {
-        "type": "object",
-        "properties": {
-            "outcome": {"type": "string", "enum": ["executed", "refused"]},
-            "reason": {"type": "string", "description": "What was done, or what does not hold."},
+
+
+def step_tool(language: str = "en") -> ToolSchema:
+    return ToolSchema(TOOL_NAME, step_description(language), step_schema(language))
+
+
+def end_tool(language: str = "en") -> ToolSchema:
+    table = words(language)
+    outcome = {"type": "string", "enum": ["executed", "refused"]}
+    return ToolSchema(
+        END_SESSION,
+        table["end_tool"],
+        {
+            "type": "object",
+            "properties": {
+                "outcome": {**outcome, "description": table["end_outcome"]},
+                "reason": {"type": "string", "description": table["end_reason"]},
+            },
+            "required": ["outcome"],
+            "additionalProperties": False,
         },
-        "required": ["outcome"],
-        "additionalProperties": False,
-    },
-)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +99,15 @@ class Toolbox:
         # A domain that has a tool of the short name keeps it.
         taken = any(tool.name == SHORT_NAME for tool in domain)
         self.step_names = frozenset({TOOL_NAME}) if taken else STEP_NAMES
-        step = STEP_TOOL
-        if arm.short_step:
+        language = briefing.language
+        if not arm.machine:
+            own = end_tool(language)
+        elif arm.short_step:
             name = TOOL_NAME if taken else SHORT_NAME
-            step = short_step_tool(name, briefing.programs.values())
-        self.schemas: tuple[ToolSchema, ...] = (step if arm.machine else END_TOOL, *domain)
+            own = short_step_tool(name, briefing.programs.values(), language)
+        else:
+            own = step_tool(language)
+        self.schemas: tuple[ToolSchema, ...] = (own, *domain)
         self._by_name = {schema.name: schema for schema in self.schemas}
 
     @property

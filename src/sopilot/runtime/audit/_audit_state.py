@@ -120,6 +120,8 @@ class AuditState:
     calls: int = 0
     calls_after_goal: int = 0
     refusals: list[RefusedGoal] = field(default_factory=list)
+    said: str = ""
+    """What the user was told last."""
     old_format: bool = False
     """A program of the first format ran, and that was noted."""
 

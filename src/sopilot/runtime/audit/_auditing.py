@@ -29,6 +29,7 @@ _HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
     "fail": lifecycle.fail,
     "domain_call": observing.domain_call,
     "domain_result": observing.domain_result,
+    "assistant_said": observing.assistant_said,
     "user_said": observing.user_said,
     "decision": observing.decision,
     "note": observing.note,
@@ -37,7 +38,7 @@ _HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
 }
 _ANYWHERE = frozenset({"start", "domain_call", "domain_result", "decision", "note", RESUMED})
 """Kinds that are followed even in a process whose position was lost."""
-_SILENT = frozenset({"assistant_said", REJECTED})
+_SILENT = frozenset({REJECTED})
 
 
 def audit_trace(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from sopilot.language.diagnostics import Severity
 from sopilot.language.program.model import (
     Act,
+    Argument,
     Ask,
     Check,
     Complete,
     Fail,
     Kind,
     Literal,
+    Local,
+    Step,
     Unknown,
 )
 from sopilot.runtime.audit._audit_state import (
@@ -26,7 +29,8 @@ from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
 from sopilot.runtime.audit._state import FrameView, ProcessView
 from sopilot.runtime.vm.events import Actor, Event
-from sopilot.runtime.vm.values import JSON
+from sopilot.runtime.vm.terms import plain_arguments
+from sopilot.runtime.vm.values import JSON, MISSING
 
 WITHDRAWN = "withdrawn"
 
@@ -238,6 +242,9 @@ def fail(run: AuditState, event: Event) -> None:
 def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
     """Why the goal action cannot be carried out although the program asks for it, or nothing."""
     step = frame.step
+    missing = _not_given(process, frame, step)
+    if missing:
+        return f"the user was heard and did not give {', '.join(f'`{one}`' for one in missing)}"
     if frame.code.function.kind is Kind.RULE:
         return _failed_verifier(process, frame)
     if not isinstance(step, Act) or not step.goal:
@@ -261,6 +268,31 @@ def _failed_verifier(process: ProcessView, frame: FrameView) -> str:
         return ""
     last = failed[-1]
     return f"`{last.action}` failed (#{last.seq}), so `{frame.code.function.name}` is undecided"
+
+
+def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
+    """What the step needs and nobody knows, though the user was asked for it by name while the
+    process ran, and said nothing of it."""
+    if isinstance(step, Ask):
+        terms: list[Argument] = [Unknown(name) for name in step.wants]
+    elif isinstance(step, Check):
+        terms = [term for _, term in step.arguments]
+    elif isinstance(step, Act):
+        terms = [term for _, term in plain_arguments(step.arguments)]
+    else:
+        return []
+    named = [term for term in terms if isinstance(term, Local | Unknown)]
+    missing = [one.name for one in named if process.value_of(one, frame) in (MISSING, None)]
+    return [
+        name
+        for name in missing
+        if any(_speaks_of(asked, name) for asked, _ in process.unanswered)
+        and not any(_speaks_of(heard, name) for _, heard in process.unanswered)
+    ]
+
+
+def _speaks_of(text: str, name: str) -> bool:
+    return name.lower() in text or name.lower().replace("_", " ") in text
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:

@@ -239,13 +239,21 @@ def _past_fallback(
     return None
 
 
+def assistant_said(run: AuditState, event: Event) -> None:
+    told = event.payload.get("text")
+    run.said = told.lower() if isinstance(told, str) else ""
+
+
 def user_said(run: AuditState, event: Event) -> None:
     frame = run.top
     said = event.payload.get("text")
     run.user_messages[event.seq] = said if isinstance(said, str) else None
     moved: str | None = None
     if frame is not None:
-        for open_frame in run.here()[0].frames:
+        process = run.here()[0]
+        heard = event.payload.get("text")
+        process.unanswered.append((run.said, heard.lower() if isinstance(heard, str) else ""))
+        for open_frame in process.frames:
             open_frame.user_spoke = True
         if isinstance(frame.step, Ask):
             moved = frame.code.following(frame.step)

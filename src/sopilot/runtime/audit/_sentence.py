@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.language.handbook.wording import fill
+from sopilot.language.handbook.wording import fill, named, negative
 from sopilot.language.program.model import Function
 from sopilot.runtime.audit._state import is_withheld
 from sopilot.runtime.vm.values import JSON
@@ -23,7 +23,7 @@ def filled_sentence(
         return function.says
     template = function.says
     if template and not wanted:
-        template = function.says_not or f"It must not be the case that: {template}"
+        template = negative(function.says, function.says_not)
     return _filled(template, function, constants, values)
 
 
@@ -51,6 +51,6 @@ def _filled(
     constants: Mapping[str, JSON],
     values: Mapping[str, JSON],
 ) -> str:
-    names = {name: name for name in function.parameters}
+    names = named({name: name for name in function.parameters})
     known = {name: value for name, value in values.items() if not is_withheld(value)}
     return fill(template, {**constants, **names, **known})

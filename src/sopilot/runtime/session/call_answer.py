@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sopilot.language.diagnostics import visible
+from sopilot.language.render import words
+from sopilot.language.render.phrases import said_in
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import canonical, plain
@@ -33,15 +35,16 @@ class CallAnswer:
 
     @property
     def text(self) -> str:
+        return self.said()
+
+    def said(self, language: str = "en") -> str:
         """What the model reads. A result stands as one line of JSON, so that no line of a
         tool's text can pass for the runtime's."""
         if self.result is not None:
             spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
             return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
-        if self.status is CallStatus.UNKNOWN:
-            why = visible(self.problem)
-            return f"Outcome unknown: {why}. Do not call it again; an operator was told."
-        return f"Not called: {visible(self.problem)}."
+        key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
+        return words(language)[key].format(problem=said_in(visible(self.problem), language))
 
 
 def waiting_text(held: HeldCall) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.program import Act, Check, Fail, Guarded, Program
+from sopilot.language.program import Act, Fail, Guarded, Program
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
+from sopilot.runtime.vm.moves import unmet_checks
 from sopilot.runtime.vm.terms import fits_act, plain_arguments, value_of
 from sopilot.runtime.vm.values import MISSING
 
@@ -81,7 +82,7 @@ def _root(
         )
     step = here.step
     if isinstance(step, Fail):
-        unmet = ", ".join(f"`{name}`" for name in _unmet(here)) or "what it requires"
+        unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or "what it requires"
         return Hold(
             "root",
             f"`{action}` waits for `{here.process.goal}` to accept, and {unmet} is not met: "
@@ -94,18 +95,6 @@ def _root(
             f"{here.frame.place}: the steps before the goal come first",
         )
     return _arguments(here, step, arguments, amended)
-
-
-def _unmet(here: Position) -> list[str]:
-    """The checks of the root that came out on the other side, or on none."""
-    bound = here.frame.slots
-    return [
-        step.function
-        for step in here.layout.steps.values()
-        if isinstance(step, Check)
-        and step.slot in bound
-        and bound[step.slot].holds is not step.wanted
-    ]
 
 
 def _arguments(

@@ -18,6 +18,8 @@ from sopilot.runtime.vm._tool import (
     answer_text,
     parse_step,
     parse_steps,
+    step_description,
+    step_schema,
 )
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
@@ -104,4 +106,6 @@ __all__ = [
     "parse_step",
     "parse_steps",
     "plain",
+    "step_description",
+    "step_schema",
 ]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from sopilot.language.render import words
+from sopilot.language.render.phrases import said_in
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm.machine import Outcome
 from sopilot.runtime.vm.operations import (
@@ -27,42 +29,45 @@ TOOL_NAME: Final = "pg_program_step"
 SHORT_NAME: Final = "step"
 STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
 """The tool by its own name, and by the one that costs a model least to write."""
-TOOL_DESCRIPTION: Final = (
-    "Move the program one step. `start` a goal; `amend` its values; `call` the function at "
-    "the cursor; `return` whether it holds, with evidence; `select_branch`; `emit_artifact`; "
-    "`complete` when the goal is reached; `fail` to refuse. The answer says where the program "
-    "stands."
-)
-TOOL_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "operation": {"type": "string", "enum": [one.kind for one in TOOL_OPERATIONS]},
-        "goal": {"type": "string", "description": "start: the goal."},
-        "function": {"type": "string", "description": "call: the function at the cursor."},
-        "arguments": {
-            "type": "object",
-            "description": "start, amend, call, return: values by name, as far as they are known.",
+
+
+def step_description(language: str = "en") -> str:
+    return words(language)["step_tool"]
+
+
+def step_schema(language: str = "en") -> dict[str, Any]:
+    """The tool's fields; only their descriptions depend on the language."""
+    table = words(language)
+    described: dict[str, dict[str, JSON]] = {
+        "goal": {"type": "string"},
+        "function": {"type": "string"},
+        "arguments": {"type": "object"},
+        "holds": {"type": "boolean"},
+        "undecided": {"type": "boolean"},
+        "evidence": {"type": "array", "items": {"type": "string"}},
+        "value": {"type": "string"},
+        "option": {"type": "string"},
+        "name": {"type": "string"},
+        "content": {"type": "string"},
+        "summary": {"type": "string"},
+        "reason": {"type": "string"},
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "operation": {"type": "string", "enum": [one.kind for one in TOOL_OPERATIONS]},
+            **{
+                name: {**schema, "description": table[f"field_{name}"]}
+                for name, schema in described.items()
+            },
         },
-        "holds": {"type": "boolean", "description": "return: whether the predicate is true."},
-        "undecided": {
-            "type": "boolean",
-            "description": "return: true instead of `holds` if the answers cannot tell.",
-        },
-        "evidence": {
-            "type": "array",
-            "items": {"type": "string"},
-            "description": "return: tool results as `#12`, or names of tools called for it.",
-        },
-        "value": {"type": "string", "description": "return: a value worth keeping."},
-        "option": {"type": "string", "description": "select_branch: the option."},
-        "name": {"type": "string", "description": "emit_artifact: the artifact's name."},
-        "content": {"type": "string", "description": "emit_artifact: the content (text or JSON)."},
-        "summary": {"type": "string", "description": "complete: what was done."},
-        "reason": {"type": "string", "description": "fail: what does not hold."},
-    },
-    "required": ["operation"],
-    "additionalProperties": False,
-}
+        "required": ["operation"],
+        "additionalProperties": False,
+    }
+
+
+TOOL_DESCRIPTION: Final = step_description()
+TOOL_SCHEMA: Final[Mapping[str, Any]] = step_schema()
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "start": ("goal", "arguments"),
@@ -90,7 +95,10 @@ IN_PASSING: Final = ("start", "true", "false", "undecided")
 """Fields that may stand in the arguments of the tool call that follows them."""
 _NUMBERED = re.compile(r"#\d{1,12}\b")
 _NAMED = re.compile(r"[\w.\-]+")
-_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
+_TRUTHS = {
+    **dict.fromkeys(("true", "yes", "真", "是"), True),
+    **dict.fromkeys(("false", "no", "假", "否"), False),
+}
 
 
 class _Problem(Exception):
@@ -299,40 +307,49 @@ def _cited_in(text: str) -> list[str]:
 # --- the answer -----------------------------------------------------------------------
 
 
-def answer_text(outcome: Outcome) -> str:
-    """What the model reads back: what was done, where the cursor is, what fits next."""
+def answer_text(outcome: Outcome, language: str = "en", *, terse: bool = False) -> str:
+    """What the model reads back: what was done, where the cursor is, what fits next. ``terse``
+    where a slot shows the position anyway."""
+    table = words(language)
     answer = outcome.answer
-    lines = []
     if outcome.accepted:
-        lines.append(f"Done: {answer['did'] or 'nothing to do'}.")
+        first = table["done"].format(did=answer["did"] or table["nothing_to_do"])
+        if terse:
+            return first
     else:
-        lines.append(f"Nothing was done: {answer['problem']}.")
+        problem = said_in(answer["problem"], language)
+        first = table["nothing_done"].format(problem=problem.rstrip("."))
+    lines = [first]
     lines.extend(
-        f"Passed {passed['label']}: {passed['ground']}." for passed in answer.get("passed", ())
+        table["passed"].format(label=passed["label"], ground=said_in(passed["ground"], language))
+        for passed in answer.get("passed", ())
     )
     if answer.get("resumed"):
-        lines.append(f"Back in the suspended process `{answer['goal']}`.")
+        lines.append(table["back_in"].format(goal=answer["goal"]))
     if answer["process"] is None:
-        lines.append("No process is running.")
+        lines.append(table["no_process"])
     else:
-        lines.append(f"Now at {answer['frame']}.")
-    shapes = [_shape(shape) for shape in answer["fits"]]
+        lines.append(table["now_at"].format(place=answer["frame"]))
+    shapes = list(dict.fromkeys(_shape(shape, table) for shape in answer["fits"]))
     shown = shapes if len(shapes) <= 8 else [*shapes[:8], "…"]
-    lines.append("Fits: " + "; ".join(shown) + ".")
+    lines.append(table["fits"].format(shapes=table["separator"].join(shown)))
     return "\n".join(lines)
 
 
-def _shape(shape: Fields) -> str:
+def _shape(shape: Fields, table: Mapping[str, str]) -> str:
     operation = shape["operation"]
     missing = shape.get("missing", [])
     if operation == "domain_call":
-        text = f"call tool {shape['action']}{_values(shape.get('arguments', {}))}"
+        call = f"{shape['action']}{_values(shape.get('arguments', {}))}"
+        text = table["fits_tool"].format(call=call)
     elif operation == "ask_user":
-        return "ask the user for " + ", ".join(shape["wants"])
+        return table["fits_ask"].format(names=", ".join(shape["wants"]))
     elif operation == "start":
-        return f"start {shape['goal']}({', '.join(shape['arguments'])})"
+        call = f"{shape['goal']}({', '.join(shape['arguments'])})"
+        return table["fits_start"].format(call=call)
     elif operation == "call":
-        text = f"call {shape['function']}{_values(shape['arguments'])}"
+        call = f"{shape['function']}{_values(shape['arguments'])}"
+        text = table["fits_call"].format(call=call)
     elif operation == "return":
         holds = shape.get("holds")
         return "return holds=" + ("true|false" if holds is None else str(holds).lower())
@@ -340,7 +357,7 @@ def _shape(shape: Fields) -> str:
         text = " ".join(
             [operation, *(str(shape[key]) for key in ("option", "name") if key in shape)]
         )
-    return text + (f" (find out: {', '.join(missing)})" if missing else "")
+    return text + (table["fits_find"].format(names=", ".join(missing)) if missing else "")
 
 
 def _values(values: Mapping[str, JSON]) -> str:

@@ -30,8 +30,8 @@ from sopilot.runtime.vm.terms import Learning, value_of
 from sopilot.runtime.vm.values import JSON, MISSING, Fields, canonical, key_of, plain, shown
 
 NEXT = "next"
-_YES = frozenset({"then", "true", "yes", "met"})
-_NO = frozenset({"otherwise", "else", "false", "no", "unmet"})
+_YES = frozenset({"then", "true", "yes", "met", "真", "是"})
+_NO = frozenset({"otherwise", "else", "false", "no", "unmet", "假", "否"})
 
 
 def truth(condition: Condition, slots: Mapping[str, Bound]) -> bool:
@@ -182,7 +182,8 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
         return here.wrong_step("return")
     citation = bind_evidence(here, fields["evidence"])
     producer = here.configuration.next_seq
-    result = Bound(holds, citation.evidence, producer, frame.function, fields["value"])
+    unmet = unmet_checks(here) if kind is Kind.GROUP and not holds else ()
+    result = Bound(holds, citation.evidence, producer, frame.function, fields["value"], unmet)
     target = (layout.after if holds == step.wanted else layout.unmet)[step.label]
     learning.frames[-1] = caller.bound(step.slot, result, target)
     gates = here.process.gates
@@ -204,6 +205,17 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
         "learned": learning.learned,
     }
     return Moved(here.configuration.updated(process), added)
+
+
+def unmet_checks(here: Position) -> tuple[str, ...]:
+    """The checks of the frame that came out on the other side, or on none; of a group, its
+    own: what is named is what somebody looked at."""
+    found: dict[str, None] = {}
+    for step in here.layout.steps.values():
+        bound = here.frame.slots.get(step.slot) if isinstance(step, Check) else None
+        if isinstance(step, Check) and bound is not None and bound.holds is not step.wanted:
+            found.update(dict.fromkeys(bound.unmet or (step.function,)))
+    return tuple(found)
 
 
 def parameter_values(here: Position, frame: Frame) -> dict[str, JSON]:

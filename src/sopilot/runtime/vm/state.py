@@ -26,13 +26,15 @@ class Status(StrEnum):
 
 class Bound(NamedTuple):
     """A result in a slot, ``holds`` is ``None`` where it is undecided. ``producer`` is the seq
-    of the one return that made it."""
+    of the one return that made it; ``unmet`` are the checks that a group which is not true is
+    to be blamed on."""
 
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int
     function: str
     value: JSON = None
+    unmet: tuple[str, ...] = ()
 
 
 class Observed(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
+from sopilot.language.render import words
+from sopilot.language.render.phrases import said_in
 from sopilot.runtime.vm import Outcome, answer_text
 
 TELL_THE_PLACE: Final = frozenset(
@@ -24,19 +26,22 @@ class Answers(StrEnum):
     BLIND = "blind"
 
 
-def step_answer(outcome: Outcome, answers: Answers) -> str:
-    if answers is Answers.WHOLE or (answers is Answers.SHORT and not outcome.accepted):
-        return answer_text(outcome)
+def step_answer(outcome: Outcome, answers: Answers, language: str = "en") -> str:
+    if answers is not Answers.BLIND:
+        return answer_text(outcome, language, terse=answers is Answers.SHORT)
     if outcome.accepted:
-        done = f"Done: {outcome.events[0].kind if outcome.events else 'nothing to do'}."
-        return "\n".join([done, *(passed(outcome) if answers is Answers.BLIND else ())])
+        return "\n".join([answer_text(outcome, language, terse=True), *passed(outcome, language)])
+    table = words(language)
     told = outcome.answer
-    if told["code"] in TELL_THE_PLACE:
-        return "Nothing was done: this step does not fit where the program stands."
-    return f"Nothing was done: {told['problem']}."
+    placed = told["code"] in TELL_THE_PLACE
+    problem = table["not_here"] if placed else said_in(told["problem"], language).rstrip(".")
+    return table["nothing_done"].format(problem=problem)
 
 
-def passed(outcome: Outcome) -> list[str]:
+def passed(outcome: Outcome, language: str = "en") -> list[str]:
     """The checks that the machine took as passed behind the step, and why."""
-    rows = outcome.answer.get("passed", ())
-    return [f"Passed {row['label']}: {row['ground']}." for row in rows]
+    said = words(language)["passed"]
+    return [
+        said.format(label=row["label"], ground=said_in(row["ground"], language))
+        for row in outcome.answer.get("passed", ())
+    ]

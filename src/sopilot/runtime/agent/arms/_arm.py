@@ -16,7 +16,8 @@ from sopilot.runtime.vm import Automation
 
 Resident = Callable[[Briefing], str]
 Slot = Callable[[View], str]
-Fold = Callable[[Sequence[Message]], Sequence[Message]]
+Fold = Callable[[Sequence[Message], str], Sequence[Message]]
+"""The dialog as it is sent, in the language of the scaffold."""
 
 
 def nothing_resident(briefing: Briefing) -> str:
@@ -78,7 +79,8 @@ class Arm:
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         slot = self.slot(view)
-        dialog = self.fold(view.dialog) if self.fold else tuple(view.dialog)
+        language = view.briefing.language
+        dialog = self.fold(view.dialog, language) if self.fold else tuple(view.dialog)
         return Request(first, dialog, slot, offered(view, schemas, self.offer, slot))
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sopilot.language.program.model import Act, Check, Function, Kind, Program
+from sopilot.language.render.sentences import check_saying
 from sopilot.runtime.agent.arms._view import Done, View
 from sopilot.runtime.vm import canonical
 
@@ -21,7 +22,9 @@ def checklist_slot(view: View) -> str:
         used: Counter[str] = Counter()
         for check, function in required_checks(program):
             ticked = _is_ticked(function, view.done, used)
-            lines.append(f"  [{'x' if ticked else ' '}] {check.says or check.function}")
+            saying = check_saying(check, program, view.briefing.language)
+            says = saying.text if saying is not None else check.function
+            lines.append(f"  [{'x' if ticked else ' '}] {says}")
     return "\n".join(lines)
 
 

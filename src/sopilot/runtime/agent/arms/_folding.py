@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sopilot.language.render import quote_value
+from sopilot.language.render import LANGUAGES, quote_value, words
 from sopilot.runtime.session.protocols import Message
 from sopilot.runtime.vm import STEP_NAMES
 
@@ -33,16 +33,25 @@ _AROUND_MESSAGE: Final = 40
 _AROUND_CALL: Final = 120
 """Characters that a provider's format adds."""
 
-FOLDED: Final = "Folded: the newest of what was said and returned before."
 SAID: Final = "user: "
-_FRAME_STEP = re.compile(r"Done: (?:call|return|select_branch)\b")
+DONE: Final = tuple(table["done"].partition("{")[0] for table in LANGUAGES.values())
+"""How the answer to an accepted step begins, in whatever language."""
+
+
+def done_pattern(operations: str) -> re.Pattern[str]:
+    """The answer to an accepted step of these operations, in whatever language."""
+    said = (re.escape(table["done"]).replace(r"\{did\}", "\0") for table in LANGUAGES.values())
+    return re.compile("|".join(one.replace("\0", f"(?:{operations})") for one in said))
+
+
+_FRAME_STEP = done_pattern("call|return|select_branch")
 
 Exchange = list[Message]
 """A message, with the answers to its calls."""
 
 
-def fold_dialog(dialog: Sequence[Message]) -> Sequence[Message]:
-    return fold_blocks(without_frame_steps(dialog))
+def fold_dialog(dialog: Sequence[Message], language: str = "en") -> Sequence[Message]:
+    return fold_blocks(without_frame_steps(dialog), language=language)
 
 
 def without_frame_steps(dialog: Sequence[Message]) -> list[Message]:
@@ -65,7 +74,7 @@ def without_answers(dialog: Sequence[Message], dropped: Callable[[Message], bool
 
 
 def fold_blocks(
-    dialog: Sequence[Message], *, high: int = HIGH, low: int = LOW
+    dialog: Sequence[Message], *, high: int = HIGH, low: int = LOW, language: str = "en"
 ) -> Sequence[Message]:
     """The dialog within ``high`` characters and a note, if a single exchange fits at all."""
     parts = exchanges(dialog)
@@ -80,11 +89,12 @@ def fold_blocks(
     if begin == 0:
         return dialog
     kept = [message for part in parts[begin:] for message in part]
-    return [Message("system", folded_note(parts[:begin])), *kept]
+    return [Message("system", folded_note(parts[:begin], language)), *kept]
 
 
-def folded_note(parts: Sequence[Exchange]) -> str:
+def folded_note(parts: Sequence[Exchange], language: str = "en") -> str:
     """The newest words of the user and the newest results, each as one line of JSON."""
+    first = words(language)["folded"]
     lines: list[str] = []
     left = NOTED
     seen: set[str] = set()
@@ -94,10 +104,14 @@ def folded_note(parts: Sequence[Exchange]) -> str:
                 continue
             left -= len(line) + 1
             if left < 0:
-                return "\n".join([FOLDED, *reversed(lines)])
+                return "\n".join([first, *reversed(lines)])
             seen.add(line)
             lines.append(line)
-    return "\n".join([FOLDED, *reversed(lines)])
+    return "\n".join([first, *reversed(lines)])
+
+
+def is_note(text: str) -> bool:
+    return any(text.startswith(table["folded"]) for table in LANGUAGES.values())
 
 
 def read_note(text: str) -> list[tuple[str, str]]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sopilot.language.render import words
 from sopilot.runtime.agent.arms._answers import Answers
 from sopilot.runtime.agent.arms._arm import Arm
 from sopilot.runtime.agent.arms._folding import fold_dialog
 from sopilot.runtime.agent.arms._lookahead import start_lookahead, verdict_lookahead
 from sopilot.runtime.agent.arms._offers import Offer
 from sopilot.runtime.agent.arms._view import View
-from sopilot.runtime.agent.arms.machine_state import GATHERED, evidence_line, frame_slot
+from sopilot.runtime.agent.arms.machine_state import evidence_line, frame_slot
 from sopilot.runtime.vm import Automation
 
 
@@ -74,7 +75,8 @@ def _with_evidence(view: View) -> str:
     here = view.here
     lines = [frame_slot(view)]
     if here is not None:
-        lines += evidence_line(here) or [GATHERED + "none"]
+        table = words(view.briefing.language)
+        lines += evidence_line(here, table) or [table["gathered"].format(items=table["nothing"])]
     return "\n".join(lines)
 
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeGuard
+from typing import TypeGuard
 
 from sopilot.language.program.model import Ask
-from sopilot.language.render.frame import purpose
+from sopilot.language.render import words
+from sopilot.language.render.sentences import purpose
 from sopilot.runtime.agent.arms._continuations import Point, explore, is_verdict, point_after
 from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.agent.arms.machine_state import MOST_EVIDENCE, gathered, next_move, shown_value
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import Position, Start
-
-AFTER: Final = "After "
-JUDGE: Final = "judge "
 
 _WORDS = {True: "true", False: "false"}
 _OPEN = "\0open:"
@@ -38,7 +36,7 @@ def verdict_lookahead(view: View) -> list[str]:
     present = Point(view.configuration, here)
     explore(view, [present])
     edges = [(_WORDS[holds], point) for holds, point in present.ways]
-    return list(_Lines(view.briefing.language, {here.layout.function.name}).of(edges))
+    return list(_Lines(view, {here.layout.function.name}).of(edges))
 
 
 def start_lookahead(view: View) -> list[str]:
@@ -59,7 +57,7 @@ def start_lookahead(view: View) -> list[str]:
             edges.append((f"start {goal}", led))
     verdicts = [point for _, point in edges if is_verdict(point.here)]
     explore(open_ended, verdicts, stop=by_machine)
-    return list(_Lines(view.briefing.language, set()).of(edges))
+    return list(_Lines(view, set()).of(edges))
 
 
 @dataclass(slots=True)
@@ -73,20 +71,22 @@ class _Entry:
 
 
 class _Lines:
-    def __init__(self, language: str, told: set[str]) -> None:
+    def __init__(self, view: View, told: set[str]) -> None:
         """``told``: rules whose sentence stands in the slot already."""
-        self._language = language
+        self._language = view.briefing.language
+        self._table = words(self._language)
+        self._enters = view.automation.enter_calls
         self._told = told
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
 
     def of(self, edges: Sequence[Edge]) -> Iterable[str]:
-        waiting = [(words, self._entered(point)) for words, point in edges]
+        waiting = [(edge, self._entered(point)) for edge, point in edges]
         found: dict[int, _Entry] = {}
         verdicts = 1
-        for words, index in waiting:
+        for edge, index in waiting:
             entry = self._entries[index]
-            entry.edges.append(words)
+            entry.edges.append(edge)
             if index in found:
                 continue
             found[index] = entry
@@ -96,11 +96,12 @@ class _Lines:
                 waiting += [(f"{verdicts} {_WORDS[holds]}", led) for holds, led in entry.ways]
         # Verdicts first: their numbers are told before the moves that they lead to.
         for entry in sorted(found.values(), key=lambda one: one.number == 0):
-            yield f"{AFTER}{', '.join(entry.edges)}: {self._told_in_full(entry)}"
+            move = self._told_in_full(entry)
+            yield self._table["after"].format(edges=", ".join(entry.edges), move=move)
 
     def _entered(self, point: Point) -> int:
         ways = tuple((holds, self._entered(led)) for holds, led in point.ways)
-        key = (_move(point.here), ways)
+        key = (self._move(point.here), ways)
         if key not in self._index:
             self._index[key] = len(self._entries)
             self._entries.append(_Entry(point, ways))
@@ -108,27 +109,32 @@ class _Lines:
 
     def _told_in_full(self, entry: _Entry) -> str:
         here = entry.point.here
-        text = _move(here)
+        text = self._move(here, entry.number)
         if not entry.number:
             return text
-        text = f"{JUDGE}{entry.number} {text}"
         function = here.layout.function
         if function.name in self._told or not function.says:
             return text
         self._told.add(function.name)
-        return f"{text}: {' '.join(purpose(function, here.source, self._language).split())}"
+        says = " ".join(" ".join(purpose(function, here.source, self._language)).split())
+        return text + self._table["ahead_says"].format(says=says)
 
-
-def _move(here: Position) -> str:
-    """The next move, a verdict with all that is needed to give it; open values as ``?name``."""
-    known = known_values(here)
-    if not is_verdict(here):
-        named = {name: value[len(_OPEN) :] for name, value in known.items() if _is_open(value)}
-        return next_move(here, {n: v for n, v in known.items() if n not in named}, named)
-    function = here.layout.function
-    values = ", ".join(f"{n}={_shown(known[n])}" for n in function.parameters if n in known)
-    evidence = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
-    return f"{function.name}({values}) on {evidence or 'no tool'}"
+    def _move(self, here: Position, number: int = 0) -> str:
+        """The next move, a verdict with all that is needed to give it; open values as
+        ``?name``."""
+        known = known_values(here)
+        if not is_verdict(here):
+            named = {name: value[len(_OPEN) :] for name, value in known.items() if _is_open(value)}
+            have = {name: value for name, value in known.items() if name not in named}
+            return next_move(here, have, self._table, named, enters=self._enters)
+        function = here.layout.function
+        values = ", ".join(f"{n}={_shown(known[n])}" for n in function.parameters if n in known)
+        evidence = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
+        return self._table["ahead_judge"].format(
+            number=number,
+            call=f"{function.name}({values})",
+            evidence=evidence or self._table["no_tool"],
+        )
 
 
 def _has_tried(here: Position) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 
 from sopilot.language.program.model import (
     Act,
-    Argument,
+    Arguments,
     Ask,
     Branch,
     Check,
@@ -19,7 +19,7 @@ from sopilot.language.program.model import (
     Literal,
     Return,
 )
-from sopilot.language.render import quote_value, render_frame
+from sopilot.language.render import ByMachine, quote_value, render_frame, words
 from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import Position, Start
@@ -27,14 +27,6 @@ from sopilot.runtime.vm.evidence import frame_results, next_wanted
 from sopilot.runtime.vm.moves import truth
 from sopilot.runtime.vm.terms import plain_arguments
 
-NO_PROCESS: Final = "No process is running."
-POSITION: Final = "Position: "
-RESULTS: Final = "Results: "
-KNOWN: Final = "Known: "
-GATHERED: Final = "Evidence here: "
-NEXT: Final = "Next: "
-LATER: Final = "; "
-"""Between the values that a goal needs to begin and those that it needs later."""
 MOST_EVIDENCE: Final = 12
 _LONGEST_VALUE = 400
 
@@ -51,7 +43,23 @@ def frame_slot(view: View) -> str:
         here.frame.slots,
         known_values(here),
         view.briefing.language,
+        failed=_failed_here(here),
+        by_machine=ByMachine(
+            enters=view.automation.enter_calls,
+            judges=view.automation.machine_verdicts and view.judge is not None,
+        ),
     ).rstrip()
+
+
+def _failed_here(here: Position) -> list[int]:
+    """The calls that the step at the cursor asks for and that were answered `failed`."""
+    step = here.step
+    if isinstance(step, Ask):
+        step = here.layout.steps[here.layout.past_asking(step.label)]
+    if not isinstance(step, Act):
+        return []
+    action = step.action
+    return [one.seq for one in frame_results(here) if one.action == action and not one.ok]
 
 
 def state_slot(view: View) -> str:
@@ -59,15 +67,18 @@ def state_slot(view: View) -> str:
     here = view.here
     if here is None:
         return no_process(view)
-    lines = [POSITION + here.frame.place]
+    table = words(view.briefing.language)
+    lines = [table["position"].format(items=here.frame.place)]
+    between = table["separator"]
     if here.frame.slots:
-        bound = here.frame.slots.items()
-        lines.append(RESULTS + "; ".join(f"{n} = {_truth(b.holds)}" for n, b in bound))
+        bound = [f"{name} = {_truth(one.holds)}" for name, one in here.frame.slots.items()]
+        lines.append(table["results"].format(items=between.join(bound)))
     known = known_values(here)
     if known:
-        lines.append(KNOWN + "; ".join(f"{n} = {shown_value(v)}" for n, v in known.items()))
-    lines += evidence_line(here)
-    lines.append(NEXT + next_move(here, known))
+        values = [f"{name} = {shown_value(value)}" for name, value in known.items()]
+        lines.append(table["known"].format(items=between.join(values)))
+    lines += evidence_line(here, table)
+    lines.append(table["next"].format(items=next_move(here, known, table)))
     return "\n".join(lines)
 
 
@@ -76,19 +87,22 @@ def gathered(here: Position) -> list[int]:
     return [*here.frame.borrowed, *(result.seq for result in frame_results(here))]
 
 
-def evidence_line(here: Position) -> list[str]:
+def evidence_line(here: Position, table: Mapping[str, str]) -> list[str]:
     """The latest of them: a slot must not grow with the calls that were made."""
     shown = " ".join(f"#{seq}" for seq in gathered(here)[-MOST_EVIDENCE:])
-    return [GATHERED + shown] if shown else []
+    return [table["gathered"].format(items=shown)] if shown else []
 
 
 def no_process(view: View) -> str:
-    lines = [NO_PROCESS]
+    table = words(view.briefing.language)
+    lines = [table["no_process"]]
     for goal, program in view.briefing.programs.items():
         names = program.functions[program.entry].parameters
         first = _needed_first(view, goal)
+        # The values without which it cannot begin stand before those that it needs later.
         parts = [[n for n in names if n in first], [n for n in names if n not in first]]
-        lines.append(f"{NEXT}start {goal}({LATER.join(', '.join(p) for p in parts if p)})")
+        takes = table["separator"].join(", ".join(part) for part in parts if part)
+        lines.append(table["next"].format(items=f"start {goal}({takes})"))
     return "\n".join(lines)
 
 
@@ -105,22 +119,32 @@ def _needed_first(view: View, goal: str) -> frozenset[str]:
 
 
 def next_move(
-    here: Position, known: Mapping[str, JSON], named: Mapping[str, str] | None = None
+    here: Position,
+    known: Mapping[str, JSON],
+    table: Mapping[str, str],
+    named: Mapping[str, str] | None = None,
+    *,
+    enters: bool = False,
 ) -> str:
-    """What fits at the cursor. ``named`` gives other names to values that are still open."""
+    """What fits at the cursor. ``named`` gives other names to values that are still open; a
+    machine that ``enters`` functions by itself lacks a value where it does not."""
     step = here.step
     if isinstance(step, Ask):
         behind = here.layout.steps[here.layout.past_asking(step.label)]
         step = behind if isinstance(behind, Act) else step
     if isinstance(step, Check):
-        return f"call {_call(step.function, step.arguments, known, named)}"
+        call = _call(step.function, step.arguments, known, named)
+        names = ", ".join(f"`{name}`" for name in _open(step.arguments, known))
+        key = "move_values" if enters and names else "move_call"
+        return table[key].format(call=call, names=names)
     if isinstance(step, Act):
-        kind = "goal tool" if step.goal else "tool"
         if here.layout.linked:
-            return f"{kind} {_wanted(here, step)}"
-        return f"{kind} {_call(step.action, plain_arguments(step.arguments), known, named)}"
+            call = _wanted(here, step)
+        else:
+            call = _call(step.action, plain_arguments(step.arguments), known, named)
+        return table["move_goal" if step.goal else "move_tool"].format(call=call)
     if isinstance(step, Ask):
-        return f"ask the user: {', '.join(step.wants)}"
+        return table["move_ask"].format(names=", ".join(step.wants))
     if isinstance(step, Branch):
         return f"select_branch {'then' if truth(step.when, here.frame.slots) else 'otherwise'}"
     if isinstance(step, Choose):
@@ -139,7 +163,7 @@ def next_move(
 
 def _call(
     name: str,
-    arguments: tuple[tuple[str, Argument], ...],
+    arguments: Arguments,
     known: Mapping[str, JSON],
     named: Mapping[str, str] | None,
 ) -> str:
@@ -154,6 +178,11 @@ def _call(
             text = f"?{(named or {}).get(term.name, term.name)}"
         written.append(f"{parameter}={text}")
     return f"{name}({', '.join(written)})"
+
+
+def _open(arguments: Arguments, known: Mapping[str, JSON]) -> list[str]:
+    terms = [term for _, term in arguments if not isinstance(term, Literal)]
+    return list(dict.fromkeys(term.name for term in terms if term.name not in known))
 
 
 def _wanted(here: Position, step: Act) -> str:

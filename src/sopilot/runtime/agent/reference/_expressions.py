@@ -120,8 +120,8 @@ def read_condition(text: str, table: Mapping[str, str]) -> Condition:
             return kind(tuple(read_condition(part, table) for part in parts))
     if text.startswith("(") and text.endswith(")"):
         return read_condition(text[1:-1], table)
-    if text in (table["true"], table["false"]):
-        return Always(text == table["true"])
+    if text in ("true", "false"):
+        return Always(text == "true")
     before = table["not"][: table["not"].index("{")]
     if text.startswith(before):
         return Holds(text.removeprefix(before), False)

@@ -18,20 +18,14 @@ from sopilot.language.program.model import (
     Fail,
     Return,
 )
-from sopilot.runtime.agent.arms._lookahead import AFTER, JUDGE
-from sopilot.runtime.agent.arms.machine_state import (
-    GATHERED,
-    KNOWN,
-    LATER,
-    NEXT,
-    NO_PROCESS,
-    POSITION,
-)
+from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference._expressions import scan_call
 from sopilot.runtime.agent.reference._reading import ReadFrame, active_frame, read_known
 from sopilot.runtime.session.protocols import JSON
 
 Recipe = tuple[Act, ...]
+Table = Mapping[str, str]
+_EDGES = r"((?:start \w+|(?:\d+ )?(?:true|false))(?:, (?:start \w+|(?:\d+ )?(?:true|false)))*)"
 _BRANCH, _OR, _EMIT = "select_branch ", " | ", "emit_artifact "
 
 
@@ -73,55 +67,71 @@ class Move:
 
 def read_move(slot: str) -> Move | None:
     """The next move, or ``None`` if the slot shows neither frame nor state."""
-    if slot.startswith(NO_PROCESS):
-        return Move("start", goals=_goals(slot), ahead=_ahead(slot), needed=_needed(slot))
-    if POSITION in slot:
-        return _from_state(slot[slot.index(POSITION) :])
+    for table in LANGUAGES.values():
+        position = _before(table["position"])
+        if slot.startswith(table["no_process"]):
+            goals, needed = _goals(slot, table), _needed(slot, table)
+            return Move("start", goals=goals, ahead=_ahead(slot, table), needed=needed)
+        if position in slot:
+            return _from_state(slot[slot.index(position) :], table)
     frame = active_frame(slot)
     if frame is None:
         return None
-    return replace(move_in_frame(frame), gathered=_gathered(slot), ahead=_ahead(slot))
+    for table in LANGUAGES.values():
+        gathered, ahead = _gathered(slot, table), _ahead(slot, table)
+        if gathered is not None or ahead:
+            return replace(move_in_frame(frame), gathered=gathered, ahead=ahead)
+    return move_in_frame(frame)
 
 
-def _gathered(slot: str) -> tuple[int, ...] | None:
+def _before(template: str) -> str:
+    """The words in front of a template's first field."""
+    return template[: template.index("{")]
+
+
+def _gathered(slot: str, table: Table) -> tuple[int, ...] | None:
     """As the slot says it in a line of its own, which no value can imitate."""
-    line = next((line for line in slot.splitlines() if line.startswith(GATHERED)), None)
+    begun = _before(table["gathered"])
+    line = next((line for line in slot.splitlines() if line.startswith(begun)), None)
     return None if line is None else tuple(map(int, re.findall(r"#(\d+)", line)))
 
 
-def _ahead(slot: str) -> dict[str, Ahead]:
+def _ahead(slot: str, table: Table) -> dict[str, Ahead]:
     found: dict[str, Ahead] = {}
+    pattern = re.escape(table["after"]).replace(r"\{edges\}", _EDGES).replace(r"\{move\}", "(.*)")
     for line in slot.splitlines():
-        if line.startswith(AFTER):
-            edges, _, move = line.removeprefix(AFTER).partition(": ")
-            found.update(dict.fromkeys(edges.split(", "), _read_ahead(move)))
+        after = re.fullmatch(pattern, line)
+        if after is not None:
+            found.update(dict.fromkeys(after[1].split(", "), _read_ahead(after[2], table)))
     return found
 
 
-def _read_ahead(move: str) -> Ahead:
-    if not move.startswith(JUDGE):
-        return Ahead(*_next(move))
-    number, _, call = move.removeprefix(JUDGE).partition(" ")
+def _read_ahead(move: str, table: Table) -> Ahead:
+    before, _, rest = table["ahead_judge"].partition("{number} {call}")
+    if not move.startswith(before):
+        return Ahead(*_next(move, table))
+    number, _, call = move.removeprefix(before).partition(" ")
     name, arguments, rest = scan_call(call)
-    cited = tuple(map(int, re.findall(r"#(\d+)", rest.partition(":")[0])))
+    cited = tuple(map(int, re.findall(r"#(\d+)", re.split("[:：]", rest)[0])))
     return Ahead("judge", name, arguments, cited, number)
 
 
-def _needed(slot: str) -> dict[str, tuple[str, ...]]:
+def _needed(slot: str, table: Table) -> dict[str, tuple[str, ...]]:
     found = {}
+    start = rf"{_before(table['next'])}start (\w+)\(([^()]*){table['separator']}[^()]*\)$"
     for line in slot.splitlines():
-        match = re.match(rf"{NEXT}start (\w+)\(([^()]*){LATER}[^()]*\)$", line)
+        match = re.match(start, line)
         if match is not None:
             found[match.group(1)] = tuple(match.group(2).split(", "))
     return found
 
 
-def _goals(slot: str) -> dict[str, tuple[str, ...]]:
+def _goals(slot: str, table: Table) -> dict[str, tuple[str, ...]]:
     found = {}
     for line in slot.splitlines():
-        match = re.match(rf"{NEXT}start (\w+)\(([^()]*)\)$", line)
+        match = re.match(rf"{_before(table['next'])}start (\w+)\(([^()]*)\)$", line)
         if match is not None:
-            names = match.group(2).replace(LATER, ", ").split(", ")
+            names = match.group(2).replace(table["separator"], ", ").split(", ")
             found[match.group(1)] = tuple(name for name in names if name)
     return found
 
@@ -180,31 +190,35 @@ def _unmet(frame: ReadFrame) -> tuple[str, ...]:
 # --- from the state -------------------------------------------------------------------
 
 
-def _from_state(text: str) -> Move:
+def _from_state(text: str, table: Table) -> Move:
     lines = text.splitlines()
-    path, _, label = lines[0].removeprefix(POSITION).rpartition("@")
+    path, _, label = lines[0].removeprefix(_before(table["position"])).rpartition("@")
     function = path.rsplit("/", 1)[-1]
     known: Mapping[str, JSON] = {}
     gathered: tuple[int, ...] = ()
     for line in lines[1:]:
-        if line.startswith(KNOWN):
-            known = read_known(line.removeprefix(KNOWN))
-        elif line.startswith(GATHERED):
+        begun, following = _before(table["known"]), _before(table["next"])
+        if line.startswith(begun):
+            known = read_known(line.removeprefix(begun), table["separator"])
+        elif line.startswith(_before(table["gathered"])):
             gathered = tuple(map(int, re.findall(r"#(\d+)", line)))
-        elif line.startswith(NEXT):
-            move = line.removeprefix(NEXT)
-            kind, name, arguments = _next(move)
+        elif line.startswith(following):
+            move = line.removeprefix(following)
+            kind, name, arguments = _next(move, table)
             options = tuple(move.removeprefix(_BRANCH).split(_OR)) if kind == "choose" else ()
             name = label if kind == "choose" else name
             return Move(kind, function, name, arguments, known, gathered, options=options)
     return Move("next", function, known=known, gathered=gathered)
 
 
-def _next(move: str) -> tuple[str, str, CallArguments]:
-    for prefix, kind in (("call ", "call"), ("tool ", "tool"), ("goal tool ", "goal")):
+def _next(move: str, table: Table) -> tuple[str, str, CallArguments]:
+    for key, kind in (("move_call", "call"), ("move_tool", "tool"), ("move_goal", "goal")):
+        prefix = _before(table[key])
         if move.startswith(prefix):
             name, arguments, _ = scan_call(move.removeprefix(prefix))
             return kind, name, arguments
+    if move.startswith(_before(table["move_values"])):
+        return "call", "", ()
     if move == "return true | false":
         return "judge", "", ()
     if move.startswith(_EMIT):

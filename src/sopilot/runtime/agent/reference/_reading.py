@@ -20,13 +20,17 @@ from sopilot.language.program.model import (
     Check,
     Choose,
     Complete,
+    Condition,
     Do,
     Emit,
+    Every,
     Fail,
     Function,
+    Holds,
     Kind,
     Option,
     Return,
+    Some,
     Step,
 )
 from sopilot.language.render import LANGUAGES
@@ -45,6 +49,16 @@ _HEADER = re.compile(r"^(\S+) (\w+)\(([^()]*)\)$")
 _NAMES = re.compile(r"`([^`]+)`")
 _INDENT = "    "
 _DECODER = json.JSONDecoder()
+_JUDGED = (
+    "judge_you",
+    "judge_values",
+    "judge_unverified",
+    "judge_gate",
+    "judge_machine",
+    "judge_gate_machine",
+    "judge_fact",
+    "judge_fact_machine",
+)
 CUT = "…"
 
 
@@ -87,8 +101,30 @@ def active_frame(text: str) -> ReadFrame | None:
 
 
 def _finished(frame: ReadFrame, steps: list[Step]) -> ReadFrame:
-    frame.function = replace(frame.function, steps=tuple(steps))
+    frame.function = replace(frame.function, steps=tuple(_with_wishes(steps)))
     return frame
+
+
+def _with_wishes(steps: list[Step]) -> Iterator[Step]:
+    """A check that goes on either way is wanted as the condition reads it that decides."""
+    wanted = {
+        one.slot: one.wanted
+        for step in steps
+        if isinstance(step, Branch | Return)
+        for one in _holds(step.when if isinstance(step, Branch) else step.holds)
+    }
+    for step in steps:
+        if isinstance(step, Check) and step.met is None and step.unmet is None:
+            step = replace(step, wanted=wanted.get(step.slot, True))
+        yield step
+
+
+def _holds(condition: Condition | None) -> Iterator[Holds]:
+    if isinstance(condition, Holds):
+        yield condition
+    elif isinstance(condition, Every | Some):
+        for one in condition.conditions:
+            yield from _holds(one)
 
 
 def shows_whole_program(text: str) -> bool:
@@ -131,7 +167,7 @@ def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) ->
         return
     rest = _after(line, table["results"])
     if rest is not None:
-        frame.results = _results(rest, table)
+        frame.results = _results(rest)
     rest = _after(line, table["known"])
     if rest is not None:
         frame.known = read_known(rest, table["separator"])
@@ -166,7 +202,7 @@ def _step(label: str, body: str, language: str) -> Step:
     if branch is not None:
         condition = read_condition(branch["when"], table)
         return Branch(label, condition, branch["then"], branch["otherwise"])
-    if body.startswith(table["return_judged"]):
+    if any(body.startswith(table[key]) for key in _JUDGED):
         return Return(label)
     value = _matches(table["return_value"], body.split(_remark(table))[0])
     if value is not None:
@@ -177,39 +213,35 @@ def _step(label: str, body: str, language: str) -> Step:
     if plain == table["fail"]:
         return Fail(label)
     names = tuple(_NAMES.findall(body))
-    listed = _after(body, table["ask"])
-    if listed is not None and not names:
-        names = tuple(re.findall(r"\w+", plain.removeprefix(_prefix(table["ask"]))))
     return Ask(label, names) if names else Do(label, body)
 
 
 def _check(label: str, body: str, table: Mapping[str, str]) -> Check | None:
-    if not body.startswith(_prefix(table["check_must"])):
-        return None
+    find = _prefix(table["check_find"])
     try:
-        name, arguments, rest = scan_call(body.removeprefix(_prefix(table["check_must"])))
+        name, arguments, rest = scan_call(body.removeprefix(find))
     except UnreadableExpression:
         return None
     slot = name
     bound = re.match(_pattern(table["bound_as"]), rest)
     if bound is not None:
         slot, rest = bound.group("slot"), rest[bound.end() :]
-    for key in ("check_must", "check_want"):
-        tail = table[key].split("{call}", 1)[1]
-        wanted = re.match(_pattern(tail), rest)
-        if wanted is not None and wanted.group("wanted") in (table["true"], table["false"]):
-            rest = rest[wanted.end() :]
-            on = re.match(_pattern(table["met_or_on"]), rest)
-            return Check(
-                label,
-                name,
-                plain_arguments(arguments),
-                slot,
-                wanted.group("wanted") == table["true"],
-                met=on.group("target") if on else _target(rest, "met", table),
-                unmet=None if on else _target(rest, "unmet", table),
-            )
-    return None
+    check = Check(label, name, plain_arguments(arguments), slot)
+    if not body.startswith(find):
+        must = re.fullmatch(_pattern(table["check_must"].removeprefix("{call}")), rest)
+        if must is None:
+            return None
+        return replace(check, wanted=must["wanted"] == "true", unmet=must["target"])
+    found = re.match(_pattern(table["found"]), rest)
+    if found is None:
+        return check if rest == table["either"] else None
+    other = re.match(_pattern(table["found_else"]), rest[found.end() :])
+    return replace(
+        check,
+        wanted=found["wanted"] == "true",
+        met=found["target"],
+        unmet=other["target"] if other else None,
+    )
 
 
 def _target(rest: str, key: str, table: Mapping[str, str]) -> str | None:
@@ -239,8 +271,8 @@ def _matches(template: str, text: str) -> Mapping[str, str] | None:
 # --- what moves -----------------------------------------------------------------------
 
 
-def _results(text: str, table: Mapping[str, str]) -> dict[str, bool]:
-    truths = {table["true"]: True, table["false"]: False}
+def _results(text: str) -> dict[str, bool]:
+    truths = {"true": True, "false": False}
     found: dict[str, bool] = {}
     for name, word in re.findall(r"(?:^|; |；)(\w+) = (\w+)", text):
         if word in truths:

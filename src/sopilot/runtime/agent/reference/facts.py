@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent._recovery import NEVER_MADE
-from sopilot.runtime.agent.arms._folding import FOLDED, SAID, read_note
+from sopilot.runtime.agent.arms._folding import DONE, SAID, is_note, read_note
 from sopilot.runtime.agent.reference._judging import Seen
 from sopilot.runtime.agent.stated_values import stated_in
 from sopilot.runtime.agent.users._scripted import EVERYTHING_TOLD
@@ -27,8 +28,8 @@ from sopilot.runtime.vm import (
 
 ASK = "Please tell me: "
 GOAL = "goal"
-REJECTED = "Nothing was done: "
 STATED_AS = "`name: value`"
+_REJECTED = tuple(table["nothing_done"].partition("{")[0] for table in LANGUAGES.values())
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
@@ -102,7 +103,7 @@ def read_facts(request: ModelRequest) -> Facts:
         elif message.role == "tool":
             name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
             _read_answer(facts, name, _object(arguments), message)
-        elif message.role == "system" and message.content.startswith(FOLDED):
+        elif message.role == "system" and is_note(message.content):
             for who, text in read_note(message.content):
                 if who == SAID.removesuffix(": "):
                     _read_user(facts, text)
@@ -128,10 +129,11 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         facts.here = []
         facts.refused = ""
         facts.rejected = None
-        if message.content.startswith(REJECTED):
-            why = message.content.splitlines()[0].removeprefix(REJECTED)
-            facts.rejected = (arguments, why.rstrip("."))
-        if message.content.startswith("Done"):
+        rejected = next((one for one in _REJECTED if message.content.startswith(one)), None)
+        if rejected is not None:
+            why = message.content.splitlines()[0].removeprefix(rejected)
+            facts.rejected = (arguments, why.rstrip(".。"))
+        if message.content.startswith(DONE):
             _read_lifecycle(facts, arguments)
         return
     match = RESULT.match(message.content)

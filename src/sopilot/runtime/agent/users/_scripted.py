@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from sopilot.language.diagnostics import visible
 from sopilot.runtime.session.protocols import JSON
 
+_ASKS = re.compile(
+    r"[?？]|\b(please|provide|tell me|share|enter|send me|specify|confirm|need|let me know)\b|"
+    r"请|提供|告诉我|告知我|需要|多少|什么",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(
+    r"\b(done|complete[d]?|carried out|success(ful(ly)?)?|booked|refuse[d]?|decline[d]?|"
+    r"reject(ed)?|deny|denied|cannot|can't|can not|unable|not (?:able|allowed|possible)|sorry|"
+    r"unfortunately|goodbye|bye|that is all|leave (?:it|this))\b|"
+    r"办理完毕|已完成|已办理|成功|无法|不能|拒绝|抱歉|对不起|再见",
+    re.IGNORECASE,
+)
 EVERYTHING_TOLD: Final = "I have told you everything I know."
 
 
@@ -17,7 +30,8 @@ class ScriptedUser:
     value; the fields in ``late`` only from the second answer on. One of the ``follow_ups``
     opens each answer. ``goal`` is named in every answer; the opening may have asked for
     another one. ``answers`` are to the machine's questions, by what they are about. The
-    dialog ends when there is nothing new to tell and nothing was asked.
+    dialog ends when nothing was asked, and there is nothing new to tell or the agent has told
+    how the request ended: a farewell is not answered with all the values again.
     """
 
     def __init__(
@@ -52,7 +66,8 @@ class ScriptedUser:
     async def reply(self, message: str) -> str | None:
         turn = self._turns
         nothing_new = turn > (1 if self._late else 0)
-        if nothing_new and turn >= len(self._follow_ups) and not _is_question(message):
+        asked = _is_question(message)
+        if turn >= len(self._follow_ups) and not asked and (nothing_new or _is_farewell(message)):
             return None
         self._turns += 1
         lines = [self._follow_ups[turn]] if turn < len(self._follow_ups) else []
@@ -67,4 +82,8 @@ class ScriptedUser:
 
 
 def _is_question(message: str) -> bool:
-    return "?" in message or "？" in message
+    return _ASKS.search(message) is not None
+
+
+def _is_farewell(message: str) -> bool:
+    return _ENDS.search(message) is not None

@@ -1,0 +1,138 @@
+"""What a group decides, as one condition over its checks.
+
+In:  the steps of a group.
+Out: the condition under which they return true. Jumping code and evidence-complete code
+     with the same meaning give the same condition, so a reader need not follow the jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.program.model import (
+    Always,
+    Branch,
+    Check,
+    Condition,
+    Every,
+    Function,
+    Holds,
+    Return,
+    Some,
+    Step,
+)
+
+_Joined = Every | Some
+
+
+def group_condition(function: Function) -> Condition | None:
+    """Nothing where the steps do more than check, or turn in a circle."""
+    following = {
+        step.label: after
+        for step, after in zip(function.steps, (*function.steps[1:], None), strict=True)
+    }
+    by_label = {step.label: step for step in function.steps}
+    found: dict[str, Condition | None] = {}
+
+    def after(label: str | None, step: Step) -> Condition | None:
+        target = following[step.label] if label is None else by_label.get(label)
+        return None if target is None else at(target)
+
+    def at(step: Step) -> Condition | None:
+        if step.label not in found:
+            found[step.label] = None
+            found[step.label] = reached(step)
+        return found[step.label]
+
+    def reached(step: Step) -> Condition | None:
+        if isinstance(step, Return):
+            return step.holds
+        if isinstance(step, Check):
+            if step.met == step.unmet:
+                return after(step.met, step)
+            decided: Condition = Holds(step.slot, step.wanted)
+            met, unmet = after(step.met, step), after(step.unmet, step)
+        elif isinstance(step, Branch):
+            decided = step.when
+            met, unmet = after(step.then, step), after(step.otherwise, step)
+        else:
+            return None
+        return None if met is None or unmet is None else _either(decided, met, unmet)
+
+    return at(function.steps[0]) if function.steps else None
+
+
+def checks_everything(function: Function) -> bool:
+    """Whether no result spares another check: the steps are checks and one return."""
+    *checks, last = function.steps
+    return isinstance(last, Return) and all(
+        isinstance(step, Check) and step.met is None and step.unmet is None for step in checks
+    )
+
+
+def negated(condition: Condition) -> Condition:
+    if isinstance(condition, Holds):
+        return Holds(condition.slot, not condition.wanted)
+    if isinstance(condition, Always):
+        return Always(not condition.value)
+    other: type[_Joined] = Some if isinstance(condition, Every) else Every
+    return other(tuple(map(negated, condition.conditions)))
+
+
+def _either(decided: Condition, met: Condition, unmet: Condition) -> Condition:
+    """``met`` if decided, else ``unmet``, in as few words as there are."""
+    if met == unmet:
+        return met
+    # decided and (rest or unmet), or else unmet: as the author wrote it, (decided and rest) or
+    # unmet. And the other way round for what comes after an alternative that is met.
+    rest = _without(met, unmet, Some)
+    if rest is not None:
+        return _join(Some, _join(Every, decided, rest), unmet)
+    rest = _without(unmet, met, Every)
+    if rest is not None:
+        return _join(Every, _join(Some, decided, rest), met)
+    return _join(Some, _join(Every, decided, met), _join(Every, negated(decided), unmet))
+
+
+def _without(whole: Condition, part: Condition, kind: type[_Joined]) -> Condition | None:
+    """What joined with ``part`` by ``kind`` is ``whole``."""
+    parts, left = _parts(part, kind), _parts(whole, kind)
+    if not all(one in left for one in parts):
+        return None
+    return _join(kind, *[one for one in left if one not in parts])
+
+
+def _parts(condition: Condition, kind: type[_Joined]) -> tuple[Condition, ...]:
+    if isinstance(condition, kind):
+        return condition.conditions
+    return () if condition == Always(kind is Every) else (condition,)
+
+
+def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
+    """Flat, and without what changes nothing."""
+    neutral, absorbing = Always(kind is Every), Always(kind is not Every)
+    flat: dict[Condition, None] = {}
+    for condition in conditions:
+        inside = condition.conditions if isinstance(condition, kind) else (condition,)
+        flat.update(dict.fromkeys(one for one in inside if one != neutral))
+    if absorbing in flat:
+        return absorbing
+    if not flat:
+        return neutral
+    return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
+
+
+def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
+    if isinstance(condition, Holds):
+        return condition.slot if condition.wanted else table["not"].format(slot=condition.slot)
+    if isinstance(condition, Always):
+        return "true" if condition.value else "false"
+    is_every = isinstance(condition, Every)
+    if not condition.conditions:
+        return "true" if is_every else "false"
+    parts = [
+        text if isinstance(part, Holds | Always) or len(condition.conditions) == 1 else f"({text})"
+        for part in condition.conditions
+        for text in [condition_text(part, table)]
+    ]
+    return table["and" if is_every else "or"].join(parts)
