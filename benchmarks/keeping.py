@@ -21,6 +21,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "discipline-check": lambda found: sum(one["checks"] for one in found["subjects"]),
     "duels": lambda found: found["races"],
     "langgraph-walk": lambda found: found["steps"] * found["rounds"],
+    "careful-reader": lambda found: sum(arm["runs"] for arm in found["arms"].values()),
     "token-cost": lambda found: sum(one["tasks"] for one in found["domains"]),
     "local-model": lambda found: found["check"]["planned"],
     "prompt-growth": lambda found: max(map(int, found["largest_request_by_turns"]["pg"])),

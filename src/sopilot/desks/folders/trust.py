@@ -24,6 +24,7 @@ from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 _FORMAT = "sopilot_trusted_folders"
 _VERSION = 1
+_for_now: dict[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,12 @@ class FolderCode:
 
     @property
     def trusted(self) -> bool:
-        return _remembered().get(str(self.folder)) == self.digest
+        here = str(self.folder)
+        return self.digest in (_for_now.get(here), _remembered().get(here))
+
+    def trust_for_now(self) -> None:
+        """In this process it may run, as it is now; nothing is remembered."""
+        _for_now[str(self.folder)] = self.digest
 
     def trust(self) -> None:
         """From now on it may run, as it is now."""

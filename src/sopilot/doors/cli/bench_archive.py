@@ -9,6 +9,8 @@ import click
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.cli.output import json_option, print_json, progress, say
+from sopilot.doors.cli.run_and_audit import TRUST, allow_code
+from sopilot.doors.sources import open_source
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.archive import Beside, build_archive, example_case
 from sopilot.lab.bench.archive_reading import is_archive, opened_archive, verify_archive
@@ -43,17 +45,21 @@ from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
     help="A workflow folder to go with it, whose Python is run. Default: the project's example, "
     "where it is at hand.",
 )
+@TRUST
 @click.option("--forbid", multiple=True, help="A word that must not be in it, such as a name.")
 @json_option
 def archive(
     folders: tuple[Path, ...], output: Path, study: Path | None, screen: str,
-    vary: tuple[str, ...], case: Path | None, forbid: tuple[str, ...], as_json: bool,
+    vary: tuple[str, ...], case: Path | None, trust: bool, forbid: tuple[str, ...],
+    as_json: bool,
 ) -> None:  # fmt: skip
     """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
 
     Refuses credentials, addresses, absolute paths, names of people, hidden files and text of
     SOPBench. Needs the checkout: without it nobody can tell what is SOPBench's.
     """
+    if case is not None:
+        allow_code(open_source(str(case)), trust=trust)
     upstream = shared_upstream()
     if study is not None:
         document = study_document(load_study(study), folders, progress)

@@ -14,7 +14,7 @@ import click
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.desks.tasks import Task
 from sopilot.doors.cli.bench_summary import tell_summary
-from sopilot.doors.cli.output import json_option, print_json, progress
+from sopilot.doors.cli.output import json_option, print_json, progress, say
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.lab.bench import DOMAINS, shared_upstream
@@ -241,7 +241,7 @@ def _summary(sweep: Sweep, upstream: Any, tools: Any) -> dict[str, Any]:
 
 def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
     kept = "; the same command goes on from here" if output is not None else ""
-    click.echo(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
+    say(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
     return SystemExit(130)
 
 
@@ -254,10 +254,8 @@ class Told:
 
     def __call__(self, record: BenchRecord) -> None:
         self.judged += not record.discarded
-        watched = sys.stderr.isatty()
         if record.discarded:
-            line = f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}"
-            click.echo(f"\r{line}\033[K" if watched else line, err=True)
-        elif watched:
-            line = f"\r{self.judged}/{self._asked} {record.task}\033[K"
-            click.echo(line, err=True, nl=False)
+            progress("", same_line=True)
+            say(f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}", err=True)
+        else:
+            progress(f"{self.judged}/{self._asked} {record.task}", same_line=True)

@@ -119,7 +119,7 @@ def run(file: Path, folder: Path | None, runner: Any, as_json: bool) -> None:
             missing += status["missing"]
             done.append({**status, "ran": step.sweep.ran, "stopped": step.sweep.stopped})
             why = f", {step.sweep.stopped}" if step.sweep.stopped else ""
-            click.echo(
+            say(
                 f"[{step.number}/{step.cells}] {step.cell.label}: {status['judged']} of "
                 f"{status['asked']} judged, {status['missing']} missing{why}",
                 err=True,

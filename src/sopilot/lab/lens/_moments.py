@@ -109,7 +109,8 @@ def _context(request: Request, resident: str, frame: str) -> Context:
 
 
 def _slot(slot: str, frame: str) -> tuple[Piece, ...]:
-    """An arm that shows more than the frame shows it behind the frame."""
-    if slot.startswith(frame) and len(slot) > len(frame):
+    """An arm that shows the program with the frame shows it below, behind an empty line; what
+    else it says of the moment belongs to the frame."""
+    if slot.startswith(f"{frame}\n\n"):
         return Piece(Region.FRAME, frame), Piece(Region.PROGRAM, slot[len(frame) :])
     return (Piece(Region.FRAME, slot),)

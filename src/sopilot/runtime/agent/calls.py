@@ -237,8 +237,9 @@ class CallHandler:
 
     async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
         tools: object = self._session.tools
-        unmade = parsed.tool == END_SESSION or self._is_step(parsed.tool)
-        if unmade or not isinstance(tools, KeepsUnmadeCalls):
+        # Bookkeeping is none of the domain's, also where an arm has no use for it.
+        ours = parsed.tool == END_SESSION or parsed.tool in self._toolbox.step_names
+        if ours or not isinstance(tools, KeepsUnmadeCalls):
             return False
         return await tools.unmade(call, parsed.problem)
 

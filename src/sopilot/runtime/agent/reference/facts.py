@@ -32,6 +32,7 @@ STATED_AS = "`name: value`"
 _REJECTED = tuple(table["nothing_done"].partition("{")[0] for table in LANGUAGES.values())
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
+_PLACE = re.compile(r"^Now at (?:[^@\n]*/)?([^@/\n]+)@", re.MULTILINE)
 RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
 
 
@@ -58,6 +59,8 @@ class Facts:
     refused: str = ""
     rejected: tuple[Mapping[str, JSON], str] | None = None
     stack: list[str] = field(default_factory=list)
+    place: str = ""
+    """The function that the last step led to, where its answer says so."""
     judged: str = ""
     """The rule or gate that was judged last."""
     steps: int = 0
@@ -135,6 +138,8 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
             facts.rejected = (arguments, why.rstrip(".。"))
         if message.content.startswith(DONE):
             _read_lifecycle(facts, arguments)
+            place = _PLACE.search(message.content)
+            facts.place = place.group(1) if place else ""
         return
     match = RESULT.match(message.content)
     if match is not None and NEVER_MADE in message.content:
@@ -177,6 +182,8 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
             facts.stack.append(str(operation.function))
         elif isinstance(operation, Return) and facts.stack:
             function = facts.stack.pop()
+            # The machine may have gone on from what was called to what is judged there.
+            function = facts.place or function
             facts.judged = function if operation.holds is not None else facts.judged
 
 
