@@ -74,7 +74,16 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
     spelled = shlex.join(ECHO)
     gateway = StdioServerParameters(
         command=SOPILOT[0],
-        args=[*SOPILOT[1:], "mcp", "bank-desk", "--upstream", f"echo={spelled}", *options],
+        args=[
+            *SOPILOT[1:],
+            "mcp",
+            "bank-desk",
+            "--upstream",
+            f"echo={spelled}",
+            "--pass-through",
+            "echo",
+            *options,
+        ],
         env={"SOPILOT_HOME": str(home)},
     )
     async with Client(upstream) as direct, Client(gateway) as through:
@@ -85,7 +94,7 @@ async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
     command = [*SOPILOT, "mcp", "bank-desk", "--http", f"127.0.0.1:{own}", "--upstream",
-               f"echo={address}", *options]  # fmt: skip
+               f"echo={address}", "--pass-through", "echo", *options]  # fmt: skip
     async with AsyncExitStack() as stack:
         echo = [*ECHO, "--http", str(there)]
         await stack.enter_async_context(process(echo, there))
