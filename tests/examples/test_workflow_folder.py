@@ -159,6 +159,15 @@ def test_the_python_of_a_folder_runs_once_somebody_trusts_it(folder: Path, witne
     assert (folder.parent / "c" / "waved").read_text() == "you!"
 
 
+def test_a_case_for_an_archive_is_asked_for_too(folder: Path, witness: Path) -> None:
+    runs = folder.parent / "runs"
+    runs.mkdir()
+    command = ["bench", "archive", str(runs), "-o", str(folder.parent / "a.zip"), "--case"]
+    refused = CliRunner().invoke(sopilot, [*command, str(folder)])
+    assert "add --trust" in str(refused.exception)
+    assert not witness.exists()
+
+
 def test_one_byte_more_is_not_what_was_trusted(folder: Path, witness: Path) -> None:
     assert run_it(folder, "a", "--trust").exit_code == 0
     before = witness.read_text()
