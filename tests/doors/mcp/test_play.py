@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.mcp import playable_task, resume_play, start_play
 from sopilot.lab.bench import DOMAINS, TaskReference, shared_upstream
 from sopilot.lab.bench._checkout import checkout_home, fetch_command, find_checkout
-from sopilot.lab.bench._contestants import domain_budgets
 from sopilot.lab.bench._trial import Trial, TrialRunner
 from sopilot.lab.bench.sweep import make_configuration
 from sopilot.language.diagnostics import UserMistake
@@ -91,10 +89,15 @@ def bench_run(domain: str, arm: str, *, should_succeed: bool) -> Trial:
         for place, answer in enumerate(each)
         if answer is should_succeed
     )
-    configuration = make_configuration(upstream, arm=arm, model="reference", tools="official")
     # Without a refresh the messages tell every move; the moves are the same either way.
-    budgets = {domain: replace(domain_budgets(domain), refresh_actions=10_000)}
-    runner = TrialRunner(configuration, upstream, budgets=budgets)
+    configuration = make_configuration(
+        upstream,
+        arm=arm,
+        model="reference",
+        tools="official",
+        budgets={"refresh_actions": 10_000},
+    )
+    runner = TrialRunner(configuration, upstream)
     return asyncio.run(runner.run(TaskReference(domain, goal, index)))
 
 
