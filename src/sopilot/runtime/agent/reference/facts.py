@@ -31,6 +31,8 @@ REJECTED = "Nothing was done: "
 STATED_AS = "`name: value`"
 _NAMES = re.compile(r"`([^`]+)`")
 _CALL_ID = re.compile(r"^call_(\d{1,9})$")
+_NOW_AT = re.compile(r"^Now at (?:.*/)?([^/@]+)@", re.MULTILINE)
+_SETTLED = re.compile(r"^Passed ", re.MULTILINE)
 RESULT = re.compile(r"^#(\d+) (ok|failed): (.*)$")
 
 
@@ -57,8 +59,10 @@ class Facts:
     refused: str = ""
     rejected: tuple[Mapping[str, JSON], str] | None = None
     stack: list[str] = field(default_factory=list)
+    at: str = ""
+    """The function that the last step led to, if its answer said so."""
     judged: str = ""
-    """The rule or gate that was judged last."""
+    """The rule or gate that was judged last, if nothing was settled without us since."""
     steps: int = 0
     last_call: int = 0
     """The largest number in a call's id."""
@@ -133,6 +137,10 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
             facts.rejected = (arguments, why.rstrip("."))
         if message.content.startswith("Done"):
             _read_lifecycle(facts, arguments)
+            now = _NOW_AT.search(message.content)
+            facts.at = now.group(1) if now else ""
+            if _SETTLED.search(message.content):
+                facts.judged = ""
         return
     match = RESULT.match(message.content)
     if match is not None and NEVER_MADE in message.content:
@@ -173,9 +181,11 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
             facts.stack = []
         elif isinstance(operation, Call):
             facts.stack.append(str(operation.function))
-        elif isinstance(operation, Return) and facts.stack:
-            function = facts.stack.pop()
-            facts.judged = function if operation.holds is not None else facts.judged
+        elif isinstance(operation, Return):
+            # The machine may have entered the function by itself.
+            called = facts.stack.pop() if facts.stack else ""
+            facts.judged = facts.judged if operation.holds is None else facts.at or called
+            facts.at = ""
 
 
 def _object(text: str) -> dict[str, JSON]:
