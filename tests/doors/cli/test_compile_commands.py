@@ -154,7 +154,7 @@ def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> Non
 GATED = """\
 handbook: gated-desk
 actions:
-  login: {input: {user: string, password: string}}
+  login: {input: {user: string, password: {type: string, secret: true}}}
   find: {input: {user: string}, requires: logged_in(user)}
   look: {input: {user: string}}
   close: {input: {user: string}}

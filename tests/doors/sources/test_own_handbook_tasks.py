@@ -41,6 +41,11 @@ def opening(session: str) -> str:
 
 
 def test_a_scenario_opens_with_the_same_words_everywhere(path: str, tmp_path: Path) -> None:
+    # With a secret among the inputs a trace keeps what the user says by reference alone.
+    text = Path(path).read_text(encoding="utf-8")
+    secret = "{type: string, secret: true}"
+    assert secret in text
+    Path(path).write_text(text.replace(secret, "string"), encoding="utf-8")
     task = open_source(path).tasks()[0]
     ran = command("run", path, "--task", task.name)
     played = command("play", "start", f"{path}#{task.name}")
