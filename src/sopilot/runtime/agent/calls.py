@@ -185,11 +185,11 @@ class CallHandler:
         return f"this verdict is on `{move.about}`, but the program stands in `{frame.function}`"
 
     def _unread(self, cited: str) -> str:
-        if cited.strip().removeprefix("#") in map(str, self._session.ledger.answered.values()):
-            goal = self._session.configuration.process.goal
+        process, answered = self._session.configuration.process, self._session.ledger.answered
+        if process and cited.strip().removeprefix("#") in map(str, answered.values()):
             return (
-                f"{quote_value(cited)} is no result of this `{goal}`: make the call again here, "
-                "and cite that"
+                f"{quote_value(cited)} is no result of this `{process.goal}`: make the call again "
+                "here, and cite that"
             )
         return f"there is no result {quote_value(cited)} here; cite results as `#12`"
 
