@@ -54,7 +54,13 @@ def _guests(name: str, given: Given, state: State) -> JSON:
     return {"known": given["guest"] == "guest-1"}
 
 
-LOOK_UP = (ENTER, call("look_up", guest="guest-1"), say(True, "look_up"))
+OPENED = (
+    start("open_door", guest="guest-1"),
+    ENTER,
+    call("look_up", guest="guest-1"),
+    say(True, "look_up"),
+    call("open_door", guest="guest-1"),
+)
 
 GATE = """
 handbook: gate
@@ -205,19 +211,32 @@ ON_VALUES = (
         DOOR,
         _guests,
         (
-            call("look_up", guest="guest-1"),
             start("open_door"),
+            call("look_up", guest="guest-1"),
             ENTER,
             say(True, Cited(0)),
             call("open_door", guest="guest-2"),
         ),
         ("known", 'look_up(guest="guest-2")'),
-        (
-            start("open_door", guest="guest-1"),
-            *LOOK_UP,
-            call("open_door", guest="guest-1"),
-        ),
+        OPENED,
         [("open_door", {"guest": "guest-1"})],
+    ),
+    Case(
+        2,
+        "evidence from before the start, about another guest",
+        DOOR,
+        _guests,
+        (
+            call("look_up", guest="guest-1"),
+            start("open_door", guest="guest-2"),
+            ENTER,
+            say(True, Cited(0)),
+            call("open_door", guest="guest-2"),
+        ),
+        ("known", 'look_up(guest="guest-2")'),
+        OPENED,
+        [("open_door", {"guest": "guest-1"})],
+        by_proof=False,
     ),
     Case(
         2,

@@ -84,9 +84,9 @@ OPENED = [("open_door", {"guest": GOOD_ORDER})]
 COPIES = (
     start("open_door", guest=GOOD_ORDER),
     ENTER,
-    call("look_up", guest=Copied()),
+    call("look_up", guest=Copied(otherwise=GOOD_ORDER)),
     say(True, "look_up"),
-    call("open_door", guest=Copied()),
+    call("open_door", guest=Copied(otherwise=GOOD_ORDER)),
 )
 
 LISTS = """
@@ -224,9 +224,9 @@ ON_WORDS = (
             ENTER,
             start("open_door", guest=GOOD_ORDER),
             ENTER,
-            call("look_up", guest=Copied(1)),
+            call("look_up", guest=Copied(1, otherwise=GOOD_ORDER)),
             say(True, "look_up"),
-            call("open_door", guest=Copied(0)),
+            call("open_door", guest=Copied(0, otherwise=BAD_ORDER)),
         ),
         ("guest",),
         COPIES,
@@ -240,7 +240,11 @@ ON_WORDS = (
         _invited,
         (start("invite", guests=GUESTS), *KNOWN_GUESTS, call("invite", guests=GUESTS[:1])),
         ("guests",),
-        (start("invite", guests=GUESTS), *KNOWN_GUESTS, call("invite", guests=Copied())),
+        (
+            start("invite", guests=GUESTS),
+            *KNOWN_GUESTS,
+            call("invite", guests=Copied(otherwise=GUESTS)),
+        ),
         [("invite", {"guests": GUESTS})],
         by_proof=False,
     ),

@@ -39,11 +39,12 @@ class ScriptedChat(BaseChatModel):
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        *dialog, slot = messages
-        assert isinstance(slot, SystemMessage)
+        # An arm without a slot shows none.
+        shown = isinstance(messages[-1], SystemMessage)
+        dialog, slot = (messages[:-1], messages[-1].text) if shown else (messages, "")
         for one in takewhile(lambda one: isinstance(one, ToolMessage), reversed(dialog)):
             self.script.answered(one.text)
-        move = self.script.next(slot.text)
+        move = self.script.next(slot)
         moves = [move] if move is not None else self.at_once
         if move is None:
             self.at_once = ()

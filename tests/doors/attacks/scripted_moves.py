@@ -36,7 +36,7 @@ class Copied:
     does not show it, what the executor read in the dialog."""
 
     number: int = 0
-    otherwise: str = ""
+    otherwise: JSON = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,8 @@ class Script:
 
     moves: Sequence[Move]
     answers: list[str] = field(default_factory=list)
+    read_in_the_dialog: bool = False
+    """Something was to be copied that no slot had shown."""
     _made: int = 0
     _numbers: list[str] = field(default_factory=list)
     _abbreviated: list[str] = field(default_factory=list)
@@ -154,7 +156,8 @@ class Script:
         if isinstance(value, Cited):
             return f"#{self._numbers[value.number]}"
         if isinstance(value, Copied):
-            if value.otherwise and len(self._abbreviated) <= value.number:
+            if value.otherwise is not None and len(self._abbreviated) <= value.number:
+                self.read_in_the_dialog = True
                 return value.otherwise
             return self._abbreviated[value.number]
         if isinstance(value, list):

@@ -15,7 +15,7 @@ from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED
 from mcp.client import Client
 from over_mcp import send, texts
-from scripted_moves import Case, Move, RecordingTools, Script, start
+from scripted_moves import Case, Move, RecordingTools, Script, say, start
 from test_attacks_over_mcp import Door, gateway, guarding_gateway, streams
 
 from sopilot.doors.mcp._content import SESSION_META
@@ -73,12 +73,13 @@ def test_four_acts_at_once_are_one(door: Door) -> None:
 def test_an_act_while_its_evidence_is_awaited() -> None:
     async def run() -> None:
         tools = WaitingTools(BALANCES)
-        begin, enter, read, verdict = CHECKED
+        begin, enter, read, _ = CHECKED
         async with streams(BALANCES, tools, "pg") as client:
             await send(client, Script((begin, enter)))
             reading = asyncio.create_task(client.call_tool(read.tool, dict(read.arguments)))
             await tools.asked.wait()
-            await send(client, Script((verdict,)))
+            # One that cites the answer does not fit before there is one.
+            await send(client, Script((say(True),)))
             assert "is not answered" in await transfer(client)
             assert tools.carried_out == []
             tools.answer.set()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import pytest
 from attack_table import CASES, NOT_MADE
 from attacks_on_values import PAID, PAYMENT
-from scripted_moves import Move, RecordingTools
+from scripted_moves import Move, RecordingTools, say
 from silent_user import SilentUser
 
 from sopilot.adapters.memory_store import MemoryStore
@@ -51,7 +51,7 @@ def one_by_one(*calls: ToolCall) -> list[ModelReply]:
     return [ModelReply("", (call,)) for call in calls]
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused"])
+@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -59,8 +59,6 @@ def one_by_one(*calls: ToolCall) -> list[ModelReply]:
         ("pay", json.dumps([PAYMENT[1]])),
         ("pay", json.dumps(PAYMENT[1]) * 2),
         ("pay", "null"),
-        ("pay", ""),
-        ("pay", '{"claim": "c-1"}'),
         ("pay", '{"claim": "c-1", "amount": null}'),
         ("pay", '{"claim": ["c-1"], "amount": 400}'),
         ("pay", '{"claim": "c-1", "amount": {"value": 400}}'),
@@ -89,6 +87,23 @@ def test_what_is_not_the_proven_call_is_not_made(name: str, arguments: str, arm:
     assert " ok: " in answers[-1]
 
 
+@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
+@pytest.mark.parametrize("arguments", ["", "{}", '{"claim": "c-1"}'])
+def test_what_is_left_out_is_what_was_proven(arguments: str, arm: str) -> None:
+    """The machine completes the call with the values that were checked, and with no others."""
+    tools, answers = told(one_by_one(*CHECKED, ToolCall("short", "pay", arguments), HONEST), arm)
+    assert tools.carried_out == [PAYMENT]
+    assert " ok: " in answers[-2]
+    assert answers[-1].startswith("Not called: ")
+
+
+@pytest.mark.parametrize("arguments", ["", "{}", '{"claim": "c-1"}'])
+def test_what_is_left_out_is_not_completed_without_proof(arguments: str) -> None:
+    tools, answers = told(one_by_one(*CHECKED[:2], ToolCall("short", "pay", arguments)))
+    assert tools.carried_out == []
+    assert answers[-1].startswith(NOT_MADE)
+
+
 @pytest.mark.parametrize("amount", ["NaN", "Infinity", "1e400", "9223372036854775808"])
 def test_a_number_beyond_numbers_is_checked_for_what_it_is(amount: str) -> None:
     """Started and paid with the same one: an engine that wraps or compares oddly would agree."""
@@ -113,14 +128,17 @@ def test_one_message_checks_acts_and_acts_again() -> None:
     assert all(answer.startswith("Not called: ") for answer in answers[-3:])
 
 
-def test_the_act_stands_before_its_evidence_in_the_message() -> None:
-    start, enter, read, verdict = CHECKED
+@pytest.mark.parametrize("cited", [("read_claim",), ()], ids=["cited", "not cited"])
+def test_the_act_stands_before_its_evidence_in_the_message(cited: tuple[str, ...]) -> None:
+    """A verdict on what was not read yet is refused, one on nothing at all proves nothing."""
+    start, enter, read, _ = CHECKED
+    verdict = written(say(True, *cited), "verdict")
     tools, answers = told([ModelReply("", (start, enter, verdict, HONEST, read))])
     assert tools.carried_out == []
     assert '`read_claim(claim="c-1")`' in answers[-2]
 
 
-@pytest.mark.parametrize("arm", ["pg", "fused"])
+@pytest.mark.parametrize("arm", ["pg", "pg-paper", "fused"])
 def test_one_id_for_every_call(arm: str) -> None:
     """The answer to a look-up is not the answer to the act that goes by the same id."""
     calls = [ToolCall("same", call.name, call.arguments) for call in (*CHECKED, HONEST, HONEST)]

@@ -14,6 +14,7 @@ from attack_table import (
     assert_done,
     assert_held,
 )
+from attacks_on_words import FOUND_CASE
 from scripted_moves import Case, RecordingTools, Script
 from silent_user import SilentUser
 
@@ -73,6 +74,9 @@ def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
     script = Script(case.twin)
     tools = asyncio.run(looped(case, script, ARMS[arm]))
     assert_done(case, script, tools)
+    # Where a slot shows the value, it was copied from there.
+    shown = arm != "flat-protocol" and case is not FOUND_CASE
+    assert not (shown and script.read_in_the_dialog)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +87,11 @@ def test_without_the_proof_an_attack_works(case: Case, monkeypatch: pytest.Monke
     monkeypatch.setattr(tool_calls, "license_call", lambda *given: Licence())
     tools = asyncio.run(looped(case, Script(case.attack), ARMS["pg"]))
     assert tools.carried_out == [*case.before, (case.attack[-1].tool, case.attack[-1].arguments)]
+
+
+def test_a_result_from_before_the_start_is_told_as_such() -> None:
+    """It is there, and the executor has read it: that there is none would be no cure."""
+    case = next(case for case in CASES if "before the start" in case.name)
+    script = Script(case.attack)
+    asyncio.run(looped(case, script, ARMS["pg"]))
+    assert "is no result of this `open_door`: make the call again here" in script.answers[-2]

@@ -49,7 +49,8 @@ class HookedDesk:
     async def reply(self, messages: Sequence[Message], slot: str) -> ModelReply:
         """The model: hasty once, then the reference executor."""
         tools = [self.hook.step_tool, *self.world.schemas()]
-        request = ModelRequest([*messages, Message("system", slot)], tools)
+        last = [Message("system", slot)] if slot else []
+        request = ModelRequest([*messages, *last], tools)
         self.requests.append(request)
         if self.premature and len(self.requests) == 1:
             arguments = '{"username": "carla", "payout_to": "anna"}'
@@ -58,9 +59,7 @@ class HookedDesk:
             return ModelReply("That is all.")
         kept = [m for m in messages if m.tool_call_id != "hasty"]
         kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
-        return await Reference(desk_judge(self.desk)).complete(
-            ModelRequest([*kept, Message("system", slot)], tools)
-        )
+        return await Reference(desk_judge(self.desk)).complete(ModelRequest([*kept, *last], tools))
 
     def split(self, text: str) -> tuple[str, str]:
         """Instructions and slot, where a framework has one text for both."""

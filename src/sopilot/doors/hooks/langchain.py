@@ -70,11 +70,13 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         first, slot = self._hook.instructions, self._hook.slot()
         if not self._slot_last:
             return request.override(
-                system_message=_joined(request.system_message, f"{first}\n\n{slot}")
+                system_message=_joined(
+                    request.system_message, f"{first}\n\n{slot}" if slot else first
+                )
             )
         return request.override(
             system_message=_joined(request.system_message, first),
-            messages=[*request.messages, SystemMessage(slot)],
+            messages=[*request.messages, *([SystemMessage(slot)] if slot else [])],
         )
 
     # --- around a tool call ---------------------------------------------------------

@@ -64,8 +64,9 @@ def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunCo
         first = hook.instructions
         if shown.instructions:
             first = f"{shown.instructions}\n\n{first}"
-        slot: Any = {"role": "system", "content": hook.slot()}
-        return ModelInputData(input=[*shown.input, slot], instructions=first)
+        slot = hook.slot()
+        last: list[Any] = [{"role": "system", "content": slot}] if slot else []
+        return ModelInputData(input=[*shown.input, *last], instructions=first)
 
     return replace(own, call_model_input_filter=show)
 

@@ -28,7 +28,8 @@ class SopilotCapability(AbstractCapability[Any]):
 
     def get_instructions(self) -> Any:
         def show(ctx: RunContext[Any]) -> str:
-            return f"{self.hook.instructions}\n\n{SLOT_MARK}\n{self.hook.slot()}"
+            first, slot = self.hook.instructions, self.hook.slot()
+            return f"{first}\n\n{SLOT_MARK}\n{slot}" if slot else first
 
         return show
 

@@ -190,12 +190,21 @@ class CallHandler:
             self._session.configuration, move.operation.evidence
         )
         if unread:
-            return f"there is no result {quote_value(unread[0])} here; cite results as `#12`"
+            return self._unread(unread[0])
         if not move.about:
             return ""
         if not self._in_order or move.about == frame.function:
             return ""
         return f"this verdict is on `{move.about}`, but the program stands in `{frame.function}`"
+
+    def _unread(self, cited: str) -> str:
+        process, answered = self._session.configuration.process, self._session.ledger.answered
+        if process and cited.strip().removeprefix("#") in map(str, answered.values()):
+            return (
+                f"{quote_value(cited)} is no result of this `{process.goal}`: make the call again "
+                "here, and cite that"
+            )
+        return f"there is no result {quote_value(cited)} here; cite results as `#12`"
 
     def _with_stated(self, start: Start) -> Start:
         """A start with what the user stated under the names that the goal takes, in their types;

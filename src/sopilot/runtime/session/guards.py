@@ -10,7 +10,9 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program import Act, Fail, Guarded, Program
+from sopilot.language.render import quote_value
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
+from sopilot.runtime.vm.completing import completed
 from sopilot.runtime.vm.moves import unmet_checks
 from sopilot.runtime.vm.terms import fits_act, plain_arguments, value_of
 from sopilot.runtime.vm.values import MISSING
@@ -78,7 +80,7 @@ def _root(
         return Hold(
             "root",
             f"`{action}` waits for `{here.process.goal}` to accept; {here.frame.path} is "
-            "still open: finish its checks and return",
+            f"still open{_asked_for(here)}: finish its checks and return",
         )
     step = here.step
     if isinstance(step, Fail):
@@ -95,6 +97,15 @@ def _root(
             f"{here.frame.place}: the steps before the goal come first",
         )
     return _arguments(here, step, arguments, amended)
+
+
+def _asked_for(here: Position) -> str:
+    """The call at the cursor, with the values that the program has for it."""
+    if not isinstance(here.step, Act):
+        return ""
+    known = completed(here, here.step.action, {}, {})
+    values = ", ".join(f"{name}={quote_value(value)}" for name, value in known.items())
+    return f" and asks for `{here.step.action}({values})`"
 
 
 def _arguments(
