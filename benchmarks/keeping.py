@@ -35,6 +35,12 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "twelve-faults": lambda found: found["asked"],
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
+    "airline-agreement": lambda found: sum(found["cases"].values()),
+    "airline-gold": lambda found: found["actions"],
+    "airline-recorded": lambda found: found["runs"],
+    "frames": lambda found: found["sentences"],
+    "records-cost": lambda found: found.get("rounds", 1),
+    "store-tamper": lambda found: found["manipulations"],
 }
 """How much was tried, by campaign."""
 

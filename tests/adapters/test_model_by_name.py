@@ -112,7 +112,7 @@ def test_local_messages_are_plain() -> None:
         ],
         [TOOL],
     )
-    assert "- look(at): Looks." in made[0]["content"]
+    assert "- look(at?: string): Looks." in made[0]["content"]
     assert json.loads(made[1]["content"]) == {"tool": "look", "arguments": {"at": "x"}}
     assert made[2] == {"role": "user", "content": "[look] #3 ok: 1"}
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sopilot.language.program.model import CallArguments, Local, Unknown
+from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference._goals import wanted_goal
 from sopilot.runtime.agent.reference._judging import (
     CannotJudge,
@@ -76,7 +77,8 @@ class MachineExecutor:
             case "complete":
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                return self._replies.refuse(facts.judged or ", ".join(move.unmet) or move.function)
+                blamed = _blamed(facts.slot) or facts.judged or ", ".join(move.unmet)
+                return self._replies.refuse(blamed or move.function)
             case _:
                 return self._replies.step("select_branch", option="next")
 
@@ -352,3 +354,13 @@ def _same(one: Seen, action: str, resolved: Resolved) -> bool:
 
 def _given(values: Mapping[str, JSON]) -> dict[str, JSON]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _blamed(slot: str) -> str:
+    """The checks that a group's result names as not met."""
+    for table in LANGUAGES.values():
+        before, _, behind = table["not_met"].partition("{names}")
+        named = slot.rpartition(before)[2].partition(behind)[0] if before in slot else ""
+        if named:
+            return named
+    return ""
