@@ -198,11 +198,11 @@ def test_scenarios_are_played_by_whoever_answers(tmp_path: Path) -> None:
     (tmp_path / "my-desk.scenarios.yaml").write_text(scenarios, encoding="utf-8")
     box = tmp_path / "box"
     names = load_scenarios(scenarios, load_handbook(handbook), "x").scenarios
-    thread = answering(box, lambda asked: {"content": "No."}, count=2)
+    thread = answering(box, lambda asked: {"content": "No."}, count=3)
     command = ["test", str(tmp_path / "my-desk.yaml"), "--model", f"mailbox:{box}", "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "sopilot.doors.cli.main", *command, "--only", names[0].name],
-        capture_output=True, text=True, check=False,
+        capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     thread.join()
     assert done.returncode == 1, done.stderr

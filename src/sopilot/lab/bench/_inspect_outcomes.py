@@ -56,7 +56,7 @@ def rows_of_inspect_log(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
                 **row,
                 "task": str(sample.id),
                 "model": str(evaluation.model),
-                "run": sample.epoch - 1,
+                "run": sample.epoch,
                 "passed": None if score is None else _passed(score.value, place),
             },
         )

@@ -138,7 +138,7 @@ class BenchRecord:
             "arm": configuration.arm,
             "model": configuration.model,
             "tools": configuration.tools,
-            "run": configuration.run,
+            **({"run": configuration.run} if configuration.run > 1 else {}),
             "post_goal_calls": self.r2,
             "sequence_only": bool(verdict) and sequence_only(verdict),
             "verdict": dict(verdict),

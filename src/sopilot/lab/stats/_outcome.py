@@ -35,7 +35,7 @@ class RunOutcome:
     model: str = ""
     domain: str = ""
     cluster: str = ""
-    run: int = 0
+    run: int = 1
     post_goal_calls: int | None = None
 
     @property

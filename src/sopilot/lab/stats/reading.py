@@ -97,7 +97,7 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> R
         mistakes.append(_wrong("kind", "`execute` or `refuse`", row, place))
     if "passed" not in row or not (row["passed"] is None or isinstance(row["passed"], bool)):
         mistakes.append(_wrong("passed", "`true`, `false` or `null`", row, place))
-    if not _is_count(row.get("run", 0)):
+    if not _is_count(row.get("run", 1)):
         mistakes.append(_wrong("run", "a count", row, place))
     calls = row.get("post_goal_calls")
     if calls is not None and not _is_count(calls):
@@ -109,7 +109,7 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> R
         goal=row["goal"],
         kind=TaskKind(row["kind"]),
         passed=row["passed"],
-        run=row.get("run", 0),
+        run=row.get("run", 1),
         post_goal_calls=calls,
         **{name: row.get(name) or "" for name in _TEXTS},
     )
