@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import UserMistake, did_you_mean, mistake
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
@@ -61,12 +61,8 @@ async def note_unknown(session: Session, call_id: str, action: str, why: str) ->
 
 
 def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
-    return UserMistake(
-        [
-            Diagnostic(
-                "unknown-call",
-                f"there is no such call `{call_id}` here",
-                help=did_you_mean(call_id, known),
-            )
-        ]
+    return mistake(
+        "unknown-call",
+        f"there is no such call `{call_id}` here",
+        help=did_you_mean(call_id, known),
     )
