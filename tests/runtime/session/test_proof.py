@@ -25,6 +25,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
+from sopilot.runtime.session import _admission as admission
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
 CHECKED = ERRANDS["transfer"]
