@@ -19,6 +19,7 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import plain_mapping
@@ -38,6 +39,7 @@ class _Kept:
     events: list[SealedEvent] = field(default_factory=list)
     payloads: dict[str, JSON] = field(default_factory=dict)
     signatures: list[SignedHead] = field(default_factory=list)
+    left: dict[int, JSON] = field(default_factory=dict)
 
     @property
     def record(self) -> SessionRecord:
@@ -62,6 +64,9 @@ class MemoryStore:
         self._programs: dict[str, str] = {}
         self.records = MemoryRecords()
         self._turn = threading.RLock()
+
+    async def migrate(self) -> int:
+        return 0
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
@@ -154,6 +159,21 @@ class MemoryStore:
             reverse=True,
         )
         return newest[:limit]
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        records = await self.sessions(limit=len(self._sessions))
+        return [record for record in records if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        with self._turn:
+            left = self._kept(session_id).left
+            left[len(left)] = plain_mapping(decision)
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        return [pair for pair in self._kept(session_id).left.items() if pair[1] is not None]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        self._kept(session_id).left.update(dict.fromkeys(numbers))
 
     async def program(self, sha256: str) -> str:
         text = self._programs.get(sha256)

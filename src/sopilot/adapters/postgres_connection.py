@@ -14,11 +14,12 @@ from sopilot.runtime.session import StoreTooNew, StoreUnavailable
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 READABLE_FROM = 2
 """Schema 2 only adds tables, but who does not keep the register up would leave actions out."""
 TABLES = (
     "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "log", "seals",
+    "decisions",
 )  # fmt: skip
 
 # Documents are bytea: text cannot hold the NUL character that JSON strings may.
@@ -50,6 +51,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE TABLE {seals} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
         " line text NOT NULL)",
         "INSERT INTO {meta} SELECT 'register_due', count(*) FROM {sessions}",
+    ),
+    (
+        "CREATE TABLE {decisions} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " session bigint NOT NULL REFERENCES {sessions} (number), at double precision NOT NULL,"
+        " line bytea NOT NULL, taken boolean NOT NULL DEFAULT false)",
+        "CREATE INDEX decisions_left ON {decisions} (session) WHERE NOT taken",
     ),
 )
 """Entry n brings a schema from version n to n + 1."""

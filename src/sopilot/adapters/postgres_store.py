@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
@@ -21,6 +21,7 @@ from sopilot.runtime.session import (
     StoreUnavailable,
     UnknownSession,
 )
+from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
@@ -250,6 +251,46 @@ class PostgresStore:
             )
             rows = await cursor.fetchall()
         return [_record(row) for row in rows]
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    _RECORD + " WHERE position(%s in summary) > 0 OR"
+                    " (lease_expires_at <= %s AND position(%s in summary) = 0)"
+                    " ORDER BY created_at DESC, number DESC"
+                ),
+                (b'"status":"unknown"', now, b'"open":[]'),
+            )
+            found = [_record(row) for row in await cursor.fetchall()]
+        return [record for record in found if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    "INSERT INTO {decisions} (session, at, line)"
+                    " SELECT number, %s, %s FROM {sessions} WHERE id = %s"
+                ),
+                (at, _text(dict(decision)), session_id),
+            )
+            if cursor.rowcount != 1:
+                raise UnknownSession(session_id)
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        rows = await self._of_session(
+            session_id,
+            "SELECT {decisions}.number, line FROM {decisions}"
+            " WHERE session = {sessions}.number AND NOT taken ORDER BY {decisions}.number",
+        )
+        return [(number, _value(line)) for number, line in rows]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        async with self._server.connection() as db:
+            await db.execute(
+                self._sql("UPDATE {decisions} SET taken = true WHERE number = ANY(%s)"),
+                (list(numbers),),
+            )
 
     async def program(self, sha256: str) -> str:
         async with self._server.connection() as db:
