@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sopilot.runtime.agent import CONTEXT, ProviderError
+from sopilot.runtime.agent import CONTEXT, EMPTY, ProviderError
 from sopilot.runtime.session.protocols import (
     Message,
     ModelReply,
@@ -129,7 +129,7 @@ def usable(reply: ModelReply) -> ModelReply:
         told = f" (finish reason `{reason}`)" if reason else ""
         raise ProviderError(
             f"the answer is empty{told}",
-            kind="empty",
+            kind=EMPTY,
             retryable=reason != "length",
             usage=reply.usage,
         )

@@ -96,10 +96,6 @@ def test_a_broken_endpoint_is_called_broken(
     assert default_arm(model, open_source("bank-desk")) == "flat"
 
 
-@pytest.mark.xfail(
-    reason="empty answers are the adapter's fault now: the check does not count their tokens yet",
-    strict=True,
-)
 def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
     with endpoint(200, EMPTY) as model:
         told = gate(model, "--price", "2", "10").stdout

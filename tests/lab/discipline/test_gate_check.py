@@ -31,6 +31,7 @@ from sopilot.lab.discipline import (
     last_verdict,
 )
 from sopilot.lab.discipline._checking import Journal
+from sopilot.lab.discipline.spending import Question
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Misbehaviour, ProviderError, Reference, Retries
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
@@ -344,12 +345,15 @@ def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
     )  # fmt: skip
     folder.add_run(lost)
     folder.add_run(replace(lost, passed=True, ending="executed"))
-    folder.add_grade(0, ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0), Usage(100, 0, 10))
+    graded = ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0)
+    folder.add_question(0, graded, Question(Usage(100, 0, 10)))
+    folder.add_question(1, None, Question(Usage(20, 0, 1), 3))  # nobody answered it
     spending = CheckSpending(Allowance())
     for one in CheckFolder(tmp_path, {}).spent():
         spending.add(one)
     assert len(CheckFolder(tmp_path, {}).runs()) == 1
-    assert (spending.calls, spending.prompt_tokens, spending.completion_tokens) == (9, 180, 18)
+    assert CheckFolder(tmp_path, {}).graded() == {0}
+    assert (spending.calls, spending.prompt_tokens, spending.completion_tokens) == (12, 200, 19)
 
 
 def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:

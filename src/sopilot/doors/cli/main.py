@@ -19,6 +19,7 @@ from sopilot.language.diagnostics import (
     SopilotError,
     UserMistake,
     did_you_mean,
+    mistake,
     render_diagnostics,
     visible,
 )
@@ -124,8 +125,8 @@ def _check_text(given: Sequence[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             cure = "write it in the encoding of this terminal"
-            raise UserMistake(
-                [Diagnostic("not-text", f"`{argument}` holds bytes that are no text", help=cure)]
+            raise mistake(
+                "not-text", f"`{argument}` holds bytes that are no text", help=cure
             ) from None
 
 

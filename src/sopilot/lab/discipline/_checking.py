@@ -34,8 +34,14 @@ from sopilot.lab.discipline.spending import (
     worst_calls,
 )
 from sopilot.language.program import Program
-from sopilot.runtime.agent import ARMS, InfrastructureFailure, Retries, complete_with_retries
-from sopilot.runtime.session.protocols import Model, Usage
+from sopilot.runtime.agent import (
+    ARMS,
+    Attempts,
+    InfrastructureFailure,
+    Retries,
+    complete_with_retries,
+)
+from sopilot.runtime.session.protocols import Model
 
 PROBE_SHARE = 0.2
 IN_A_ROW = 3
@@ -50,7 +56,7 @@ need a handbook to judge by."""
 
 class Journal(Protocol):
     """Where finished work is kept. ``runs`` are the last of each case and arm, ``spent`` what all
-    of them and the questions took."""
+    of them and the questions took. A question without a grade is one that was not answered."""
 
     def runs(self) -> Sequence[RunRecord]: ...
 
@@ -60,7 +66,7 @@ class Journal(Protocol):
 
     def add_run(self, record: RunRecord) -> None: ...
 
-    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None: ...
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None: ...
 
     def graded(self) -> frozenset[int]: ...
 
@@ -167,28 +173,36 @@ class DisciplineCheck:
                 return
             model = self.model_for(self.cases[0], "probe")
             request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
-            self.spending.calls += 1
+            attempts = Attempts()
             try:
-                reply, _ = await complete_with_retries(model, request, self.retries or Retries())
+                reply, _ = await complete_with_retries(
+                    model, request, self.retries or Retries(), attempts=attempts
+                )
             except InfrastructureFailure as failure:
+                self._asked(number, None, Question(failure.usage, failure.attempts))
                 self._tell(f"probe question {number + 1}: {failure}")
                 self._broke(str(failure))
                 if self.stopped is not None:
                     return
                 continue
-            self.spending.add_tokens(reply.usage.prompt_tokens, reply.usage.completion_tokens)
+            spent = Question(reply.usage + attempts.discarded, attempts.made)
             self._in_a_row = 0
             if is_empty(reply):
                 # No answer to grade; whether it says nothing at all, the runs will show.
                 empty += 1
+                self._asked(number, None, spent)
                 self._tell(f"probe question {number + 1}: an empty message")
                 if empty == IN_A_ROW:
                     return
                 continue
             empty = 0
             self._answered()
-            self.journal.add_grade(number, grade(cursor, answer_text(reply)), reply.usage)
+            self._asked(number, grade(cursor, answer_text(reply)), spent)
             self._tell(f"probe question {number + 1} of {len(self.questions)}")
+
+    def _asked(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        self.spending.add(spent)
+        self.journal.add_question(number, grade, spent)
 
     # --- cases ------------------------------------------------------------------------
 
@@ -268,9 +282,10 @@ class MemoryJournal:
         self._runs[record.key] = record
         self._spent.append(record)
 
-    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
-        self._grades[number] = grade
-        self._spent.append(Question(usage or Usage()))
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        if grade is not None:
+            self._grades[number] = grade
+        self._spent.append(spent)
 
     def graded(self) -> frozenset[int]:
         return frozenset(self._grades)

@@ -14,13 +14,14 @@ from sopilot.runtime.agent import (
     Arm,
     Budgets,
     Ending,
+    ProviderError,
     Retries,
     SessionResult,
     run_programs,
 )
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session import ProgramSet, Session, Store
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
 
 USER_TURNS = 5
 DOMAIN_CALLS = 30
@@ -59,11 +60,14 @@ class ProgramSets:
 
 
 class _Heard:
-    """Hands everything on, and counts what was said at all."""
+    """Hands everything on, and counts what was said at all and what it took: attempts ``made``,
+    answers that could not be used among them, and the ``usage`` of all."""
 
     def __init__(self, model: Model, tell: Callable[[], None]) -> None:
         self._model = model
         self._tell = tell
+        self.made = 0
+        self.usage = Usage()
         self._replies = 0
         self._empty = 0
 
@@ -76,7 +80,13 @@ class _Heard:
         return self._replies > 0 and self._replies == self._empty
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        reply = await self._model.complete(request)
+        self.made += 1
+        try:
+            reply = await self._model.complete(request)
+        except ProviderError as error:
+            self.usage += error.usage
+            raise
+        self.usage += reply.usage
         self._replies += 1
         if is_empty(reply):
             self._empty += 1
@@ -127,11 +137,11 @@ async def run_case(
         ending=str(Ending.INFRASTRUCTURE_FAILURE if broken else result.ending),
         reasons=reasons,
         post_goal_calls=post_goal_calls(calls_made(events), case.goal_action),
-        requests=len(result.requests),
+        requests=heard.made,
         domain_calls=result.domain_calls,
-        prompt_tokens=result.usage.prompt_tokens,
-        cached_tokens=result.usage.cached_tokens,
-        completion_tokens=result.usage.completion_tokens,
+        prompt_tokens=heard.usage.prompt_tokens,
+        cached_tokens=heard.usage.cached_tokens,
+        completion_tokens=heard.usage.completion_tokens,
         seconds=round(monotonic() - begun, 3),
     )
     return record, result, session

@@ -2,7 +2,7 @@
 
     check.json     what was planned; another plan is another folder
     runs.jsonl     one run a line; a torn last line is no run
-    probe.jsonl    one graded question a line
+    probe.jsonl    one question a line, with its grade if it was answered
     verdict.json   the verdict with its evidence
     report.html    the same for people
 
@@ -24,8 +24,8 @@ from sopilot.lab.discipline._checking import MemoryJournal
 from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.lab.discipline._rule import Answer
-from sopilot.lab.discipline.spending import Spent
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.lab.discipline.spending import Question, Spent
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.session.protocols import JSON, Usage
 from sopilot.runtime.vm.values import Fields
 
@@ -46,12 +46,15 @@ class CheckFolder:
             write_whole(path / "check.json", _text(configuration))
         except OSError as error:
             message = f"the check cannot be kept: {error.strerror}"
-            raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error
+            raise mistake("cannot-write", message, Place(str(path))) from error
         for value in self._lines("runs.jsonl"):
             self._held.add_run(record_from_json(value))
         for value in self._lines("probe.jsonl"):
             usage = Usage(value.get("prompt_tokens", 0), 0, value.get("completion_tokens", 0))
-            self._held.add_grade(value["number"], grade_from_json(value["grade"]), usage)
+            spent = Question(usage, value.get("requests", 1))
+            found = value["grade"]
+            graded = None if found is None else grade_from_json(found)
+            self._held.add_question(value["number"], graded, spent)
 
     def runs(self) -> Sequence[RunRecord]:
         return self._held.runs()
@@ -66,14 +69,16 @@ class CheckFolder:
         self._append("runs.jsonl", record.as_json())
         self._held.add_run(record)
 
-    def add_grade(self, number: int, grade: ProbeGrade, usage: Usage | None = None) -> None:
-        used = usage or Usage()
-        tokens = {
-            "prompt_tokens": used.prompt_tokens,
-            "completion_tokens": used.completion_tokens,
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+        line = {
+            "number": number,
+            "grade": None if grade is None else grade.as_json(),
+            "requests": spent.requests,
+            "prompt_tokens": spent.prompt_tokens,
+            "completion_tokens": spent.completion_tokens,
         }
-        self._append("probe.jsonl", {"number": number, "grade": grade.as_json(), **tokens})
-        self._held.add_grade(number, grade, used)
+        self._append("probe.jsonl", line)
+        self._held.add_question(number, grade, spent)
 
     def spent(self) -> Sequence[Spent]:
         return self._held.spent()
@@ -101,7 +106,7 @@ class CheckFolder:
             message = f"the check is damaged: {error}"
             cure = "begin it again with --restart"
             place = Place(str(path))
-            raise UserMistake([Diagnostic("damaged-check", message, place, cure)]) from error
+            raise mistake("damaged-check", message, place, cure) from error
 
     def _append(self, name: str, value: Mapping[str, JSON]) -> None:
         with (self.path / name).open("ab") as file:

@@ -31,8 +31,8 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """``calls`` are requests to the model and are never exceeded; ``money`` may be exceeded
-    by what the runs under way cost more than expected."""
+    """``calls`` are requests to the model, exceeded only by repeated attempts of what is under
+    way; ``money`` may be exceeded by what the runs under way cost more than expected."""
 
     calls: int = CALLS
     money: float | None = None

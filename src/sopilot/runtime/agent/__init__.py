@@ -12,6 +12,8 @@ from sopilot.runtime.agent._loop import run_session
 from sopilot.runtime.agent._opening import open_run, resume_run, run_programs
 from sopilot.runtime.agent._providers import (
     CONTEXT,
+    EMPTY,
+    Attempts,
     InfrastructureFailure,
     ProviderError,
     Retries,
@@ -50,10 +52,12 @@ __all__ = [
     "ARMS",
     "CONTEXT",
     "DEEP_BUDGETS",
+    "EMPTY",
     "END_SESSION",
     "SWITCHES",
     "UNLIMITED",
     "Arm",
+    "Attempts",
     "Briefing",
     "Budgets",
     "CannotJudge",

@@ -134,9 +134,10 @@ class Run:
                     self._model, request, self._retries, sleep=self._sleep, attempts=attempts
                 )
         except TimeoutError:
+            self._lost = attempts.discarded
             raise self._out_of_time(attempts, monotonic() - begun) from None
         except InfrastructureFailure as failure:
-            self._lost = attempts.discarded
+            self._lost = failure.usage
             if failure.kind == CONTEXT:  # the model's limit, whoever enforces it
                 raise driver.spending.spent("context_tokens") from failure
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import mistake
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.agent.arms import Arm
@@ -106,12 +106,8 @@ def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
     )
     if guarded:
         named = ", ".join(f"`{action}`" for action in guarded)
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unguarded-arm",
-                    f"the arm `{arm.name}` has no machine that could guard {named}",
-                    help="choose an arm with a machine, such as `pg`",
-                )
-            ]
+        raise mistake(
+            "unguarded-arm",
+            f"the arm `{arm.name}` has no machine that could guard {named}",
+            help="choose an arm with a machine, such as `pg`",
         )

@@ -13,6 +13,8 @@ from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, U
 Sleep = Callable[[float], Awaitable[None]]
 CONTEXT: Final = "context"
 """The kind of failure that is the model's own limit: the request is longer than it can read."""
+EMPTY: Final = "empty"
+"""The kind of an answer that came and holds nothing."""
 
 
 class ProviderError(RunEnded):
@@ -38,16 +40,23 @@ class ProviderError(RunEnded):
 
 
 class InfrastructureFailure(RunEnded):
-    """The provider failed for good. ``attempts`` were made; ``lasting`` if the same run would
-    fail in the same way."""
+    """The provider failed for good. ``attempts`` were made, whose answers cost ``usage``;
+    ``lasting`` if the same run would fail in the same way."""
 
     def __init__(
-        self, message: str, attempts: int, *, kind: str = "provider", lasting: bool = False
+        self,
+        message: str,
+        attempts: int,
+        *,
+        kind: str = "provider",
+        lasting: bool = False,
+        usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.attempts = attempts
         self.kind = kind
         self.lasting = lasting
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +117,8 @@ async def complete_with_retries(
                 attempt,
                 kind=problem.kind,
                 lasting=not problem.retryable,
+                usage=seen.discarded,
             ) from problem
-        await sleep(retries.pause(attempt, problem.retry_after))
+        if problem.kind != EMPTY:  # who answers has no need of a pause
+            await sleep(retries.pause(attempt, problem.retry_after))
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.runtime.session._admission import expire_due
 from sopilot.runtime.session._approvals import HeldCall, HeldState
-from sopilot.runtime.session._tool_calls import expire_due, unknown_call
+from sopilot.runtime.session._call_results import unknown_call
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.vm import DECISIONS, JSON, Actor, Decision
 from sopilot.runtime.vm.values import plain_mapping, same_name

@@ -7,8 +7,8 @@ only then: a store that fails leaves the session where it was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from types import TracebackType
@@ -18,15 +18,15 @@ from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
-from sopilot.runtime.records import ActionEntry
 from sopilot.runtime.session import _approval_votes as approval_votes
+from sopilot.runtime.session import _call_results as call_results
 from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, Lease, Store
+from sopilot.runtime.session._store import Lease, Store
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session._writing import Writing, seal_kept
+from sopilot.runtime.session._writing import Writing, keep_alive, seal_batch
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
@@ -186,7 +186,7 @@ class Session:
     async def settle_outcome(
         self, call_id: str, *, ok: bool, value: JSON = None, by: str
     ) -> Outcome:
-        return await tool_calls.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
 
     async def decide(
         self,
@@ -224,25 +224,9 @@ class Session:
                 lease_seconds=self.settings.lease_seconds,
             )
 
-    @asynccontextmanager
-    async def keep_alive(self) -> AsyncIterator[None]:
+    def keep_alive(self) -> AbstractAsyncContextManager[None]:
         """Renews the lease in the background while something slow happens."""
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(self.settings.lease_seconds / 3)
-                await self.renew()
-
-        task = asyncio.create_task(beat())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
-            problem = None if task.cancelled() else task.exception()
-            # A lost lease shows at the next write, where it matters.
-            if problem is not None and not isinstance(problem, RunEnded):
-                raise problem
+        return keep_alive(self)
 
     async def release(self) -> None:
         """Gives the session up. Anybody may take it; this object writes nothing more."""
@@ -260,12 +244,15 @@ class Session:
                 now=self.clock.now(),
                 lease_seconds=self.settings.lease_seconds,
             )
-            self._take(await load(self._store, self.id, known=self.programs))
+            await self._read_again()
 
     async def reload(self) -> None:
         """What the store holds, verified and replayed."""
         async with self._lock:
-            self._take(await load(self._store, self.id, known=self.programs))
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        self._take(await load(self._store, self.id, known=self.programs))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
@@ -312,9 +299,9 @@ class Session:
         try:
             self._held_lease()
             if self._stale:
-                self._take(await load(self._store, self.id, known=self.programs))
+                await self._read_again()
             if self.unrecorded:
-                await tool_calls.record_late(self)
+                await call_results.record_late(self)
             ready = True
         finally:
             if not ready:
@@ -332,13 +319,7 @@ class Session:
             self.configuration, operation, at=at, actor=actor, grade=self._grader
         )
         if self._automated:
-            settled = self.machine.settle(
-                outcome.configuration,
-                self.settings.automation,
-                at=at,
-                judge=self.judge,
-                grade=self._grader,
-            )
+            settled = self._settled(outcome.configuration, at)
             outcome = replace(
                 outcome,
                 configuration=settled.configuration,
@@ -356,8 +337,7 @@ class Session:
         if own is not None:
             now = own()
         else:
-            shown = datetime.fromtimestamp(int(self.clock.now()), UTC)
-            now = shown.isoformat()
+            now = datetime.fromtimestamp(int(self.clock.now()), UTC).isoformat()
         if now != self.configuration.clock:
             at = self.clock.now()
             outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
@@ -365,15 +345,13 @@ class Session:
 
     async def settle(self) -> None:
         """Inside ``writing``: what the machine owed when the run was interrupted."""
-        settled = self.machine.settle(
-            self.configuration,
-            self.settings.automation,
-            at=self.clock.now(),
-            judge=self.judge,
-            grade=self._grader,
-        )
+        settled = self._settled(self.configuration, self.clock.now())
         if settled.events:
             await self.commit(settled.configuration, settled.events)
+
+    def _settled(self, configuration: Configuration, at: float) -> Outcome:
+        automation, judge, grade = self.settings.automation, self.judge, self._grader
+        return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
 
     def _grade(
         self, configuration: Configuration, operation: Return, evidence: Sequence[int]
@@ -399,34 +377,21 @@ class Session:
         *,
         programs: Mapping[str, str] | None = None,
     ) -> None:
-        sealed: list[SealedEvent] = []
-        lines: list[str] = []
-        payloads: dict[str, JSON] = {}
-        actions: dict[str, ActionEntry] = {}
-        previous = self.head.hash
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
-        for event in events:
-            one, line = seal_kept(
-                event, previous, payloads, self.settings, self._salt, self.secrets
-            )
-            previous = one.hash
-            sealed.append(one)
-            lines.append(line)
-            action = self._register.fold(event, one.event)
-            if action is not None:
-                actions[action.call_id] = action
+        kept = seal_batch(
+            events, self.head, self.settings, self._salt, self.secrets, self._register
+        )
         ledger = self.ledger
         summary = summarise(configuration, ledger.forecast(events), self._register)
-        rows = [action.row() for action in actions.values()] if actions else ()
-        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, rows)
+        batch = kept._replace(summary=summary, programs=programs or {})
         self._lease = await self._store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False
         self.configuration = configuration
         self.head = batch.head
-        self._events += sealed
+        self._events += batch.events
         for event in events:
             ledger.fold(event)

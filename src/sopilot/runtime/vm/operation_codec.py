@@ -80,6 +80,13 @@ def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
     return fields
 
 
+def _encode_domain_result(it: DomainResult) -> dict[str, JSON]:
+    fields = {"call_id": plain(it.call_id), "ok": it.ok, "value": plain(it.value)}
+    if it.unknown:
+        fields["unknown"] = True
+    return fields
+
+
 _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
     Start: _encode_start,
     Amend: lambda it: {"arguments": plain_mapping(it.arguments)},
@@ -90,12 +97,7 @@ _FIELDS: dict[type, Callable[..., dict[str, JSON]]] = {
     Complete: lambda it: {"summary": plain(it.summary)},
     Fail: lambda it: {"reason": plain(it.reason)},
     DomainCall: _encode_domain_call,
-    DomainResult: lambda it: {
-        "call_id": plain(it.call_id),
-        "ok": it.ok,
-        "value": plain(it.value),
-        **({"unknown": True} if it.unknown else {}),
-    },
+    DomainResult: _encode_domain_result,
     UserSaid: lambda it: {"text": plain(it.text)},
     AssistantSaid: lambda it: {"text": plain(it.text)},
     Decision: _encode_decision,

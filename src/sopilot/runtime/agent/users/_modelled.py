@@ -6,6 +6,7 @@ import asyncio
 from typing import Final
 
 from sopilot.runtime.agent._providers import (
+    EMPTY,
     Attempts,
     ProviderError,
     Retries,
@@ -86,5 +87,5 @@ class ModelUser:
         """The model's reply. A user who says nothing has not left: the provider has failed."""
         reply = await self._model.complete(request)
         if not reply.content.strip():
-            raise ProviderError("the reply is empty", kind="empty", usage=reply.usage)
+            raise ProviderError("the reply is empty", kind=EMPTY, usage=reply.usage)
         return reply
