@@ -151,6 +151,12 @@ class AuditState:
             return fact.changes == ()
         return any(action in code.program.read_only for code in self.programs.values())
 
+    def unguarded(self) -> tuple[str, ...]:
+        """The goals' actions that were called and that no program would have held."""
+        guarded = {one.action for code in self.programs.values() for one in code.program.guarded}
+        called = {one.action for one in self.session_calls}
+        return tuple(sorted((called & self.goal_actions) - guarded))
+
     @property
     def process(self) -> ProcessView | None:
         return self.processes[self.active] if self.active is not None else None
