@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from sopilot.doors.hooks._loop_thread import LoopThread
 from sopilot.doors.hooks.json_values import as_json
-from sopilot.language.diagnostics import Diagnostic, RunEnded, UserMistake
+from sopilot.language.diagnostics import RunEnded, UserMistake, mistake
 from sopilot.runtime.agent import UNLIMITED, Arm, Briefing, Driver, Operator, open_run
 from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, Store
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema
@@ -70,7 +70,7 @@ class ProcedureHook:
         if rechecked and reader is None:
             message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
             cure = "pass `reader=`, the tools that the machine may read with"
-            raise UserMistake([Diagnostic("recheck-without-reader", message, help=cure)])
+            raise mistake("recheck-without-reader", message, help=cure)
         self.session = session
         self._tools = AgentsOwnTools(is_ok, reader)
         self._thread: LoopThread | None = None

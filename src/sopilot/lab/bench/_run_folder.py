@@ -34,7 +34,7 @@ from sopilot.lab.bench._source_fingerprint import (
     fingerprint_version,
 )
 from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 NOT_RUN: Final = "not-run"
 _ORPHANS_SECONDS = 120.0
@@ -266,4 +266,4 @@ def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
-    return UserMistake([Diagnostic("bench-folder", message, Place(str(path)), help_text)])
+    return mistake("bench-folder", message, Place(str(path)), help_text)

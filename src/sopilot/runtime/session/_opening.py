@@ -10,12 +10,12 @@ from contextlib import suppress
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.program import Program
+from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
-from sopilot.runtime.session._tool_calls import note_unknown_outcomes
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.program_set import ProgramSet
@@ -104,6 +104,7 @@ async def resume_session(
             await note_unknown_outcomes(session)
             if programs is not None:
                 await _check_programs(session, ProgramSet.of(programs), accept_changed)
+        await session.take_decisions()
     except SopilotError:
         with suppress(RunEnded):
             await session.release()
