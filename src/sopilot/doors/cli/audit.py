@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.output import give, json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
     Audited,
@@ -16,14 +16,14 @@ from sopilot.doors.sources.audit_inputs import (
     Told,
     TraceInput,
     file_input,
+    reports_json,
     session_input,
 )
 from sopilot.doors.sources.given_values import pairs
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.audit import Report, batch
+from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.pages import render_audit
-from sopilot.runtime.session.protocols import JSON
 
 
 @click.command()
@@ -78,7 +78,7 @@ def command(
         _write_page(page, audited)
     reports = [one.report for one in audited]
     if as_json:
-        print_json(_as_json(reports))
+        print_json(reports_json(reports))
     elif len(reports) == 1:
         say(render_text(reports[0]))
     else:
@@ -104,30 +104,18 @@ def read_input(
     )
 
 
-def _as_json(reports: list[Report]) -> dict[str, JSON]:
-    if len(reports) == 1:
-        return reports[0].as_json()
-    return {
-        "clean": all(report.clean for report in reports),
-        "batch": batch(reports).as_json(),
-        "reports": [report.as_json() for report in reports],
-    }
-
-
 def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
     if isinstance(given, ForeignInput):
         raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
     problems = given.verify()
-    if as_json:
-        listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
-        print_json({"verified": not problems, "problems": listed})
-    else:
-        events = len(given.trace.events)
-        for problem in problems:
-            say(str(problem))
-        if not problems:
-            signed = len(given.trace.signatures)
-            say(f"{events} events, chain whole, {signed} signed heads agree")
+    listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
+    events, signed = len(given.trace.events), len(given.trace.signatures)
+    whole = f"{events} events, chain whole, {signed} signed heads agree"
+    give(
+        as_json,
+        {"verified": not problems, "problems": listed},
+        [str(one) for one in problems] or [whole],
+    )
     sys.exit(1 if problems else 0)
 
 

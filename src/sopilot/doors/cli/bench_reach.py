@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, progress, say, table
+from sopilot.doors.cli.output import give, json_option, print_json, progress, say
 from sopilot.lab.bench import DOMAINS, shared_upstream
-from sopilot.lab.bench.defects import replay_goals
+from sopilot.lab.bench.defects import defect_lines, replay_goals
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.screen import SCREENED_GOALS
 from sopilot.lab.bench.selection import select_tasks
@@ -61,31 +61,16 @@ def defects(goals: tuple[str, ...], as_json: bool) -> None:
     upstream = shared_upstream()
     wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
     found = replay_goals(upstream, wanted)
-    if as_json:
-        print_json(
-            {
-                "confirmed": sum(each.classification == "confirmed defect" for each in found),
-                "reachable": sum(each.classification == "reachable" for each in found),
-                "goals": [each.as_json() for each in found],
-                "upstream_commit": upstream.checkout.commit,
-            }
-        )
-        return
-    rows = [
-        (
-            each.domain,
-            each.goal,
-            f"{each.passes}/{each.runs}",
-            f"{each.reachable_tasks}/{each.execute_tasks}",
-            "yes" if each.offered else "no",
-            each.classification,
-        )
-        for each in found
-    ]
-    header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
-    say(table(rows, header))
-    for each in found:
-        say(f"\n{each.domain}/{each.goal}: {each.what}")
+    give(
+        as_json,
+        {
+            "confirmed": sum(each.classification == "confirmed defect" for each in found),
+            "reachable": sum(each.classification == "reachable" for each in found),
+            "goals": [each.as_json() for each in found],
+            "upstream_commit": upstream.checkout.commit,
+        },
+        defect_lines(found),
+    )
 
 
 def _goal(text: str) -> tuple[str, str]:

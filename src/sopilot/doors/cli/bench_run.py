@@ -13,10 +13,9 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.desks.tasks import Task
-from sopilot.doors.cli.bench_summary import tell_summary
-from sopilot.doors.cli.output import json_option, print_json, progress, say
+from sopilot.doors.cli.output import give, json_option, progress, say
 from sopilot.doors.sources import FolderSource, open_source
-from sopilot.doors.sources.given_values import chosen_budgets
+from sopilot.doors.sources.given_values import sweep_budgets
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.contestant import Contestant, Patience
 from sopilot.lab.bench.own_tasks import own_references
@@ -25,6 +24,7 @@ from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.screen import SCREENS
 from sopilot.lab.bench.selection import KINDS, narrowed, select_tasks
 from sopilot.lab.bench.summary import summarise, summarise_folder
+from sopilot.lab.bench.summary_text import summary_lines
 from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Ending, Retries
@@ -167,7 +167,7 @@ def run(
         )
     configuration = make_configuration(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
-        language=language, run=number, budgets=_budgets(given), own=own.values(),
+        language=language, run=number, budgets=sweep_budgets(given), own=own.values(),
     )  # fmt: skip
     told = Told(len(references))
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
@@ -192,10 +192,7 @@ def run(
         summary = _summary(sweep, upstream, tools)
     if output is None:
         summary["note"] = "records were not kept: name a folder with -o"
-    if as_json:
-        print_json(summary)
-    else:
-        tell_summary(summary)
+    give(as_json, summary, summary_lines(summary))
     if summary["missing"]:
         sys.exit(1)
 
@@ -205,21 +202,6 @@ def _own_tasks(source: str, goal: str | None, language: str) -> list[Task]:
     if isinstance(opened, FolderSource):
         raise UserMistake("the tools of a workflow folder are real: a sweep does not take them")
     return opened.tasks(goal=goal, language=language)
-
-
-def _budgets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for beside the defaults; ``--budget`` has the last word."""
-    chosen: dict[str, Any] = {}
-    if given["temperature"] is not None:
-        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
-    named = (
-        ("seed", "seed"),
-        ("max_tokens", "reply_tokens"),
-        ("context", "context_tokens"),
-        ("timeout", "request_seconds"),
-    )
-    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
-    return chosen | chosen_budgets(given["budget"], deep=False)
 
 
 def patience(given: Mapping[str, Any]) -> Patience:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.bench_run import Told, interrupted
-from sopilot.doors.cli.output import counted, json_option, print_json, progress, say, table
+from sopilot.doors.cli.output import give, json_option, print_json, progress, say
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.report.files import document_data, report_files, write_report
 from sopilot.lab.bench.study import (
     cell_status,
-    estimate,
     load_study,
-    power_rows,
     preset,
     run_study,
     study_cells,
@@ -26,6 +23,7 @@ from sopilot.lab.bench.study import (
 )
 from sopilot.lab.bench.study.cells import study_tasks
 from sopilot.lab.bench.study.plan import PRESETS
+from sopilot.lab.bench.study.plan_text import plan_document, plan_lines, status_lines
 
 _file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 _base = click.option(
@@ -62,44 +60,9 @@ def new(file: Path, name: str) -> None:
 def plan(file: Path, folder: Path | None, as_json: bool) -> None:
     """Cells, tasks, requests, tokens, cost and power, before the first request."""
     whole, upstream = load_study(file), shared_upstream()
-    tasks = study_tasks(whole, upstream)
-    cells = study_cells(whole, _folder(file, folder), upstream)
     progress("rehearsing with the reference executor …")
-    estimates = estimate(whole, cells, tasks, upstream)
-    power = power_rows(whole, tasks, upstream)
-    costs = [one.cost for one in estimates if one.cost is not None]
-    answer = {
-        "study": whole.name,
-        "hypotheses": whole.fixed.sha256,
-        "tasks": len(tasks),
-        "goals": len({(each.domain, each.goal) for each in tasks}),
-        "cells": [asdict(one) for one in estimates],
-        "requests": sum(one.requests for one in estimates),
-        "prompt_tokens": sum(one.prompt_tokens for one in estimates),
-        "cost": round(sum(costs), 4) if costs else None,
-        "without_price": len(estimates) - len(costs),
-        "power": power,
-    }
-    if as_json:
-        print_json(answer)
-        return
-    fixed = whole.fixed.sha256 or "none: everything is exploratory"
-    say(f"{whole.name}: {counted(len(cells), 'cell')} × {counted(len(tasks), 'task')}")
-    say(f"hypotheses: {fixed}\n")
-    rows = [
-        (one.cell, one.requests, one.prompt_tokens, "–" if one.cost is None else f"{one.cost:.2f}",
-         "" if one.like in one.cell else f"as {one.like}")
-        for one in estimates
-    ]  # fmt: skip
-    say(table(rows, ["cell", "requests", "prompt tokens", "cost", ""]))
-    say("at least: the reference executor makes no detour; four characters a token")
-    for one in power:
-        least = one["why_none"] or f"{100 * one['least_effect']:.1f} points with power 0.8"
-        say(
-            f"\n{one['hypothesis']}: {one['tasks']} tasks of {one['goals']} goals; power "
-            f"{one['power']:.2f} for {100 * whole.effect:g} points at {one['level']:.4f}; "
-            f"least it can see: {least} (independent tasks: an upper bound)"
-        )
+    answer = plan_document(whole, _folder(file, folder), upstream)
+    give(as_json, answer, plan_lines(answer, whole.effect))
 
 
 @study.command()
@@ -142,21 +105,8 @@ def status(file: Path, folder: Path | None, as_json: bool) -> None:
     tasks = study_tasks(whole, upstream)
     cells = study_cells(whole, _folder(file, folder), upstream)
     rows = [cell_status(cell, tasks) for cell in cells]
-    if as_json:
-        print_json({"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows})
-        return
-    shown = [
-        (
-            row["cell"],
-            f"{row['judged']}/{row['asked']}",
-            row["missing"],
-            row["broken"],
-            "–" if row["cost"] is None else f"{row['cost']:.4f}",
-            ", ".join(f"{name} ×{count}" for name, count in row["reasons"].items()),
-        )
-        for row in rows
-    ]
-    say(table(shown, ["cell", "judged", "missing", "broken runs", "cost", "why"]))
+    answer = {"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows}
+    give(as_json, answer, status_lines(rows))
 
 
 @study.command()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
@@ -34,33 +36,27 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 @STORE
 def command(
     source: str,
-    goal: str | None,
     task: str | None,
-    model: str,
     arm: str | None,
-    language: str,
     results: str | None,
-    approvers: tuple[str, ...],
     frames: bool,
     trust: bool,
     store_spec: str | None,
+    **given: Any,
 ) -> None:
-    if model == "reference":
+    if given["model"] == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
     opened = open_source(source, out=run_folder(source, task, None))
     allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,
-        goal=goal,
         task=task,
-        model=model,
-        arm=arm or default_arm(model, opened),
-        language=language,
+        arm=arm or default_arm(given["model"], opened),
         person=True,
         results=read_results(results) if results else None,
-        approvers=approvers,
         budgets=_PATIENCE,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
+        **given,
     )
     tell_world(options, opened)
     done = perform(options, store_spec, source=opened, frames=frames)

@@ -9,39 +9,29 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.model_by_name import MODEL_HELP, make_model
-from sopilot.adapters.store_by_name import data_folder
-from sopilot.adapters.text_files import write_whole
-from sopilot.desks.tasks import Task
-from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
-from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.adapters.text_files import read_text, write_whole
+from sopilot.doors.cli.output import give, json_option, say
 from sopilot.doors.sources.check_cases import check_cases
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
     QUESTIONS,
-    RULE_VERSION,
     TIMEOUT,
     Allowance,
     Answer,
-    CheckFolder,
     CheckProgress,
     CheckSpending,
-    DisciplineCheck,
     Prices,
-    check_path,
-    chosen_questions,
-    decide,
     planned,
-    program_hashes,
     rehearse,
-    verdict_document,
 )
-from sopilot.lab.discipline.html_page import render_page
+from sopilot.lab.discipline.report import estimate_document
 from sopilot.lab.discipline.spending import CALLS, MINUTES
+from sopilot.lab.discipline.text_report import estimate_lines, verdict_lines
+from sopilot.lab.discipline.whole_check import Check
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import ARMS, Reference
-from sopilot.runtime.session.protocols import JSON, Model
+from sopilot.runtime.agent import ARMS
 
 READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 
@@ -128,81 +118,31 @@ def command(
     rehearsal = asyncio.run(rehearse(plan, arms, store_for=MemoryStore))
     plan = [case for case in plan if case.key not in rehearsal.unreachable]
     if not as_json or only_estimate:
-        tell_estimate(rehearsal, arms, allowance, len(plan), as_json=as_json)
+        estimate = estimate_document(rehearsal, arms, allowance, len(plan))
+        give(as_json, estimate, estimate_lines(estimate, rehearsal, arms, allowance, len(plan)))
     if only_estimate:
         return
     if not plan:
         raise UserMistake("the reference executor passes none of these cases; see `sopilot test`")
-    configuration: dict[str, JSON] = {
-        "model": model,
-        "arms": list(arms),
-        "cases": [case.key for case in plan],
-        "programs": program_hashes(plan),
-        "scope": scope,
-        "probe": probe,
-        "rule_version": RULE_VERSION,
-    }
-    folder = CheckFolder(
-        check_path(data_folder(), model, configuration), configuration, restart=restart
-    )
-    spending = CheckSpending(allowance)
-    check = DisciplineCheck(
-        cases=plan,
-        arms=arms,
-        model_for=_ModelFor(model),
-        rehearsal=rehearsal,
-        spending=spending,
-        journal=folder,
-        store_for=MemoryStore,
-        questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
-        parallel=parallel,
-        timeout=timeout,
-        watch=_quiet if as_json else _watch,
-    )
+    check = Check(model, plan, arms, rehearsal, CheckSpending(allowance))
     try:
-        asyncio.run(check.run())
+        answer, document = check.run(
+            scope=scope,
+            probe=probe,
+            restart=restart,
+            begun=begun,
+            parallel=parallel,
+            timeout=timeout,
+            watch=_quiet if as_json else _watch,
+        )
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
-    verdict = decide(
-        model,
-        folder.runs(),
-        folder.grades(),
-        planned=len(plan),
-        arms_planned=arms,
-        scripted=model == "reference",
-        problem=check.problem,
-    )
-    document = verdict_document(
-        verdict, folder.runs(), folder.grades(), spending, rehearsal,
-        stopped=check.stopped, seconds=time.monotonic() - begun,
-    )  # fmt: skip
-    page = render_page(document)
-    folder.finish(document, page)
     if html is not None:
-        write_whole(html, page, private=True)
-    document["report"] = str(folder.path / "report.html")
-    if as_json:
-        print_json(document)
-    else:
-        tell_verdict(document)
-    if verdict.answer is Answer.BROKEN:
+        write_whole(html, read_text(Path(str(document["report"]))), private=True)
+    give(as_json, document, verdict_lines(document))
+    if answer is Answer.BROKEN:
         raise SystemExit(1)
-
-
-class _ModelFor:
-    """One model for all; the reference executor once a handbook."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._model: Model | None = None
-
-    def __call__(self, case: Task, arm: str) -> Model:
-        if self._name == "reference":
-            return Reference(case.reader)
-        if self._model is None:
-            self._model = make_model(self._name)
-        return self._model
 
 
 def _quiet(step: CheckProgress) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -12,13 +11,13 @@ from contextlib import suppress
 import click
 
 from sopilot import __version__
+from sopilot.doors.cli.lazy_group import LazyGroup
 from sopilot.doors.cli.output import print_json, say
 from sopilot.language.diagnostics import (
     Diagnostic,
     Place,
     SopilotError,
     UserMistake,
-    did_you_mean,
     mistake,
     render_diagnostics,
     visible,
@@ -52,34 +51,9 @@ COMMANDS = {
     "play": "Let any agent play a task, move by move.",
     "mcp": "Serve a handbook over MCP; stand in front of MCP servers.",
 }
-"""With a line of help each. The module of that name has the click command `command`."""
 
 
-class LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"sopilot.doors.cli.{cmd_name}")
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], COMMANDS)
-            raise click.UsageError(f"no such command `{args[0]}`; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, commands_on_use=COMMANDS)
 @click.version_option(__version__, prog_name="sopilot")
 def sopilot() -> None:
     """Compile standard operating procedures into programs, run them, prove what was checked.

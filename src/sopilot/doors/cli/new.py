@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import click
@@ -11,8 +10,7 @@ import click
 from sopilot.adapters.text_files import write_whole
 from sopilot.desks.scenarios.starter import starter
 from sopilot.doors.cli.output import say
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
-from sopilot.language.handbook.grammar import HANDBOOK_NAME
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 
 @click.command()
@@ -30,7 +28,6 @@ def command(name: str, folder: Path, force: bool) -> None:
 
     NAME is the handbook's name: lower-case letters, digits and hyphens.
     """
-    _check_name(name)
     handbook, scenarios = starter(name)
     texts = {folder / f"{name}.yaml": handbook, folder / f"{name}.scenarios.yaml": scenarios}
     there = [path for path in texts if os.path.exists(path)]
@@ -52,15 +49,3 @@ def command(name: str, folder: Path, force: bool) -> None:
     written = next(iter(texts))
     say(f"next: edit {written}, then `sopilot check {written}`, `sopilot test {written}`")
     say(f"and `sopilot run {written}`, which plays its first scenario to the audit")
-
-
-def _check_name(name: str) -> None:
-    if re.fullmatch(HANDBOOK_NAME, name):
-        return
-    near = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(".yaml")).strip("-")
-    raise mistake(
-        "bad-identifier",
-        f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens",
-        Place("sopilot new"),
-        f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
-    )

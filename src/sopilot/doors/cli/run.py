@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
@@ -48,39 +50,33 @@ def command(
     goal: str | None,
     task: str | None,
     out: str | None,
-    model: str,
     arm: str | None,
-    language: str,
-    request: str | None,
     knows: tuple[str, ...],
     results: str | None,
-    approvers: tuple[str, ...],
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
     store_spec: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
     typed = knows and not isinstance(opened, FolderSource)
-    given = told(knows, opened.briefing(goal).programs if typed else {})
+    known = told(knows, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
         source=source,
         goal=goal,
         task=task,
-        model=model,
-        arm=arm or default_arm(model, opened),
-        language=language,
-        request=request,
-        knows=given,
+        arm=arm or default_arm(given["model"], opened),
+        knows=known,
         results=written,
-        approvers=approvers,
         budgets=budgets,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
+        **given,
     )
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
         raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say, table
+from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.language.diagnostics.plain_text import moment, table
 from sopilot.runtime.session import SessionRecord, Store
 
 _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
@@ -25,7 +24,7 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
 
     records, count = with_store(store_spec, use)
     if as_json:
-        listed = [_as_json(record) for record in records]
+        listed = [record.as_json() for record in records]
         print_json({"sessions": listed, "of": count}, indent=None)
     elif not records:
         say("no sessions")
@@ -35,23 +34,7 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
             say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
 
 
-def _as_json(record: SessionRecord) -> dict[str, object]:
-    about = {name: record.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
-    return {
-        "id": record.id,
-        **record.summary,
-        **about,
-        "events": record.head.seq + 1,
-        "head": record.head.hash,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "owner": record.owner or None,
-        "lease_expires_at": record.lease_expires_at or None,
-    }
-
-
 def _row(record: SessionRecord) -> tuple[str, ...]:
-    when = datetime.fromtimestamp(record.updated_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
     return (
         record.id,
         str(record.summary.get("status", "new")),
@@ -59,5 +42,5 @@ def _row(record: SessionRecord) -> tuple[str, ...]:
         str(record.metadata.get("handbook", "")) or "-",
         str(record.metadata.get("model", "")) or "-",
         str(record.head.seq + 1),
-        when,
+        moment(record.updated_at),
     )

@@ -12,10 +12,18 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import make_model
 from sopilot.adapters.text_files import read_text
 from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
-from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
-from sopilot.doors.cli.output import heading, json_option, marked, print_json, say
+from sopilot.desks.tasks.testing import (
+    Tested,
+    coverage_lines,
+    named_scenarios,
+    reached,
+    run_scenarios,
+    summary,
+)
+from sopilot.doors.cli.output import heading, json_option, marked, print_json, say, tell
 from sopilot.doors.sources import open_source
-from sopilot.language.diagnostics import Place, UserMistake, mistake
+from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.agent import Progress
 from sopilot.runtime.agent.progress import nobody_watches
 
@@ -61,8 +69,9 @@ def command(
     Exit 0 when every scenario passed, 1 when one failed, 2 on misuse.
     """
     source = open_source(handbook)
-    path = Path(scenario_file) if scenario_file else source.scenario_file
-    suite, findings = read_scenarios(_scenario_text(path), source.handbook, str(path))
+    cure = "name it with `--scenarios`, or see `sopilot new` for one to start from"
+    path = source.existing_scenarios(scenario_file, cure)
+    suite, findings = read_scenarios(read_text(path), source.handbook, str(path))
     if suite is None:
         raise UserMistake(findings)
     for finding in findings:
@@ -91,17 +100,6 @@ def command(
         raise SystemExit(1)
 
 
-def _scenario_text(path: Path) -> str:
-    if not path.exists():
-        raise mistake(
-            "no-scenarios",
-            "there is no such scenario file",
-            Place(str(path)),
-            "name it with `--scenarios`, or see `sopilot new` for one to start from",
-        )
-    return read_text(path)
-
-
 def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
     for scenario, result in results:
         if result.passed:
@@ -111,18 +109,9 @@ def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> Non
         for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
     for one in coverage:
-        if one.steps_reached == 0:
-            say(f"\n{one.goal}: no scenario")
-            continue
-        say(
-            f"\n{one.goal}: {one.steps_reached} of {one.steps} steps, "
-            f"{one.branches_reached} of {one.branches} branches"
-        )
-        for gap in one.gaps:
-            say(f"  {gap}")
+        tell(coverage_lines(one))
     passed = sum(result.passed is True for _, result in results)
-    noun = "scenario" if len(results) == 1 else "scenarios"
-    say(f"\n{len(results)} {noun}: {passed} passed, {len(results) - passed} failed")
+    say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")
 
 
 class _Watcher:

@@ -16,7 +16,7 @@ from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS
-from sopilot.runtime.audit import Finding, Report, audit_trace
+from sopilot.runtime.audit import Finding, Report, audit_trace, batch
 from sopilot.runtime.audit.timeline import TimelineRow, rows_of_trace, rows_of_transcript
 from sopilot.runtime.audit.transcript import (
     Transcript,
@@ -313,3 +313,13 @@ def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
 
 def _mistake(what: str, message: str, cure: str) -> UserMistake:
     return mistake("audit-input", message, Place(what), cure)
+
+
+def reports_json(reports: list[Report]) -> dict[str, JSON]:
+    if len(reports) == 1:
+        return reports[0].as_json()
+    return {
+        "clean": all(report.clean for report in reports),
+        "batch": batch(reports).as_json(),
+        "reports": [report.as_json() for report in reports],
+    }
