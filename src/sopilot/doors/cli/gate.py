@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.adapters.text_files import read_text, write_whole
-from sopilot.doors.cli.output import give, json_option, say
+from sopilot.doors.cli.output import give, json_option, say, tell
 from sopilot.doors.sources.check_cases import check_cases
+from sopilot.lab.bench.contestant import Contestant
+from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
@@ -23,17 +24,14 @@ from sopilot.lab.discipline import (
     CheckProgress,
     CheckSpending,
     Prices,
-    planned,
-    rehearse,
+    recorded_check,
+    rehearsed_check,
 )
 from sopilot.lab.discipline.report import estimate_document
 from sopilot.lab.discipline.spending import CALLS, MINUTES
-from sopilot.lab.discipline.text_report import estimate_lines, verdict_lines
-from sopilot.lab.discipline.whole_check import Check
+from sopilot.lab.discipline.text_report import estimate_lines, recorded_lines, verdict_lines
+from sopilot.lab.discipline.whole_check import run_check
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import ARMS
-
-READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
 
 
 @click.command(
@@ -42,7 +40,9 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
     "cases; asks the model where it stands; counts calls after the goal. The verdict is page, may "
     "page, do not page, too few (cases) or broken (the endpoint; exit code 1), by a rule that is "
     "written down in design/discipline-check.md. Interrupted or out of budget, the same command "
-    "goes on where it stopped. `sopilot run` takes the verdict as its default arm."
+    "goes on where it stopped. `sopilot run` takes the verdict as its default arm.\n\n"
+    "With --from it runs nothing: the runs are those of the model's sweeps (`bench run`), and the "
+    "probe asks about places in the ones that passed."
     f"\n\nMODEL is {MODEL_HELP}"
 )
 @click.option("--model", required=True, metavar="MODEL")
@@ -54,6 +54,13 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
     multiple=True,
     type=click.Choice(ARMS_CHECKED),
     help="Run these alone (repeatable). Default: all of them.",
+)
+@click.option(
+    "--from",
+    "recorded_in",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folders of `bench run --traces` of this model (repeatable).",
 )
 @click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
 @click.option("--probe", default=QUESTIONS, show_default=True, type=click.IntRange(0))
@@ -86,6 +93,7 @@ def command(
     source: str | None,
     scenarios: str | None,
     only_arms: tuple[str, ...],
+    recorded_in: tuple[Path, ...],
     cases: int,
     probe: int,
     scope: str | None,
@@ -102,35 +110,40 @@ def command(
 ) -> None:
     if money is not None and price is None:
         raise UserMistake("--money needs --price: what a million prompt and reply tokens cost")
-    scope = scope or ("goal" if model == "local" else "handbook")
+    if recorded_in and (source or scenarios or only_arms or scope or only_estimate):
+        raise UserMistake("--from takes the runs that are there: it has no other choices")
+    if recorded_in and model == "reference" and probe:
+        raise UserMistake("the reference executor cannot be asked where it stands: use --probe 0")
     allowance = Allowance(calls, money, minutes, Prices(*(price or (0.0, 0.0))))
-    arms = [
-        arm
-        for arm in ARMS_CHECKED
-        if arm in ARMS
-        and arm in (only_arms or ARMS_CHECKED)
-        and (model != "reference" or arm in READ_BY_REFERENCE)
-    ]
-    plan = planned(check_cases(source, scenarios, whole=scope == "handbook"), cases)
-    if not plan:
-        raise UserMistake("there is no case that ends in an execution or a refusal")
     begun = time.monotonic()
-    rehearsal = asyncio.run(rehearse(plan, arms, store_for=MemoryStore))
-    plan = [case for case in plan if case.key not in rehearsal.unreachable]
-    if not as_json or only_estimate:
-        estimate = estimate_document(rehearsal, arms, allowance, len(plan))
-        give(as_json, estimate, estimate_lines(estimate, rehearsal, arms, allowance, len(plan)))
-    if only_estimate:
-        return
-    if not plan:
-        raise UserMistake("the reference executor passes none of these cases; see `sopilot test`")
-    check = Check(model, plan, arms, rehearsal, CheckSpending(allowance))
+    if recorded_in:
+        prepared = recorded_check(model, Contestant(model).label, recorded_runs(recorded_in), probe)
+        if not as_json:
+            tell(recorded_lines(prepared))
+    else:
+        scope = scope or ("goal" if model == "local" else "handbook")
+        given = check_cases(source, scenarios, whole=scope == "handbook")
+        prepared = asyncio.run(
+            rehearsed_check(model, given, only_arms or ARMS_CHECKED, cases, probe, scope)
+        )
+        if not as_json or only_estimate:
+            rehearsed = (prepared.rehearsal, prepared.arms, allowance, prepared.planned)
+            estimate = estimate_document(*rehearsed)
+            give(as_json, estimate, estimate_lines(estimate, *rehearsed))
+        if only_estimate:
+            return
+        if not prepared.cases:
+            raise UserMistake(
+                "the reference executor passes none of these cases; see `sopilot test`"
+            )
     try:
-        answer, document = check.run(
-            scope=scope,
-            probe=probe,
+        answer, document = run_check(
+            model,
+            prepared,
+            CheckSpending(allowance),
             restart=restart,
             begun=begun,
+            probes=bool(recorded_in and probe),
             parallel=parallel,
             timeout=timeout,
             watch=_quiet if as_json else _watch,

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from sopilot.lab.discipline._prepared import PreparedCheck
 from sopilot.lab.discipline._rehearsal import Rehearsal
 from sopilot.lab.discipline.spending import Allowance
 from sopilot.language.diagnostics.plain_text import Heading, table
 from sopilot.runtime.vm.values import Fields
+
+
+def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
+    yield (
+        f"{len(prepared.runs)} runs of {prepared.recorded} on {prepared.planned} tasks; "
+        f"{len(prepared.questions)} questions about places in {prepared.sessions} of them"
+    )
 
 
 def estimate_lines(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import make_model
@@ -13,9 +12,8 @@ from sopilot.adapters.store_by_name import data_folder
 from sopilot.desks.tasks import Task
 from sopilot.lab.discipline._checking import CheckProgress, DisciplineCheck
 from sopilot.lab.discipline._paging_decision import decide
-from sopilot.lab.discipline._questions import chosen_questions, program_hashes
-from sopilot.lab.discipline._rehearsal import Rehearsal
-from sopilot.lab.discipline._rule import RULE_VERSION, Answer
+from sopilot.lab.discipline._prepared import PreparedCheck
+from sopilot.lab.discipline._rule import Answer
 from sopilot.lab.discipline.folder import CheckFolder, check_path
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.report import verdict_document
@@ -23,71 +21,58 @@ from sopilot.lab.discipline.spending import CheckSpending
 from sopilot.runtime.agent import Reference
 from sopilot.runtime.session.protocols import JSON, Model
 
-REFERENCE = "reference"
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    model: str
-    plan: Sequence[Task]
-    arms: Sequence[str]
-    rehearsal: Rehearsal
-    spending: CheckSpending
-
-    def run(
-        self,
-        *,
-        scope: str,
-        probe: int,
-        restart: bool,
-        begun: float,
-        parallel: int,
-        timeout: float,
-        watch: Callable[[CheckProgress], None],
-    ) -> tuple[Answer, dict[str, JSON]]:
-        """Goes on where the same check stopped. The document says where its page is."""
-        configuration: dict[str, JSON] = {
-            "model": self.model,
-            "arms": list(self.arms),
-            "cases": [case.key for case in self.plan],
-            "programs": program_hashes(self.plan),
-            "scope": scope,
-            "probe": probe,
-            "rule_version": RULE_VERSION,
-        }
-        path = check_path(data_folder(), self.model, configuration)
-        folder = CheckFolder(path, configuration, restart=restart)
-        asked = 0 if self.model == REFERENCE else probe
-        check = DisciplineCheck(
-            cases=self.plan,
-            arms=self.arms,
-            model_for=_ModelFor(self.model),
-            rehearsal=self.rehearsal,
-            spending=self.spending,
-            journal=folder,
-            store_for=MemoryStore,
-            questions=chosen_questions(self.plan, self.rehearsal, asked),
-            parallel=parallel,
-            timeout=timeout,
-            watch=watch,
-        )
-        asyncio.run(check.run())
-        verdict = decide(
-            self.model,
-            folder.runs(),
-            folder.grades(),
-            planned=len(self.plan),
-            arms_planned=self.arms,
-            scripted=self.model == REFERENCE,
-            problem=check.problem,
-        )
-        document = verdict_document(
-            verdict, folder.runs(), folder.grades(), self.spending, self.rehearsal,
-            stopped=check.stopped, seconds=time.monotonic() - begun,
-        )  # fmt: skip
-        folder.finish(document, render_page(document))
-        document["report"] = str(folder.path / "report.html")
-        return verdict.answer, document
+def run_check(
+    model: str,
+    prepared: PreparedCheck,
+    spending: CheckSpending,
+    *,
+    restart: bool,
+    begun: float,
+    probes: bool,
+    parallel: int,
+    timeout: float,
+    watch: Callable[[CheckProgress], None],
+) -> tuple[Answer, dict[str, JSON]]:
+    """Goes on where the same check stopped. The document says where its page is. ``probes``
+    means that the model itself is asked about runs that were recorded."""
+    configuration = prepared.configuration
+    path = check_path(data_folder(), model, configuration)
+    folder = CheckFolder(path, configuration, restart=restart)
+    check = DisciplineCheck(
+        cases=prepared.cases,
+        arms=prepared.arms,
+        model_for=_ModelFor(model),
+        rehearsal=prepared.rehearsal,
+        spending=spending,
+        journal=folder,
+        store_for=MemoryStore,
+        questions=prepared.questions,
+        probed=make_model(model) if probes else None,
+        parallel=parallel,
+        timeout=timeout,
+        watch=watch,
+    )
+    asyncio.run(check.run())
+    runs = prepared.runs or folder.runs()
+    verdict = decide(
+        model,
+        runs,
+        folder.grades(),
+        planned=prepared.planned,
+        arms_planned=prepared.arms,
+        scripted=model == "reference",
+        problem=check.problem,
+    )
+    document = verdict_document(
+        verdict, runs, folder.grades(), spending, prepared.rehearsal,
+        stopped=check.stopped, seconds=time.monotonic() - begun,
+    )  # fmt: skip
+    if prepared.recorded:
+        document["recorded"] = {"model": prepared.recorded, "sessions": prepared.sessions}
+    folder.finish(document, render_page(document))
+    document["report"] = str(folder.path / "report.html")
+    return verdict.answer, document
 
 
 class _ModelFor:

@@ -93,6 +93,8 @@ class Report:
     checks: tuple[CheckMade, ...] = ()
     """What was judged, on which evidence, in the order of the events."""
     decisions: tuple[Decided, ...] = ()
+    unguarded: tuple[str, ...] = ()
+    """Actions that were called, change something, and that no program would have held."""
 
     @property
     def clean(self) -> bool:
@@ -118,6 +120,7 @@ class Report:
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "checks": [check.as_json() for check in self.checks],
             "decisions": [asdict(decision) for decision in self.decisions],
+            "unguarded": list(self.unguarded),
             "score_card": self.score_card.as_json(),
         }
 

@@ -3,18 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
 from sopilot.runtime.session._admission import expire_due
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._call_results import unknown_call
+from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.vm import DECISIONS, JSON, Actor, Decision
-from sopilot.runtime.vm.values import plain_mapping, same_name
+from sopilot.runtime.vm import DECISIONS, JSON, Actor, Configuration, Decision
+from sopilot.runtime.vm.values import Fields, plain_mapping, same_name
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
+
+
+async def take_left(session: Session, store: Store) -> None:
+    """What was left for a session goes on record, once. What does not count any more is dropped:
+    whoever left it was told that it did."""
+    left = await store.left(session.id)
+    for _, one in left:
+        given = plain_mapping(one if isinstance(one, Mapping) else {})
+        arguments = given.get("arguments")
+        with suppress(UserMistake):
+            await session.decide(
+                str(given.get("decision")),
+                str(given.get("call_id")),
+                by=str(given.get("by")),
+                role=str(given.get("role")),
+                arguments=arguments if isinstance(arguments, Mapping) else None,
+                reason=str(given.get("reason")),
+            )
+    if left:
+        await store.took(session.id, [number for number, _ in left])
 
 
 async def decide(
@@ -33,9 +55,9 @@ async def decide(
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
         held = session.ledger.held[call_id]
-        problem = _problem(held, decision, by, role, arguments)
+        problem = problem_of(held, decision, by, role, arguments)
         if problem is None and decision != "expire":
-            problem = _party(session, held, by)
+            problem = party_of(session.metadata, session.configuration, held, by)
         if problem is not None:
             raise UserMistake([problem])
         await session.step(
@@ -44,7 +66,7 @@ async def decide(
         return session.ledger.held[call_id]
 
 
-def _problem(
+def problem_of(
     held: HeldCall, decision: str, by: str, role: str, arguments: Mapping[str, JSON] | None
 ) -> Diagnostic | None:
     if decision not in DECISIONS:
@@ -80,14 +102,16 @@ def _problem(
 _NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
 
 
-def _party(session: Session, held: HeldCall, by: str) -> Diagnostic | None:
+def party_of(
+    metadata: Fields, configuration: Configuration, held: HeldCall, by: str
+) -> Diagnostic | None:
     """Who asks for the call, or is meant in it, cannot decide on it."""
     name = same_name(by)
     whose = ""
-    if name in _NO_PERSON or name == same_name(str(session.metadata.get("model") or "")):
+    if name in _NO_PERSON or name == same_name(str(metadata.get("model") or "")):
         whose = "the name of the model or of a part of the run, and no person's"
     else:
-        process = session.configuration.processes.get(held.process or "")
+        process = configuration.processes.get(held.process or "")
         for given in (held.arguments, process.known if process is not None else {}):
             for field, value in given.items():
                 if isinstance(value, str) and same_name(value) == name:
@@ -114,6 +138,7 @@ async def wait_for_decision(
     """
     begun = session.clock.now()
     while True:
+        await session.take_decisions()
         held = session.ledger.held.get(call_id)
         if held is None:
             raise unknown_call(call_id, session.ledger.held)
@@ -132,7 +157,8 @@ async def wait_for_decision(
             await sleep(poll_seconds)
             now = session.clock.now()
             over = timeout_seconds is not None and now - begun >= timeout_seconds
-            if over or held.has_expired(now) or await session.stored_head() != head:
+            new = over or held.has_expired(now) or await session.stored_head() != head
+            if new or await session.has_decisions():
                 try:
                     await session.reacquire()
                 except LeaseHeld:
