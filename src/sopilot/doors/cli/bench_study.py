@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from sopilot.adapters.text_files import write_whole
+from sopilot.doors.cli.bench_report import hand_over
 from sopilot.doors.cli.bench_run import Told, interrupted
 from sopilot.doors.cli.output import give, json_option, print_json, progress, say
 from sopilot.lab.bench import shared_upstream
-from sopilot.lab.bench.report.files import document_data, report_files, write_report
 from sopilot.lab.bench.study import (
     cell_status,
     load_study,
@@ -120,15 +120,7 @@ def report(file: Path, folder: Path | None, output: Path | None, as_json: bool) 
     """The hypotheses' tests, then every table of the study, marked as exploratory."""
     whole = load_study(file)
     document = study_document(whole, [_folder(file, folder) / "runs"], progress)
-    files = report_files(document)
-    if output is not None:
-        write_report(output, files)
-    if as_json:
-        print_json(document_data(document))
-    elif output is None:
-        say(files["report.md"])
-    else:
-        say(f"{len(files)} files in {output}")
+    hand_over(document, output, as_json)
 
 
 def _folder(file: Path, given: Path | None) -> Path:

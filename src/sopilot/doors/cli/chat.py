@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.output import say
-from sopilot.doors.cli.run import tell_world
+from sopilot.doors.cli.output import say, warn
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import read_results
-from sopilot.doors.sources.run_options import RunOptions, run_folder
+from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 
@@ -58,7 +57,7 @@ def command(
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
         **given,
     )
-    tell_world(options, opened)
+    warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, frames=frames)
     show(done, as_json=False)
     raise SystemExit(0 if done.good else 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -99,14 +100,12 @@ def command(
     scope: str | None,
     calls: int,
     minutes: float,
-    timeout: float,
     money: float | None,
     price: tuple[float, float] | None,
-    parallel: int,
     only_estimate: bool,
-    restart: bool,
     html: Path | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     if money is not None and price is None:
         raise UserMistake("--money needs --price: what a million prompt and reply tokens cost")
@@ -141,12 +140,10 @@ def command(
             model,
             prepared,
             CheckSpending(allowance),
-            restart=restart,
             begun=begun,
             probes=bool(recorded_in and probe),
-            parallel=parallel,
-            timeout=timeout,
             watch=_quiet if as_json else _watch,
+            **how,
         )
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here", err=True)

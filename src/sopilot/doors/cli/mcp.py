@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import log_visibly, say
+from sopilot.doors.cli.output import say
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.language.diagnostics import mistake, visible
@@ -97,9 +97,9 @@ def command(**given: Any) -> None:
     their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
-    log_visibly()
-    from sopilot.doors.mcp.serving_source import ServerOptions, serve_source
+    from sopilot.doors.mcp.serving_source import ServerOptions, log_visibly, serve_source
 
+    log_visibly()
     serve_source(ServerOptions(**given), _tell)
 
 

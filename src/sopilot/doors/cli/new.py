@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import require_new, write_whole
 from sopilot.desks.scenarios.starter import starter
 from sopilot.doors.cli.output import say
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 
 
 @click.command()
@@ -30,19 +28,8 @@ def command(name: str, folder: Path, force: bool) -> None:
     """
     handbook, scenarios = starter(name)
     texts = {folder / f"{name}.yaml": handbook, folder / f"{name}.scenarios.yaml": scenarios}
-    there = [path for path in texts if os.path.exists(path)]
-    if there and not force:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "file-exists",
-                    "the file is already there",
-                    Place(str(path)),
-                    "choose another name, or overwrite it with `--force`",
-                )
-                for path in there
-            ]
-        )
+    if not force:
+        require_new(texts, "choose another name, or overwrite it with `--force`")
     for path, text in texts.items():
         write_whole(path, text, "name another folder")
         say(f"wrote {path}")

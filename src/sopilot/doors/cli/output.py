@@ -7,7 +7,6 @@ a cursor, changes a colour or hides.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -26,6 +25,12 @@ def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> 
     """``style`` is click's, for all of the text."""
     shown = visible(text, LINES)
     click.echo(click.style(shown, **style) if style else shown, err=err, nl=nl)
+
+
+def warn(text: str) -> None:
+    """Beside the answer, on stderr; nothing, where there is nothing to tell."""
+    if text:
+        say(text, err=True)
 
 
 def marked(mark: str, text: str, **style: Any) -> None:
@@ -65,15 +70,3 @@ def progress(text: str, *, same_line: bool = False) -> None:
     if sys.stderr.isatty():
         shown = visible(text)
         click.echo(f"\r{shown}\033[K" if same_line else shown, err=True, nl=not same_line)
-
-
-def log_visibly() -> None:
-    """What libraries log may quote what servers and clients sent: a line each, on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Visible())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-
-
-class _Visible(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(record.getMessage())

@@ -60,7 +60,7 @@ def start(
             await play.close()
 
     shown = with_store(store_spec, use)
-    _print_screen(shown, as_json)
+    give(as_json, shown, screen_lines(shown))
 
 
 @command.command()
@@ -69,7 +69,8 @@ def start(
 @json_option
 def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """What a model would be sent now."""
-    _print_screen(_with_play(store_spec, session_id, screen), as_json)
+    shown = _with_play(store_spec, session_id, screen)
+    give(as_json, shown, screen_lines(shown))
 
 
 @command.command()
@@ -147,7 +148,3 @@ def _with_play(
 def _print_turn(turn: PlayedTurn, as_json: bool) -> None:
     slot = ["", turn.slot] if turn.slot else []
     give(as_json, asdict(turn), [turn.answer, *slot])
-
-
-def _print_screen(shown: dict[str, object], as_json: bool) -> None:
-    give(as_json, shown, screen_lines(shown))

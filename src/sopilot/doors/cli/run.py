@@ -8,13 +8,13 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
-from sopilot.doors.cli.output import json_option, say
+from sopilot.doors.cli.output import json_option, say, warn
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
 from sopilot.doors.cli.stores import STORE
-from sopilot.doors.sources import FolderSource, TaskSource, open_source
+from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import chosen_budgets, read_results, told
-from sopilot.doors.sources.run_options import RunOptions, run_folder
+from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
 from sopilot.runtime.agent import ARMS
 
 
@@ -81,23 +81,9 @@ def command(
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
         raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))
     if not as_json:
-        tell_world(options, opened)
+        warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, quiet=as_json, frames=frames)
     show(done, as_json=as_json)
     if options.out is not None and not as_json:
         say(f"files: {options.out}")
     raise SystemExit(0 if done.good else 1)
-
-
-def tell_world(options: RunOptions, source: TaskSource) -> None:
-    """Who answers for the tools of one's own handbook, on stderr."""
-    if source.own_world or isinstance(source, FolderSource):
-        return
-    if options.results is None:
-        task = source.task(options.task, goal=options.goal, language=options.language)
-        say(f"the tools answer as in the scenario `{task.name}`", err=True)
-        return
-    offered = [name for name, action in source.handbook.actions.items() if action.offered]
-    silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
-    if silent:
-        say(f"no result is written down for {silent}: a call of it fails", err=True)

@@ -9,7 +9,7 @@ import click
 
 from sopilot.desks.tasks import Result
 from sopilot.desks.tasks.result_text import result_lines
-from sopilot.doors.cli.output import give, marked, say
+from sopilot.doors.cli.output import give, marked, say, warn
 from sopilot.doors.cli.stores import with_store
 from sopilot.doors.sources import TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
@@ -32,8 +32,7 @@ _MARKS = {
 def default_arm(model: str, source: TaskSource) -> str:
     """Of a run that names none. What it follows from is told on stderr."""
     arm, why = checked_arm(model, source)
-    if why:
-        say(why, err=True)
+    warn(why)
     return arm
 
 
@@ -80,7 +79,7 @@ def perform(
         source or open_source(options.source, out=options.out),
         session_id,
         watch=Watcher(quiet=quiet, frames=frames, person=options.person),
-        tell=lambda text: say(text, err=True),
+        tell=warn,
         store_spec=store_spec,
         resume=resume_id is not None,
         **how,

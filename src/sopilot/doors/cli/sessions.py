@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.output import give, json_option
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics.plain_text import moment, table
 from sopilot.runtime.session import SessionRecord, Store, SystemClock
-
-_COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
+from sopilot.runtime.session.session_text import session_lines
 
 
 @click.command()
@@ -32,26 +30,7 @@ def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -
         return await store.sessions(limit=limit), await store.records.count_sessions()
 
     records, count = with_store(store_spec, use)
-    if as_json:
-        listed = [record.as_json() for record in records]
-        print_json({"sessions": listed, "of": count}, indent=None)
-    elif not records:
-        say("no sessions")
-    else:
-        say(table([_row(record) for record in records], _COLUMNS))
-        if len(records) < count:
-            say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
+    listed = {"sessions": [record.as_json() for record in records], "of": count}
+    give(as_json, listed, session_lines(records, count), indent=None)
     if orphaned and records:
         raise SystemExit(1)
-
-
-def _row(record: SessionRecord) -> tuple[str, ...]:
-    return (
-        record.id,
-        str(record.summary.get("status", "new")),
-        str(record.summary.get("goal", "")) or "-",
-        str(record.metadata.get("handbook", "")) or "-",
-        str(record.metadata.get("model", "")) or "-",
-        str(record.head.seq + 1),
-        moment(record.updated_at),
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.serving import Tell
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
 from sopilot.doors.sources import is_task, load_source, open_source
-from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics import UserMistake, visible
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
@@ -141,3 +142,15 @@ def _service(options: ServerOptions, tell: Tell) -> Service:
     if not opened.bundled:
         tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
     return source_service(opened, arm, language=language)
+
+
+def log_visibly() -> None:
+    """What libraries log may quote what servers and clients sent: a line each, on stderr."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Visible())
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
+
+
+class _Visible(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(record.getMessage())
