@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.cli.stores import STORE, Answer, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import HeldCall, Session, Store, attach_session
 
-BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
+BY = click.option(
+    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
+)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -22,7 +27,7 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
+    return SESSION(CALL(role(BY(reason(TOKEN_FILE(STORE(json_option(command))))))))
 
 
 @click.group()
@@ -113,11 +118,14 @@ def _decide(
     call_id: str,
     store_spec: str | None,
     as_json: bool,
+    token_file: Path | None,
     **vote: Any,
 ) -> None:
     async def use(session: Session) -> tuple[int, HeldCall]:
         before = session.ledger.held.get(call_id)
-        return before.approvals if before else 0, await session.decide(decision, call_id, **vote)
+        who = await who_asks(session.store, token_file)
+        made = await session.decide(decision, call_id, who=who, **vote)
+        return before.approvals if before else 0, made
 
     before, held = _on_session(store_spec, session_id, use)
     if as_json:
@@ -125,11 +133,9 @@ def _decide(
     else:
         _show(held)
     if decision == "approve" and held.approvals == before:
-        say(
-            f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
-            "already, and counts once",
-            err=True,
-        )
+        still = f"recorded, and still {held.approvals} of {held.needed}"
+        who = held.rulings[-1].by
+        say(f"{still}: {who} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
 
 
@@ -149,5 +155,7 @@ def _show(held: HeldCall) -> None:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
+    for one in held.rulings:
+        say(f"  {one.decision} by {one.by} as {one.role} ({one.identity})")
     if held.why:
         say(f"  not proven: {held.why}")

@@ -43,6 +43,7 @@ COMMANDS = {
     "verify": "Hold a store against a sealed head: what is missing, what was altered.",
     "prove": "Proofs that a session stands in the log, or that the log only grew.",
     "approve": "Approve, reject or amend a call that waits for people.",
+    "people": "Who may decide: tokens, roles, limits, deputies.",
     "trace": "Export, sign and verify traces.",
     "audit": "Judge a session, a trace or a transcript by its SOP.",
     "bench": "SOPBench, scored by its own oracle; sweeps and reports.",

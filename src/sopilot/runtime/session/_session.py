@@ -18,6 +18,7 @@ from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import _approval_votes as approval_votes
 from sopilot.runtime.session import _call_results as call_results
 from sopilot.runtime.session import _tool_calls as tool_calls
@@ -35,12 +36,7 @@ from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent
-from sopilot.runtime.trace.runtime_notes import (
-    HELD_CALL,
-    OPENED,
-    OUTCOME_UNKNOWN,
-    PROGRAM_CHANGED,
-)
+from sopilot.runtime.trace.runtime_notes import RESERVED
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
@@ -60,7 +56,7 @@ from sopilot.runtime.vm import (
 )
 from sopilot.runtime.vm.operations import CLOCK
 
-RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED, CLOCK})
+RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
 
@@ -79,7 +75,7 @@ class Session:
         clock: Clock,
         judge: Judge | None = None,
     ) -> None:
-        self._store = store
+        self.store = store
         self._lease: Lease | None = lease
         self._owner = lease.owner
         self.tools = tools
@@ -197,9 +193,11 @@ class Session:
         role: str = "",
         arguments: Mapping[str, JSON] | None = None,
         reason: str = "",
+        who: Principal | None = None,
     ) -> HeldCall:
+        """``who`` proved who they are; without, the trace says that nobody did."""
         return await approval_votes.decide(
-            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason
+            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
         )
 
     async def wait_for_decision(
@@ -218,7 +216,7 @@ class Session:
 
     async def renew(self) -> None:
         async with self._lock:
-            self._lease = await self._store.renew(
+            self._lease = await self.store.renew(
                 self._held_lease(),
                 now=self.clock.now(),
                 lease_seconds=self.settings.lease_seconds,
@@ -233,12 +231,12 @@ class Session:
         async with self._lock:
             lease, self._lease = self._lease, None
             if lease is not None:
-                await self._store.release(lease)
+                await self.store.release(lease)
 
     async def reacquire(self) -> None:
         """Takes the session back after ``release``, with whatever others wrote meanwhile."""
         async with self._lock:
-            self._lease = await self._store.acquire(
+            self._lease = await self.store.acquire(
                 self.id,
                 owner=self._owner,
                 now=self.clock.now(),
@@ -252,19 +250,19 @@ class Session:
             await self._read_again()
 
     async def _read_again(self) -> None:
-        self._take(await load(self._store, self.id, known=self.programs))
+        self._take(await load(self.store, self.id, known=self.programs))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
-        return whole_events(self._events, await self._store.payloads(self.id))
+        return whole_events(self._events, await self.store.payloads(self.id))
 
     async def shown_events(self) -> list[Event]:
         """The events as people may see them: without the values of secret inputs."""
-        payloads = await self._store.payloads(self.id)
+        payloads = await self.store.payloads(self.id)
         return shown_events(self._events, payloads, self.programs.secrets)
 
     async def stored_head(self) -> Head:
-        return (await self._store.record(self.id)).head
+        return (await self.store.record(self.id)).head
 
     async def __aenter__(self) -> Self:
         return self
@@ -386,7 +384,7 @@ class Session:
         ledger = self.ledger
         summary = summarise(configuration, ledger.forecast(events), self._register)
         batch = kept._replace(summary=summary, programs=programs or {})
-        self._lease = await self._store.append(
+        self._lease = await self.store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False
