@@ -209,7 +209,7 @@ class Session(Leased):
 
     async def take_decisions(self) -> None:
         """Puts on record what was decided while this session was at work."""
-        if self.ledger.held:
+        if self.held_calls:
             await approval_votes.take_left(self, self._store)
 
     async def has_decisions(self) -> bool:
