@@ -39,6 +39,7 @@ COMMANDS = {
     "explain": "Why a guard is there, which recipe won, what was factored.",
     "sessions": "Sessions that are kept, and where each one stands.",
     "register": "Every action of all sessions: when, what, who approved, how far proven.",
+    "store": "Make and renew the tables of a store; find calls that were left open.",
     "seal": "Seal the log of all sessions, and send the head elsewhere.",
     "verify": "Hold a store against a sealed head: what is missing, what was altered.",
     "prove": "Proofs that a session stands in the log, or that the log only grew.",

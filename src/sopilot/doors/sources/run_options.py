@@ -55,9 +55,11 @@ def options_from_json(value: Fields) -> RunOptions:
     return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
 
 
-async def kept_options(store: Store, session_id: str) -> RunOptions:
+async def kept_options(store: Store, session_id: str) -> RunOptions | None:
+    """``None`` for a session of another door, whose client goes on with it."""
     record = await store.record(session_id)
-    return options_from_json(record.metadata.get("extra", {}))
+    extra = record.metadata.get("extra", {})
+    return options_from_json(extra) if "source" in extra else None
 
 
 def chosen_task(options: RunOptions, source: TaskSource) -> Task:

@@ -234,10 +234,13 @@ class RunFolder:
         write_whole(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
 
     def keep_trace(self, task: str, text: str) -> None:
-        folder = self.path / "traces"
-        folder.mkdir(exist_ok=True)
+        file = self.trace_file(task)
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, text)
+
+    def trace_file(self, task: str) -> Path:
         name = re.sub(r"[^\w.-]+", "-", task.removeprefix("sopbench:"))
-        write_whole(folder / f"{name}.jsonl", text)
+        return self.path / "traces" / f"{name}.jsonl"
 
 
 class RecordWriter:

@@ -63,7 +63,7 @@ async def resume_run(
     store: Store,
     session_id: str,
     *,
-    tools: Tools,
+    tools: Tools | None = None,
     clock: Clock | None = None,
     judge: Judge | None = None,
     programs: ProgramSet | None = None,
@@ -71,8 +71,9 @@ async def resume_run(
     take_over: bool = False,
 ) -> Session:
     """The session of an interrupted run, with the judge that ``open_run`` gives by default.
-    With ``programs``, others than the stored ones are refused or accepted, as it is said.
-    What the machine does by itself is in the session's own settings."""
+    ``tools`` may come later: a hook brings its own. With ``programs``, others than the stored
+    ones are refused or accepted, as it is said. What the machine does by itself is in
+    the session's own settings."""
     return await resume_session(
         store,
         session_id,

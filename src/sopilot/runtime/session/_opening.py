@@ -108,6 +108,7 @@ async def resume_session(
             await note_unknown_outcomes(session)
             if programs is not None:
                 await _check_programs(session, ProgramSet.of(programs), accept_changed)
+        await session.take_decisions()
     except SopilotError:
         with suppress(RunEnded):
             await session.release()

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Self
 
-from sopilot.language.diagnostics import InternalBug, RunEnded
+from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
@@ -23,11 +20,12 @@ from sopilot.runtime.session import _approval_votes as approval_votes
 from sopilot.runtime.session import _call_results as call_results
 from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session._approvals import HeldCall
+from sopilot.runtime.session._leasing import Leased
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import Lease, Store
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session._writing import Writing, keep_alive, seal_batch
+from sopilot.runtime.session._writing import Writing, seal_batch
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
@@ -61,7 +59,7 @@ _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
 
 
-class Session:
+class Session(Leased):
     """Made by ``open_session`` and ``resume_session``. One task at a time writes; tools of
     several calls may run side by side."""
 
@@ -75,16 +73,11 @@ class Session:
         clock: Clock,
         judge: Judge | None = None,
     ) -> None:
-        self.store = store
-        self._lease: Lease | None = lease
-        self._owner = lease.owner
+        super().__init__(store, lease, clock)
         self.tools = tools
-        self.clock = clock
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
         """How the machine asks the user; without one its questions fail."""
-        self._lock = asyncio.Lock()
-        self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
         self.in_flight: set[str] = set()
@@ -212,78 +205,28 @@ class Session:
             self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
         )
 
-    # --- the lease ----------------------------------------------------------------
+    async def take_decisions(self) -> None:
+        """Puts on record what was decided while this session was at work."""
+        if self.held_calls:
+            await approval_votes.take_left(self, self._store)
 
-    async def renew(self) -> None:
-        async with self._lock:
-            self._lease = await self.store.renew(
-                self._held_lease(),
-                now=self.clock.now(),
-                lease_seconds=self.settings.lease_seconds,
-            )
-
-    def keep_alive(self) -> AbstractAsyncContextManager[None]:
-        """Renews the lease in the background while something slow happens."""
-        return keep_alive(self)
-
-    async def release(self) -> None:
-        """Gives the session up. Anybody may take it; this object writes nothing more."""
-        async with self._lock:
-            lease, self._lease = self._lease, None
-            if lease is not None:
-                await self.store.release(lease)
-
-    async def reacquire(self) -> None:
-        """Takes the session back after ``release``, with whatever others wrote meanwhile."""
-        async with self._lock:
-            self._lease = await self.store.acquire(
-                self.id,
-                owner=self._owner,
-                now=self.clock.now(),
-                lease_seconds=self.settings.lease_seconds,
-            )
-            await self._read_again()
-
-    async def reload(self) -> None:
-        """What the store holds, verified and replayed."""
-        async with self._lock:
-            await self._read_again()
+    async def has_decisions(self) -> bool:
+        return bool(await self._store.left(self.id))
 
     async def _read_again(self) -> None:
-        self._take(await load(self.store, self.id, known=self.programs))
+        self._take(await load(self._store, self.id, known=self.programs))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
-        return whole_events(self._events, await self.store.payloads(self.id))
+        return whole_events(self._events, await self._store.payloads(self.id))
 
     async def shown_events(self) -> list[Event]:
         """The events as people may see them: without the values of secret inputs."""
-        payloads = await self.store.payloads(self.id)
+        payloads = await self._store.payloads(self.id)
         return shown_events(self._events, payloads, self.programs.secrets)
 
     async def stored_head(self) -> Head:
-        return (await self.store.record(self.id)).head
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            await self.release()
-            return
-        # The lease expires by itself; the first problem is the one to report.
-        with suppress(RunEnded):
-            await self.release()
-
-    def _held_lease(self) -> Lease:
-        if self._lease is not None:
-            return self._lease
-        raise RunEnded(f"session {self.id} was released; resume it to go on")
+        return (await self._store.record(self.id)).head
 
     # --- writing, for this room ---------------------------------------------------
 
@@ -382,9 +325,11 @@ class Session:
             events, self.head, self.settings, self._salt, self.secrets, self._register
         )
         ledger = self.ledger
-        summary = summarise(configuration, ledger.forecast(events), self._register)
+        summary = summarise(
+            configuration, ledger.forecast(events), self._register, self.programs.guarded
+        )
         batch = kept._replace(summary=summary, programs=programs or {})
-        self._lease = await self.store.append(
+        self._lease = await self._store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False

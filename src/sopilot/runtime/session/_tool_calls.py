@@ -11,7 +11,7 @@ from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.session._admission import admit
 from sopilot.runtime.session._call_results import note_unknown, record_result, unknown_call
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
-from sopilot.runtime.session.errors import LeaseLost
+from sopilot.runtime.session.errors import LeaseHeld, LeaseLost
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.session.user_questions import ask
 from sopilot.runtime.vm import JSON, DomainCall
@@ -101,8 +101,7 @@ async def _perform(
                 return CallAnswer(
                     call_id,
                     CallStatus.UNKNOWN,
-                    problem=f"`{name}` broke off, and may have been carried out; "
-                    f"`sopilot approve settle {session.id} {call_id}` says how it ended",
+                    problem=f"`{name}` broke off, and may have been carried out",
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
@@ -112,10 +111,23 @@ async def _perform(
                 seq = await record_result(session, call_id, result)
         except LeaseLost:
             session.unrecorded.pop(call_id, None)
-            raise
+            seq = await _record_after_all(session, call_id, result)
     finally:
         session.in_flight.discard(call_id)
     return CallAnswer(call_id, CallStatus.DONE, result, seq)
+
+
+async def _record_after_all(session: Session, call_id: str, result: ToolResult) -> int:
+    """Somebody took the session for dead while its tool was at work. Where nobody has it now and
+    nobody has settled the call, what the tool said is how it ended."""
+    try:
+        await session.refresh()
+    except LeaseHeld:
+        raise LeaseLost(session.id) from None
+    async with session.writing():
+        if call_id not in session.configuration.pending:
+            raise LeaseLost(session.id)
+        return await record_result(session, call_id, result)
 
 
 def _read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import ActionEntry, Register
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import Batch
@@ -38,27 +35,6 @@ class Writing:
         traceback: TracebackType | None,
     ) -> None:
         self._session.end_writing()
-
-
-@asynccontextmanager
-async def keep_alive(session: Session) -> AsyncIterator[None]:
-    """Renews the lease in the background while something slow happens."""
-
-    async def beat() -> None:
-        while True:
-            await asyncio.sleep(session.settings.lease_seconds / 3)
-            await session.renew()
-
-    task = asyncio.create_task(beat())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
-        problem = None if task.cancelled() else task.exception()
-        # A lost lease shows at the next write, where it matters.
-        if problem is not None and not isinstance(problem, RunEnded):
-            raise problem
 
 
 def seal_batch(
