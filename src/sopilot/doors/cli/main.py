@@ -47,6 +47,7 @@ COMMANDS = {
     "people": "Who may decide: tokens, roles, limits, deputies.",
     "trace": "Export, sign and verify traces.",
     "audit": "Judge a session, a trace or a transcript by its SOP.",
+    "deviations": "What was found wrong, and what was done about it.",
     "bench": "SOPBench, scored by its own oracle; sweeps and reports.",
     "stats": "Exact paired tests, clustered permutation, intervals.",
     "gate": "Know your model before you page: the discipline check.",
