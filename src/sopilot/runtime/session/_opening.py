@@ -40,11 +40,13 @@ async def open_session(
     owner: str | None = None,
     extra: Mapping[str, JSON] | None = None,
     session_id: str | None = None,
+    requester: str = "",
 ) -> Session:
     """A new session under an unguessable id, owned by the caller.
 
     ``extra`` is kept with it as given: a task, an initial state, whatever a
-    resumer needs. ``session_id`` is for reproducible traces; ids that others
+    resumer needs. ``requester`` is who asks for what is done in it, and so cannot approve it.
+    ``session_id`` is for reproducible traces; ids that others
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
@@ -61,6 +63,8 @@ async def open_session(
         "salt": secrets.token_hex(16),
         "extra": dict(extra or {}),
     }
+    if requester:
+        metadata["requester"] = requester
     new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
     lease = await store.create(
         new,
@@ -146,9 +150,10 @@ async def attach_session(
 
 async def _note_opening(session: Session) -> None:
     """The trace itself says what it is about, so that a header cannot be swapped."""
-    await session.step(
-        Note(OPENED, {name: session.metadata.get(name) for name in ("programs", *ABOUT)})
-    )
+    about = {name: session.metadata.get(name) for name in ("programs", *ABOUT)}
+    if session.metadata.get("requester"):
+        about["requester"] = session.metadata["requester"]
+    await session.step(Note(OPENED, about))
 
 
 async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:

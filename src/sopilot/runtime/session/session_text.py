@@ -56,5 +56,7 @@ def held_lines(held: HeldCall) -> Iterator[str]:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
+    for one in held.rulings:
+        yield f"  {one.decision} by {one.by} as {one.role} ({one.identity})"
     if held.why:
         yield f"  not proven: {held.why}"
