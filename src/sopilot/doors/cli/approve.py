@@ -10,9 +10,9 @@ from typing import Any
 import click
 
 from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import give, json_option, say
 from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import HeldCall, Store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free

@@ -10,10 +10,7 @@ import click
 
 from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import give, json_option, print_json, say, tell
 from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.seal import FILE
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
     Audited,
     ForeignInput,
@@ -25,6 +22,9 @@ from sopilot.doors.sources.audit_inputs import (
 )
 from sopilot.doors.sources.audit_records import on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -50,12 +50,7 @@ from sopilot.runtime.trace import load_key
     help="What the user of a transcript told, for a procedure's own inputs. May be given again.",
 )
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a self-contained page as well.",
-)
+@click.option("--html", "page", type=NEW_FILE, help="Write a self-contained page as well.")
 @click.option("--keep", is_flag=True, help="Keep the result as a record; findings open deviations.")
 @click.option("--key", "key_file", type=FILE, help="Sign what is kept (`sopilot trace keygen`).")
 @TOKEN_FILE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.lazy_group import LazyGroup
+from sopilot.doors.terminal.lazy_group import LazyGroup
 
 COMMANDS = {
     "run": ("bench_run.run", "Run tasks and score them by the official evaluator."),
@@ -23,6 +23,6 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, commands_on_use=COMMANDS)
+@click.group(cls=LazyGroup, room=__package__, commands_on_use=COMMANDS)
 def command() -> None:
     """SOPBench, read from a checkout at SOPBENCH_HOME and scored by its own oracle."""

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import read_text
-from sopilot.doors.cli.output import give, json_option, progress
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code
 from sopilot.doors.sources import open_source
+from sopilot.doors.terminal.option_types import FILE, FOLDER, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.archive import Beside, build_archive, example_case
 from sopilot.lab.bench.archive_reading import (
@@ -28,25 +29,16 @@ from sopilot.language.diagnostics import Place, mistake
 
 
 @click.command()
-@click.argument(
-    "folders",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("-o", "--output", required=True, type=NEW_FILE, help="A ZIP.")
 @click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="A ZIP."
-)
-@click.option(
-    "--study",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The study whose runs these are: its tests come first in the tables.",
+    "--study", type=FILE, help="The study whose runs these are: its tests come first in the tables."
 )
 @click.option("--screen", type=click.Choice(list(SCREENS)), default="paper", show_default=True)
 @click.option("--vary", multiple=True, metavar="FIELD", help="As for `bench report`.")
 @click.option(
     "--case",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     help="A workflow folder to go with it, whose Python is run. Default: the project's example, "
     "where it is at hand.",
 )

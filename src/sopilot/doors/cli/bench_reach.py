@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import give, json_option, progress
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.defects import defect_lines, replay_goals
 from sopilot.lab.bench.reach_survey import reach_cache, reach_document, reach_lines

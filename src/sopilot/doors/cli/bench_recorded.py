@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say, tell
+from sopilot.doors.terminal.output import json_option, print_json, say, tell
 from sopilot.lab.bench import DOMAINS, find_checkout, shared_upstream
 from sopilot.lab.bench.baselines import baseline_lines, recompute, subset_size
 from sopilot.lab.bench.screen import (

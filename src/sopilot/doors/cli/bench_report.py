@@ -6,15 +6,11 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import give, json_option, progress
+from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench.archive_reading import archived_document, is_archive, opened_archive
 from sopilot.lab.bench.report import MOST_MISSING, Document, load_runs, read_mechanism
-from sopilot.lab.bench.report.files import (
-    document_data,
-    report_files,
-    whole_document,
-    write_report,
-)
+from sopilot.lab.bench.report.files import document_data, report_files, whole_document, write_report
 from sopilot.lab.bench.screen import SCREENS
 
 
@@ -23,7 +19,7 @@ from sopilot.lab.bench.screen import SCREENS
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="Write report.md, report.html and csv/*.csv into this folder.",
 )
 @click.option(
@@ -43,7 +39,7 @@ from sopilot.lab.bench.screen import SCREENS
 @click.option(
     "--mechanism",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="What `gate --json` or `lens --json` printed, for the figure of the mechanism.",
 )
 @click.option(

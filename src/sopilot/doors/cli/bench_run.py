@@ -12,9 +12,10 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.desks.tasks import Task
-from sopilot.doors.cli.output import give, json_option, progress, say
 from sopilot.doors.sources.given_values import sweep_budgets
 from sopilot.doors.sources.sweep_tasks import own_sweep_tasks, patience
+from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, progress, say
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.contestant import Contestant
 from sopilot.lab.bench.record import BenchRecord
@@ -80,7 +81,7 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--tasks",
     "listed",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="A file of references, one a line (sopbench:bank/get_loan#3).",
 )
 @click.option(
@@ -110,7 +111,7 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="The folder of this configuration's runs. A sweep that was killed goes on in it.",
 )
 @click.option("--run", "number", default=1, show_default=True, type=click.IntRange(1),

@@ -11,7 +11,8 @@ import click
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.bench_report import hand_over
 from sopilot.doors.cli.bench_run import Told, interrupted
-from sopilot.doors.cli.output import give, json_option, print_json, progress, say
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, print_json, progress, say
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.study import (
     cell_status,
@@ -25,11 +26,9 @@ from sopilot.lab.bench.study.cells import study_tasks
 from sopilot.lab.bench.study.plan import PRESETS
 from sopilot.lab.bench.study.plan_text import plan_document, plan_lines, status_lines
 
-_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_file = click.argument("file", type=FILE)
 _base = click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the runs are. Default: beside FILE, under its name.",
+    "--folder", type=NEW_FOLDER, help="Where the runs are. Default: beside FILE, under its name."
 )
 
 
@@ -43,7 +42,7 @@ def study() -> None:
 
 
 @study.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=NEW_FILE)
 @click.option("--preset", "name", type=click.Choice(PRESETS), default="paper", show_default=True)
 def new(file: Path, name: str) -> None:
     """Write a study to begin with: `paper` repeats the paper's, once its names are yours."""
@@ -112,9 +111,7 @@ def status(file: Path, folder: Path | None, as_json: bool) -> None:
 @study.command()
 @_file
 @_base
-@click.option(
-    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Write it here."
-)
+@click.option("-o", "--output", type=NEW_FOLDER, help="Write it here.")
 @json_option
 def report(file: Path, folder: Path | None, output: Path | None, as_json: bool) -> None:
     """The hypotheses' tests, then every table of the study, marked as exploratory."""

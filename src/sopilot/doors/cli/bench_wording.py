@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.official_check import check_official, official_lines
 from sopilot.lab.bench.selection import select_tasks

@@ -7,13 +7,13 @@ from typing import Any
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.output import say, warn
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
-from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import read_results
 from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
+from sopilot.doors.terminal.output import say, warn
+from sopilot.doors.terminal.stores import STORE
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 

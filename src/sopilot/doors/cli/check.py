@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
 from sopilot.doors.sources.checking import check_text, texts_to_check
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.language.diagnostics import Diagnostic, Severity
 from sopilot.language.diagnostics.plain_text import counted
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, progress, say
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, compile_source
 from sopilot.doors.sources.compile_figures import PAPER, figure_rows, summarise, write_programs
+from sopilot.doors.terminal.option_types import NEW_FOLDER
+from sopilot.doors.terminal.output import json_option, print_json, progress, say
 from sopilot.language.diagnostics.plain_text import table
 from sopilot.language.program import program_to_yaml
 
@@ -17,10 +18,7 @@ from sopilot.language.program import program_to_yaml
 @click.command(help=f"Compile SOURCE into verified programs.\n\n{SOURCE_HELP}")
 @click.argument("source")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write one YAML file a program into this folder.",
+    "-o", "--output", type=NEW_FOLDER, help="Write one YAML file a program into this folder."
 )
 @click.option("--goal", help="Only this procedure.")
 @click.option(

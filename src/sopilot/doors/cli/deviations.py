@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import give, json_option, say
 from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.records import read_moment
 from sopilot.runtime.records.deviations import DISPOSITIONS, Deviation, deviation_lines
 from sopilot.runtime.session import Store, SystemClock
@@ -33,11 +33,7 @@ def command() -> None:
 @json_option
 @STORE
 def list_deviations(
-    state: str | None,
-    session_id: str | None,
-    overdue: bool,
-    as_json: bool,
-    store_spec: str | None,
+    state: str | None, session_id: str | None, overdue: bool, as_json: bool, store_spec: str | None
 ) -> None:
     """Which sessions deviated, and what was done about it."""
     now = SystemClock().now()

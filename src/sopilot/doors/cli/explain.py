@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import heading, json_option, print_json, say, tell
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, compile_source
 from sopilot.doors.sources.explaining import explain, explanation_lines
+from sopilot.doors.terminal.output import heading, json_option, print_json, say, tell
 
 
 @click.command(

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from sopilot.desks.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
-from sopilot.doors.cli.output import give
 from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.sources import FolderSource
 from sopilot.doors.sources.run_options import RunOptions
+from sopilot.doors.terminal.output import give
 
 ALL_TASKS = "all"
 

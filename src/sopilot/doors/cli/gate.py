@@ -11,8 +11,9 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.adapters.text_files import read_text, write_whole
-from sopilot.doors.cli.output import give, json_option, say, tell
 from sopilot.doors.sources.check_cases import check_cases
+from sopilot.doors.terminal.option_types import FOLDER, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, say, tell
 from sopilot.lab.bench.contestant import Contestant
 from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.discipline import (
@@ -60,7 +61,7 @@ from sopilot.language.diagnostics import UserMistake
     "--from",
     "recorded_in",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folders of `bench run --traces` of this model (repeatable).",
 )
 @click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
@@ -87,7 +88,7 @@ from sopilot.language.diagnostics import UserMistake
 @click.option("--parallel", default=1, show_default=True, help="Cases at a time.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop.")
 @click.option("--restart", is_flag=True, help="Forget what an earlier call has finished.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the page here.")
+@click.option("--html", type=NEW_FILE, help="Copy the page here.")
 @json_option
 def command(
     model: str,

@@ -10,21 +10,18 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.audit import read_input
-from sopilot.doors.cli.output import json_option, print_json, say, tell
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.recorded_moments import chosen_moments, sweep_moments
 from sopilot.doors.sources.run_options import kept_options
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.output import json_option, print_json, say, tell
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.lab.lens import plot as draw
-from sopilot.lab.lens import (
-    summarise,
-)
+from sopilot.lab.lens import summarise
 from sopilot.lab.lens.named_weights import named_weights
 from sopilot.lab.lens.study import studies
 from sopilot.lab.lens.text_report import summary_lines
 from sopilot.language.diagnostics import UserMistake
-
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
 from sopilot import __version__
-from sopilot.doors.cli.lazy_group import LazyGroup
-from sopilot.doors.cli.output import print_json, say
+from sopilot.doors.terminal.lazy_group import LazyGroup
+from sopilot.doors.terminal.output import print_json, say
+from sopilot.doors.terminal.streams import flushed, lost, open_streams
 from sopilot.language.diagnostics import (
     Diagnostic,
     Place,
@@ -56,7 +54,7 @@ COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, commands_on_use=COMMANDS)
+@click.group(cls=LazyGroup, room=__package__, commands_on_use=COMMANDS)
 @click.version_option(__version__, prog_name="sopilot")
 def sopilot() -> None:
     """Compile standard operating procedures into programs, run them, prove what was checked.
@@ -78,7 +76,7 @@ def run(given: Sequence[str]) -> int:
         code = sopilot.main(args=list(given), prog_name="sopilot", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as ended:
-        return _flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
+        return flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
     except click.Abort:
         say("\nstopped", err=True)
         return 130
@@ -89,7 +87,7 @@ def run(given: Sequence[str]) -> int:
     except SopilotError as ended:
         return _failed(given, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
     except OSError as problem:
-        return _lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
+        return lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
     except RecursionError:
         deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
         return _failed(given, [deep], 2)
@@ -105,14 +103,6 @@ def _check_text(given: Sequence[str]) -> None:
             raise mistake(
                 "not-text", f"`{argument}` holds bytes that are no text", help=cure
             ) from None
-
-
-def _flushed(code: int) -> int:
-    try:
-        sys.stdout.flush()
-    except OSError as problem:
-        return _lost(problem)
-    return code
 
 
 def _usage(misuse: click.ClickException) -> str:
@@ -138,32 +128,8 @@ def _failed(
             print_json({"errors": [one.as_json() for one in found]}, indent=None)
         sys.stdout.flush()
     except OSError as problem:
-        return _lost(problem)
+        return lost(problem)
     return code
-
-
-def _lost(problem: OSError) -> int:
-    """What was to be told went nowhere: a full disk, a closed stream, a reader that left."""
-    # Or the interpreter would try again at its end, and print what came of it.
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    if problem.errno != errno.EPIPE:
-        with suppress(OSError):
-            say(f"sopilot: {problem.strerror or problem}", err=True)
-    return 1
-
-
-def open_streams() -> None:
-    """A stream that was closed is opened on nothing, before a file takes its number: reading
-    ends at once, writing fails as it would have."""
-    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, mode)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 if __name__ == "__main__":

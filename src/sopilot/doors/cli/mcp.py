@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import say
-from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import TOOL_LISTS
+from sopilot.doors.terminal.option_types import Seconds
+from sopilot.doors.terminal.output import say
+from sopilot.doors.terminal.stores import STORE
 from sopilot.language.diagnostics import mistake, visible
 from sopilot.runtime.agent import ARMS
-
-
-class Seconds(click.FloatRange):
-    """A number of seconds: not "not a number", which no comparison refuses, and not forever."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
-            self.fail(f"{value} is no number of seconds", param, ctx)
-        return found
 
 
 @click.command()

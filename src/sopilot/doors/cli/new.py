@@ -8,7 +8,8 @@ import click
 
 from sopilot.adapters.text_files import require_new, write_whole
 from sopilot.desks.scenarios.starter import starter
-from sopilot.doors.cli.output import say
+from sopilot.doors.terminal.option_types import NEW_FOLDER
+from sopilot.doors.terminal.output import say
 
 
 @click.command()
@@ -16,7 +17,7 @@ from sopilot.doors.cli.output import say
 @click.option(
     "--in",
     "folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     default=Path(),
     help="The folder to write to. Default: the present one.",
 )

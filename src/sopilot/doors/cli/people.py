@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import give, json_option, say
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.records import read_condition, read_moment
 from sopilot.runtime.records.people_text import people_json, people_lines
 from sopilot.runtime.session import Store, SystemClock
@@ -17,9 +19,14 @@ from sopilot.runtime.session.identity import change_people, issue_token, load_pe
 
 TOKEN_FILE = click.option(
     "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=NEW_FILE,
     help="Your token, or a provider's; else what SOPILOT_TOKEN holds.",
 )
+
+
+def signed(command: Callable[..., None]) -> Callable[..., None]:
+    """By whoever has the token, on this store."""
+    return TOKEN_FILE(STORE(command))
 
 
 @click.group()
@@ -31,7 +38,7 @@ def command() -> None:
     """
 
 
-def _change(store_spec: str | None, token_file: Path | None, name: str, **details: Any) -> None:
+def _change(name: str, *, store_spec: str | None, token_file: Path | None, **details: Any) -> None:
     async def use(store: Store) -> None:
         who = await who_asks(store, token_file)
         await change_people(store, name, details, who=who, clock=SystemClock())
@@ -45,31 +52,26 @@ def _change(store_spec: str | None, token_file: Path | None, name: str, **detail
 @click.option("--role", "roles", multiple=True, help="As often as needed.")
 @click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number.")
 @click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT")
-@TOKEN_FILE
-@STORE
-def add(store_spec: str | None, token_file: Path | None, **given: Any) -> None:
+@signed
+def add(**given: Any) -> None:
     """Add NAME, or say anew what they are."""
-    details = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
-    _change(store_spec, token_file, "person_added", **details)
+    given |= {name: list(given[name]) for name in ("roles", "aliases", "subjects")}
+    _change("person_added", **given)
 
 
 @command.command()
 @click.argument("person", metavar="NAME")
-@TOKEN_FILE
-@STORE
-def remove(store_spec: str | None, token_file: Path | None, person: str) -> None:
+@signed
+def remove(**given: Any) -> None:
     """NAME decides nothing any more; their tokens are worth nothing."""
-    _change(store_spec, token_file, "person_removed", person=person)
+    _change("person_removed", **given)
 
 
 @command.command()
 @click.argument("person", metavar="NAME")
 @click.option("--name", "token_name", required=True, help="What the token is called in records.")
 @click.option("--until", metavar="DATE", help="Up to and with this date (UTC).")
-@TOKEN_FILE
-@STORE
+@signed
 def token(
     person: str, token_name: str, until: str | None, token_file: Path | None, store_spec: str | None
 ) -> None:
@@ -88,25 +90,21 @@ def token(
 
 @command.command()
 @click.argument("token_name", metavar="TOKEN")
-@TOKEN_FILE
-@STORE
-def revoke(store_spec: str | None, token_file: Path | None, token_name: str) -> None:
+@signed
+def revoke(token_name: str, **given: Any) -> None:
     """The token called TOKEN is worth nothing from now on."""
-    _change(store_spec, token_file, "token_revoked", token=token_name)
+    _change("token_revoked", token=token_name, **given)
 
 
 @command.command()
 @click.argument("role")
 @click.argument("conditions", nargs=-1, metavar="CONDITION...")
-@TOKEN_FILE
-@STORE
-def limit(
-    store_spec: str | None, token_file: Path | None, role: str, conditions: tuple[str, ...]
-) -> None:
+@signed
+def limit(conditions: tuple[str, ...], **given: Any) -> None:
     """ROLE decides only where every CONDITION on the arguments holds: "amount<=5000"."""
     for text in conditions:
         read_condition(text)
-    _change(store_spec, token_file, "limit_set", role=role, conditions=list(conditions))
+    _change("limit_set", conditions=list(conditions), **given)
 
 
 @command.command()
@@ -115,48 +113,40 @@ def limit(
 @click.option("--role", required=True)
 @click.option("--from", "begin", required=True, metavar="DATE")
 @click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date (UTC).")
-@TOKEN_FILE
-@STORE
-def deputy(store_spec: str | None, token_file: Path | None, **given: Any) -> None:
+@signed
+def deputy(begin: str, end: str, stands_for: str, **given: Any) -> None:
     """NAME stands for somebody in a role, between two dates."""
-    begin, end = read_moment(given["begin"]), read_moment(given["end"], whole_day=True)
-    details = {"person": given["person"], "for": given["stands_for"], "role": given["role"]}
-    _change(store_spec, token_file, "deputy_named", **details, begin=begin, end=end)
+    given |= {"for": stands_for, "begin": read_moment(begin)}
+    _change("deputy_named", end=read_moment(end, whole_day=True), **given)
 
 
 @command.command()
 @click.argument("role")
 @click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
 @click.option("--before", "minutes", type=click.FloatRange(min=0), required=True, metavar="MINUTES")
-@TOKEN_FILE
-@STORE
-def escalate(
-    store_spec: str | None, token_file: Path | None, role: str, to: str, minutes: float
-) -> None:
+@signed
+def escalate(minutes: float, **given: Any) -> None:
     """So many minutes before a request to ROLE expires, another role may decide it."""
-    seconds = minutes * 60
-    _change(store_spec, token_file, "escalation_set", role=role, to=to, before_seconds=seconds)
+    _change("escalation_set", before_seconds=minutes * 60, **given)
 
 
 @command.command()
 @click.argument("issuer")
 @click.option("--audience", required=True, help="For whom its tokens must be made out.")
-@TOKEN_FILE
-@STORE
-def provider(store_spec: str | None, token_file: Path | None, issuer: str, audience: str) -> None:
+@signed
+def provider(**given: Any) -> None:
     """Believe signed tokens of the OpenID Connect provider ISSUER (extra `openid`)."""
-    _change(store_spec, token_file, "provider_named", issuer=issuer, audience=audience)
+    _change("provider_named", **given)
 
 
 @command.command()
 @click.argument("what", type=click.Choice(["identity", "sign-off"]))
 @click.option("--off", is_flag=True, help="Not any more.")
-@TOKEN_FILE
-@STORE
-def demand(store_spec: str | None, token_file: Path | None, what: str, off: bool) -> None:
+@signed
+def demand(off: bool, **given: Any) -> None:
     """identity: only people who prove who they are decide. sign-off: only handbooks that were
     signed off run."""
-    _change(store_spec, token_file, "demanded", what=what, on=not off)
+    _change("demanded", on=not off, **given)
 
 
 @command.command("list")

@@ -10,12 +10,12 @@ from typing import TypeVar
 import click
 
 from sopilot.adapters.model_replay import reply_from_json
-from sopilot.doors.cli.output import give, json_option
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.mcp.play_screen import score_lines, screen, screen_lines
 from sopilot.doors.mcp.player import PlayedTurn
 from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
 from sopilot.doors.sources import TOOL_LISTS
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session import Store
@@ -81,12 +81,7 @@ def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
 @STORE
 @json_option
 def call(
-    session_id: str,
-    tool: str,
-    arguments: str,
-    beside: str,
-    store_spec: str | None,
-    as_json: bool,
+    session_id: str, tool: str, arguments: str, beside: str, store_spec: str | None, as_json: bool
 ) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
     whole = ModelReply(beside, (ToolCall("", tool, arguments),))

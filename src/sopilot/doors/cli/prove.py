@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import print_json
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.doors.cli.verify import FILE
 from sopilot.doors.sources.signed_files import read_seal_file
+from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.output import print_json
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.proofs import prove
 from sopilot.runtime.session import Store

@@ -6,17 +6,11 @@ from collections.abc import Sequence
 
 import click
 
-from sopilot.doors.cli.output import hand_out, json_option, print_json, say, tell
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import hand_out, json_option, print_json, say, tell
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.diagnostics.plain_text import counted
-from sopilot.runtime.records import (
-    ActionOutcome,
-    Selected,
-    Wanted,
-    read_condition,
-    read_moment,
-)
+from sopilot.runtime.records import ActionOutcome, Selected, Wanted, read_condition, read_moment
 from sopilot.runtime.records.register_text import register_csv, register_json, register_lines
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.session.registers import rebuild_register, register

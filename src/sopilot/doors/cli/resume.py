@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, perform, show
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.session_text import unknown_lines

@@ -8,13 +8,13 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
-from sopilot.doors.cli.output import json_option, say, warn
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
-from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import chosen_budgets, read_results, told
 from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
+from sopilot.doors.terminal.output import json_option, say, warn
+from sopilot.doors.terminal.stores import STORE
 from sopilot.runtime.agent import ARMS
 
 

@@ -9,24 +9,14 @@ import click
 
 from sopilot.desks.tasks import Result
 from sopilot.desks.tasks.result_text import result_lines
-from sopilot.doors.cli.output import give, marked, say, warn
-from sopilot.doors.cli.stores import with_store
 from sopilot.doors.sources import TaskSource, open_source
 from sopilot.doors.sources.checked_arm import checked_arm
 from sopilot.doors.sources.performing import prepared
 from sopilot.doors.sources.run_options import RunOptions
+from sopilot.doors.terminal.output import give, say, warn
+from sopilot.doors.terminal.stores import with_store
+from sopilot.doors.terminal.watching import Watcher
 from sopilot.language.diagnostics.plain_text import counted
-from sopilot.runtime.agent import Progress
-
-_MARKS = {
-    "user": ("user", "green"),
-    "assistant": ("agent", "cyan"),
-    "call": ("  call", None),
-    "result": ("  ", None),
-    "step": ("  step", "bright_black"),
-    "held": ("  held", "yellow"),
-    "note": ("  note", "yellow"),
-}
 
 
 def default_arm(model: str, source: TaskSource) -> str:
@@ -89,33 +79,6 @@ def perform(
     except KeyboardInterrupt:
         say(f"\ninterrupted; go on with: sopilot resume {session_id}", err=True)
         raise SystemExit(130) from None
-
-
-class Watcher:
-    """Prints a run while it happens."""
-
-    def __init__(self, *, quiet: bool, frames: bool, person: bool) -> None:
-        self._quiet = quiet
-        self._frames = frames
-        self._person = person
-        self._slot = ""
-
-    def __call__(self, progress: Progress) -> None:
-        if self._quiet:
-            return
-        if progress.kind == "request":
-            if self._frames and progress.slot and progress.slot != self._slot:
-                say(_boxed(progress.slot), dim=True)
-                self._slot = progress.slot
-            return
-        if self._person and progress.kind not in ("assistant", "held", "note"):
-            return
-        mark, colour = _MARKS.get(progress.kind, ("  ", None))
-        marked(mark, progress.text, fg=colour, bold=bool(colour))
-
-
-def _boxed(text: str) -> str:
-    return "\n".join(f"    │ {line}" for line in text.split("\n"))
 
 
 def show(done: Result, *, as_json: bool) -> None:

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.seal_targets import SealTargets
+from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.trace import load_key
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store, SystemClock
 from sopilot.runtime.session.session_text import session_lines
 

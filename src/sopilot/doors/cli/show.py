@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import give, heading, json_option, print_json, say
 from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS
 from sopilot.doors.sources.showing import (
     FORMS,
@@ -14,6 +13,7 @@ from sopilot.doors.sources.showing import (
     correspondences,
     shown,
 )
+from sopilot.doors.terminal.output import give, heading, json_option, print_json, say
 
 
 @click.command(

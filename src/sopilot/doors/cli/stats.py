@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.lab import stats
 from sopilot.lab.bench.outcome_files import rows_of
 from sopilot.lab.stats import Discordance, RunOutcome, figures

@@ -7,8 +7,8 @@ import asyncio
 import click
 
 from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import json_option, print_json, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import RunEnded, mistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.unsettled import LeftOpen, sweep

@@ -20,11 +20,12 @@ from sopilot.desks.tasks.testing import (
     run_scenarios,
     summary,
 )
-from sopilot.doors.cli.output import heading, json_option, marked, print_json, say, tell
 from sopilot.doors.sources import open_source
+from sopilot.doors.terminal.option_types import NEW_FOLDER
+from sopilot.doors.terminal.output import json_option, marked, print_json, say, tell
+from sopilot.doors.terminal.watching import ScenarioWatcher
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.diagnostics.plain_text import counted
-from sopilot.runtime.agent import Progress
 from sopilot.runtime.agent.progress import nobody_watches
 
 
@@ -41,7 +42,7 @@ from sopilot.runtime.agent.progress import nobody_watches
 )
 @click.option(
     "--traces",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="Write the trace of every run into this folder, for `sopilot audit`.",
 )
 @click.option(
@@ -84,7 +85,7 @@ def command(
             briefing,
             chosen,
             MemoryStore(),
-            watcher=_Watcher if watch is not None else lambda: nobody_watches,
+            watcher=ScenarioWatcher if watch is not None else lambda: nobody_watches,
             player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
             traces=traces,
         )
@@ -112,19 +113,3 @@ def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> Non
         tell(coverage_lines(one))
     passed = sum(result.passed is True for _, result in results)
     say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")
-
-
-class _Watcher:
-    """Shows a run to a person: each frame once, then what was said and done."""
-
-    def __init__(self) -> None:
-        self._slot = ""
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.kind == "request":
-            if progress.slot and progress.slot != self._slot:
-                heading("\nthe model sees")
-                say("\n".join(f"  | {line}" for line in progress.slot.split("\n")))
-            self._slot = progress.slot
-            return
-        say(f"{progress.kind:>9}  {progress.text}")

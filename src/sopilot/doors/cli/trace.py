@@ -9,9 +9,10 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import give, hand_out, json_option, say
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.signed_files import public_key, signed_heads, trace_text
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, hand_out, json_option, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.session import (
     Store,
     SystemClock,
@@ -21,17 +22,8 @@ from sopilot.runtime.session import (
     verify_trace,
     write_trace,
 )
-from sopilot.runtime.trace import (
-    SignedHead,
-    generate_key,
-    load_key,
-    sign_head,
-    write_key,
-)
+from sopilot.runtime.trace import SignedHead, generate_key, load_key, sign_head, write_key
 from sopilot.runtime.vm import TraceError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group()

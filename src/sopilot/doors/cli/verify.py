@@ -10,16 +10,15 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import give, json_option
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.signed_files import public_key, read_seal_file
+from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
 from sopilot.runtime.vm import TraceError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()

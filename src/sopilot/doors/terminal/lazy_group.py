@@ -12,13 +12,18 @@ from sopilot.language.diagnostics import did_you_mean
 
 
 class LazyGroup(click.Group):
-    """``commands_on_use``: name → a line of help, or where else the command is (module of this
+    """``commands_on_use``: name → a line of help, or where else the command is (module of the
     room and attribute) and that line. By itself it is the `command` of the module of its name."""
 
     def __init__(
-        self, *given: Any, commands_on_use: Mapping[str, str | tuple[str, str]], **named: Any
+        self,
+        *given: Any,
+        room: str,
+        commands_on_use: Mapping[str, str | tuple[str, str]],
+        **named: Any,
     ) -> None:
         super().__init__(*given, context_settings={"help_option_names": ["-h", "--help"]}, **named)
+        self._room = room
         self._on_use = {
             name: (f"{name}.command", about) if isinstance(about, str) else about
             for name, about in commands_on_use.items()
@@ -31,7 +36,7 @@ class LazyGroup(click.Group):
         if cmd_name not in self._on_use:
             return None
         module, attribute = self._on_use[cmd_name][0].split(".")
-        found = importlib.import_module(f"sopilot.doors.cli.{module}")
+        found = importlib.import_module(f"{self._room}.{module}")
         command: click.Command = getattr(found, attribute)
         return command
 
