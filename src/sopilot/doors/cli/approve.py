@@ -9,12 +9,9 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall, Store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
 from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
@@ -108,11 +105,11 @@ def _decide(
     token_file: Path | None,
     **vote: Any,
 ) -> None:
-    async def use(store: Store) -> tuple[HeldCall, HeldCall, bool]:
-        who = await who_asks(store, token_file)
-        return await decide_or_leave(store, session_id, decision, call_id, who=who, **vote)
-
-    before, held, left = with_store(store_spec, use)
+    before, held, left = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: decide_or_leave(store, session_id, decision, call_id, who=who, **vote),
+    )
     report = {"session": session_id, **held.as_json(), "left": left}
     give(as_json, report, held_lines(held), indent=None)
     if left:

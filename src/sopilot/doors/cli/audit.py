@@ -8,15 +8,13 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.sources.audit_inputs import (
-    Audited,
     ForeignInput,
     Told,
     TraceInput,
     file_input,
+    page_of,
     reports_json,
     session_input,
 )
@@ -24,12 +22,10 @@ from sopilot.doors.sources.audit_records import on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
-from sopilot.runtime.pages import render_audit
-from sopilot.runtime.session import Store
 from sopilot.runtime.trace import load_key
 
 
@@ -83,17 +79,18 @@ def command(
         return
     audited = given.audit()
     if page is not None:
-        _write_page(page, audited)
+        if len(audited) > 1:
+            say("the page shows the first report with findings")
+        write_whole(page, page_of(audited), private=True)
     reports = [one.report for one in audited]
     records: dict[str, Any] = {}
     if isinstance(given, TraceInput) and not Path(what).exists():
         key = load_key(key_file) if key_file is not None else None
-
-        async def use(store: Store) -> dict[str, Any]:
-            who = await who_asks(store, token_file)
-            return await on_record(store, reports[0], keep=keep, key=key, who=who)
-
-        records = with_store(store_spec, use)
+        records = with_person(
+            store_spec,
+            token_file,
+            lambda store, who: on_record(store, reports[0], keep=keep, key=key, who=who),
+        )
     elif keep:
         raise UserMistake("only the audit of a session of the store can be kept with it")
     if as_json:
@@ -138,10 +135,3 @@ def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
         [str(one) for one in problems] or [whole],
     )
     sys.exit(1 if problems else 0)
-
-
-def _write_page(page: Path, audited: list[Audited]) -> None:
-    worst = next((one for one in audited if not one.report.clean), audited[0])
-    if len(audited) > 1:
-        say("the page shows the first report with findings")
-    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title), private=True)

@@ -15,10 +15,10 @@ from sopilot.desks.tasks import Task
 from sopilot.doors.sources.given_values import sweep_budgets
 from sopilot.doors.sources.sweep_tasks import own_sweep_tasks, patience
 from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
-from sopilot.doors.terminal.output import give, json_option, progress, say
+from sopilot.doors.terminal.output import give, json_option, progress
+from sopilot.doors.terminal.watching import SweepWatcher, interrupted
 from sopilot.lab.bench import DOMAINS, shared_upstream
 from sopilot.lab.bench.contestant import Contestant
-from sopilot.lab.bench.record import BenchRecord
 from sopilot.lab.bench.screen import SCREENS
 from sopilot.lab.bench.selection import KINDS, select_tasks
 from sopilot.lab.bench.summary import whole_summary
@@ -153,7 +153,7 @@ def run(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
         language=language, run=number, budgets=sweep_budgets(given), own=own.values(),
     )  # fmt: skip
-    told = Told(len(references))
+    told = SweepWatcher(len(references))
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
         try:
             sweep = run_sweep(
@@ -181,25 +181,3 @@ def run(
     give(as_json, summary, summary_lines(summary))
     if summary["missing"]:
         sys.exit(1)
-
-
-def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
-    kept = "; the same command goes on from here" if output is not None else ""
-    say(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
-    return SystemExit(130)
-
-
-class Told:
-    """Says at once what broke; counts for whoever watches."""
-
-    def __init__(self, asked: int) -> None:
-        self._asked = asked
-        self.judged = 0
-
-    def __call__(self, record: BenchRecord) -> None:
-        self.judged += not record.discarded
-        if record.discarded:
-            progress("", same_line=True)
-            say(f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}", err=True)
-        else:
-            progress(f"{self.judged}/{self._asked} {record.task}", same_line=True)

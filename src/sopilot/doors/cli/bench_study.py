@@ -10,9 +10,9 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.bench_report import hand_over
-from sopilot.doors.cli.bench_run import Told, interrupted
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE, NEW_FOLDER
 from sopilot.doors.terminal.output import give, json_option, print_json, progress, say
+from sopilot.doors.terminal.watching import SweepWatcher, interrupted
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.study import (
     cell_status,
@@ -73,7 +73,7 @@ def run(file: Path, folder: Path | None, runner: Any, as_json: bool) -> None:
     """Run every cell, one after the other. The same command goes on where it stopped."""
     whole, upstream = load_study(file), shared_upstream()
     base = _folder(file, folder)
-    told = Told(len(study_tasks(whole, upstream)))
+    told = SweepWatcher(len(study_tasks(whole, upstream)))
     done, missing = [], 0
     try:
         for step in run_study(whole, base, upstream, runner=runner, seen=told):

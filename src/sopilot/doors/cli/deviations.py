@@ -7,13 +7,11 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
 from sopilot.runtime.records import read_moment
-from sopilot.runtime.records.deviations import DISPOSITIONS, Deviation, deviation_lines
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.records.deviations import DISPOSITIONS, deviation_lines
+from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.case_files import continue_deviation, load_deviations
 
 BY = click.option("--as", "by", default="", metavar="NAME", help="Who; a token says so itself.")
@@ -52,18 +50,19 @@ def list_deviations(
 def _step(
     step: str, number: int, store_spec: str | None, token_file: Path | None, by: str, **details: Any
 ) -> None:
-    async def use(store: Store) -> Deviation:
-        who = await who_asks(store, token_file)
-        return await continue_deviation(
-            store, number, step, details, who=who, by=by, clock=SystemClock()
-        )
-
-    one = with_store(store_spec, use)
+    clock = SystemClock()
+    one = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: continue_deviation(
+            store, number, step, details, who=who, by=by, clock=clock
+        ),
+    )
     say(f"deviation {one.number}: {one.state}")
 
 
 def stepping(command: Any) -> Any:
-    return NUMBER(BY(TOKEN_FILE(STORE(command))))
+    return NUMBER(BY(signed(command)))
 
 
 @command.command()

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.terminal.option_types import NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
 from sopilot.runtime.records import read_condition, read_moment
 from sopilot.runtime.records.people_text import people_json, people_lines
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
-
-TOKEN_FILE = click.option(
-    "--token-file",
-    type=NEW_FILE,
-    help="Your token, or a provider's; else what SOPILOT_TOKEN holds.",
-)
-
-
-def signed(command: Callable[..., None]) -> Callable[..., None]:
-    """By whoever has the token, on this store."""
-    return TOKEN_FILE(STORE(command))
 
 
 @click.group()
@@ -39,11 +25,11 @@ def command() -> None:
 
 
 def _change(name: str, *, store_spec: str | None, token_file: Path | None, **details: Any) -> None:
-    async def use(store: Store) -> None:
-        who = await who_asks(store, token_file)
-        await change_people(store, name, details, who=who, clock=SystemClock())
-
-    with_store(store_spec, use)
+    with_person(
+        store_spec,
+        token_file,
+        lambda store, who: change_people(store, name, details, who=who, clock=SystemClock()),
+    )
     say("recorded")
 
 
@@ -78,14 +64,14 @@ def token(
     """A new token of NAME, printed once: the store keeps its hash alone."""
     expires = None if until is None else read_moment(until, whole_day=True)
 
-    async def use(store: Store) -> str:
-        who = await who_asks(store, token_file)
-        clock = SystemClock()
-        return await issue_token(
-            store, person, token_name, expires_at=expires, who=who, clock=clock
-        )
-
-    say(with_store(store_spec, use))
+    made = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: issue_token(
+            store, person, token_name, expires_at=expires, who=who, clock=SystemClock()
+        ),
+    )
+    say(made)
 
 
 @command.command()

@@ -12,13 +12,12 @@ import click
 from sopilot.adapters.model_replay import reply_from_json
 from sopilot.doors.mcp.play_screen import score_lines, screen, screen_lines
 from sopilot.doors.mcp.player import PlayedTurn
-from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
+from sopilot.doors.mcp.playing import Play, PlayScore, on_play
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS
-from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ToolCall
 
 Answer = TypeVar("Answer")
@@ -41,25 +40,9 @@ def command() -> None:
 @click.option("--model", default="played", help="The name to keep with the session.")
 @STORE
 @json_option
-def start(
-    task: str,
-    arm: str,
-    tools: str,
-    language: str,
-    model: str,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+def start(task: str, store_spec: str | None, as_json: bool, **how: str) -> None:
     """Begin TASK; prints the session's id and everything a model would be sent."""
-
-    async def use(store: Store) -> dict[str, object]:
-        play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
-        try:
-            return await screen(play)
-        finally:
-            await play.close()
-
-    shown = with_store(store_spec, use)
+    shown = with_store(store_spec, lambda store: on_play(store, task, screen, how))
     give(as_json, shown, screen_lines(shown))
 
 
@@ -130,14 +113,7 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
 def _with_play(
     store_spec: str | None, session_id: str, use: Callable[[Play], Awaitable[Answer]]
 ) -> Answer:
-    async def resumed(store: Store) -> Answer:
-        play = await resume_play(store, session_id)
-        try:
-            return await use(play)
-        finally:
-            await play.close()
-
-    return with_store(store_spec, resumed)
+    return with_store(store_spec, lambda store: on_play(store, session_id, use))
 
 
 def _print_turn(turn: PlayedTurn, as_json: bool) -> None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 import click
 
-from sopilot.doors.terminal.output import hand_out, json_option, print_json, say, tell
+from sopilot.doors.terminal.output import hand_out, json_option, print_json, tell, warn
 from sopilot.doors.terminal.stores import STORE, with_store
-from sopilot.language.diagnostics import RunEnded
-from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.records import ActionOutcome, Selected, Wanted, read_condition, read_moment
 from sopilot.runtime.records.register_text import register_csv, register_json, register_lines
 from sopilot.runtime.session import Store, SystemClock
-from sopilot.runtime.session.registers import rebuild_register, register
+from sopilot.runtime.session.registers import make_anew, register
 
 _SHOWN = 50
 _GRADES = ("proven", "attested", "claimed", "none")
@@ -65,14 +63,7 @@ def command(
     names = [name.strip() for name in columns.split(",")] if columns else []
 
     async def use(store: Store) -> Selected:
-        if rebuild or await store.records.rebuild_is_due():
-            read, problems = await rebuild_register(store, told=lambda text: _warn(text))
-            _warn(f"the register was made from the traces of {counted(read, 'session')}")
-            if problems:
-                raise RunEnded(
-                    f"{counted(len(problems), 'session')} could not be read: "
-                    "the register would leave out what they did"
-                )
+        await make_anew(store, when_due=not rebuild, told=warn)
         return await register(store, wanted, conditions, columns=names)
 
     found = with_store(store_spec, use)
@@ -82,7 +73,3 @@ def command(
         print_json(register_json(found, limit, now))
     else:
         tell(register_lines(found, limit or _SHOWN, names, now))
-
-
-def _warn(text: str) -> None:
-    say(text, err=True)

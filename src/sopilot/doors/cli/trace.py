@@ -16,7 +16,6 @@ from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.session import (
     Store,
     SystemClock,
-    TraceFile,
     export_trace,
     read_trace,
     verify_trace,
@@ -46,12 +45,9 @@ def export(
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
-    async def use(store: Store) -> TraceFile:
-        return await export_trace(
-            store, session_id, payloads=payloads, programs=not without_programs
-        )
-
-    text = write_trace(with_store(store_spec, use))
+    kept = {"payloads": payloads, "programs": not without_programs}
+    trace = with_store(store_spec, lambda store: export_trace(store, session_id, **kept))
+    text = write_trace(trace)
     if output is None:
         hand_out(text)
         return

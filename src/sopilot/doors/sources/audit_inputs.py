@@ -25,6 +25,7 @@ from sopilot.runtime.audit.transcript import (
 )
 from sopilot.runtime.audit.transcripts import audit_transcript
 from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.pages import render_audit
 from sopilot.runtime.session import (
     Problem,
     ProgramSet,
@@ -323,3 +324,9 @@ def reports_json(reports: list[Report]) -> dict[str, JSON]:
         "batch": batch(reports).as_json(),
         "reports": [report.as_json() for report in reports],
     }
+
+
+def page_of(audited: Sequence[Audited]) -> str:
+    """Of the first that has findings."""
+    worst = next((one for one in audited if not one.report.clean), audited[0])
+    return render_audit(worst.report, worst.rows, title=worst.title)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sopilot.doors.terminal.output import heading, marked, say
+from sopilot.doors.terminal.output import progress as show_progress
+from sopilot.lab.bench.record import BenchRecord
 from sopilot.runtime.agent import Progress
 
 _MARKS = {
@@ -57,3 +61,25 @@ class ScenarioWatcher:
 
 def _boxed(text: str) -> str:
     return "\n".join(f"    │ {line}" for line in text.split("\n"))
+
+
+class SweepWatcher:
+    """Says at once what broke; counts for whoever watches."""
+
+    def __init__(self, asked: int) -> None:
+        self._asked = asked
+        self.judged = 0
+
+    def __call__(self, record: BenchRecord) -> None:
+        self.judged += not record.discarded
+        if record.discarded:
+            show_progress("", same_line=True)
+            say(f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}", err=True)
+        else:
+            show_progress(f"{self.judged}/{self._asked} {record.task}", same_line=True)
+
+
+def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
+    kept = "; the same command goes on from here" if output is not None else ""
+    say(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
+    return SystemExit(130)
