@@ -26,7 +26,7 @@ from sopilot.doors.sources import load_source
 from sopilot.doors.sources.audit_inputs import ForeignInput, TraceInput
 from sopilot.lab.bench.study.plan import load_study
 from sopilot.language.diagnostics import Severity, SopilotError
-from sopilot.language.handbook import Handbook, read_handbook, write_handbook
+from sopilot.language.handbook import Handbook, load_handbook, read_handbook, write_handbook
 from sopilot.language.handbook.cel import compute, free_names, judge, parse_verdict
 from sopilot.language.program import print_program, program_from_yaml, program_to_yaml
 from sopilot.runtime.audit.transcript import read_messages
@@ -73,7 +73,8 @@ def _program(data: bytes) -> None:
 
 
 def _scenario(data: bytes) -> None:
-    suite, diagnostics = read_scenarios(data.decode("utf-8", "replace"), _bank(), "fuzz.yaml")
+    text = data.decode("utf-8", "replace")
+    suite, diagnostics = read_scenarios(text, _starter(), "fuzz.yaml")
     assert (suite is None) == any(one.severity is Severity.ERROR for one in diagnostics)
 
 
@@ -193,6 +194,12 @@ def _forgiving(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
 
 
 @cache
+def _starter() -> Handbook:
+    text = (DESKS / "scenarios" / "starter_handbook.yaml").read_text("utf-8")
+    return load_handbook(text.replace("@name@", "desk"))
+
+
+@cache
 def _bank() -> Handbook:
     return load_source("bank-desk")
 
@@ -223,8 +230,8 @@ def _program_seeds() -> Iterator[bytes]:
 
 
 def _scenario_seeds() -> Iterator[bytes]:
-    yield b"scenarios:\n  one:\n    goal: transfer\n    knows: {amount: 3}\n    expect: executed\n"
-    yield from _files(DESKS / "scenarios" / "starter_scenarios.yaml")
+    for path in (DESKS / "scenarios" / "starter_scenarios.yaml", *ROOT.rglob("*scenarios.yaml")):
+        yield from _pieces(path.read_bytes().replace(b"@name@", b"desk"))
 
 
 def _trace_seeds() -> Iterator[bytes]:

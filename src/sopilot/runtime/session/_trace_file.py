@@ -151,7 +151,7 @@ def read_trace(text: str) -> TraceFile:
                 if encode_line(event) != line:
                     raise _unusual()
                 events.append(event)
-        except TraceError as found:
+        except (TraceError, RecursionError) as found:
             raise TraceError(f"line {number}: {found}") from found
     if lines[-1] != "":
         raise TraceError(f"line {len(lines)} is torn: it does not end")
