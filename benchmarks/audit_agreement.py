@@ -26,35 +26,27 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from keeping import keep
-from sopilot.lab.bench._notation import read_tree
+from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
 from sopilot.lab.bench.reference import TaskReference
-from sopilot.lab.bench.sopbench_process import Simulator, Upstream, shared_upstream
+from sopilot.lab.bench.sopbench_process import Upstream, shared_upstream
 from sopilot.lab.bench.source import task_handbook
 from sopilot.language.diagnostics import Severity
-from sopilot.language.handbook import Handbook, Name, Tree, leaves, substitute
+from sopilot.language.handbook import Handbook, Name, Tree, leaves
 from sopilot.runtime.audit import Report
 from sopilot.runtime.audit._requirement import recipes_of
-from sopilot.runtime.audit._transcript_leaf import TruthAt
 from sopilot.runtime.audit.transcript import (
-    Transcript,
     TranscriptCall,
-    read_messages,
-    success_first_outcome,
 )
 from sopilot.runtime.audit.transcripts import audit_transcript
-from sopilot.runtime.vm import agree, plain
 
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "evidence" / "audit-agreement.json"
 DOMAINS = ("bank", "dmv", "library")
-NOT_A_TOOL = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
-NOT_FOUND = "Error: Tool "
 OFFICIAL = ("dirgraph_satisfied", "constraint_not_violated")
 FIELDS = ("dirgraph", "constraint", "both")
 
@@ -88,177 +80,6 @@ REASONS = {
     "audit judges it",
     "unexplained": "none of the above",
 }
-
-
-@dataclass(frozen=True)
-class Run:
-    """One recorded trajectory."""
-
-    file: str
-    number: int
-    reference: TaskReference
-    transcript: Transcript
-    messages: list[dict[str, Any]]
-    stored: Mapping[str, bool]
-
-
-# --- reading --------------------------------------------------------------------------
-
-
-def recorded_runs(upstream: Upstream, domain: str, skipped: Counter[str]) -> Iterator[Run]:
-    tasks = upstream.tasks(domain)
-    folder = upstream.checkout.path / "output" / domain
-    for path in sorted(folder.glob("*.json")):
-        for number, entry in enumerate(json.loads(path.read_text("utf-8"))):
-            if "evaluations" not in entry:
-                skipped["without a stored evaluation"] += 1
-                continue
-            reference = find_task(tasks, domain, entry["task"])
-            if reference is None:
-                skipped["of a task that the data set does not have"] += 1
-                continue
-            for one, stored in zip(entry["interactions"], entry["evaluations"], strict=True):
-                messages = one["interaction"]
-                transcript = read_messages(
-                    messages, outcome=success_first_outcome, ignored=NOT_A_TOOL
-                )
-                yield Run(path.name, number, reference, transcript, messages, stored)
-
-
-def find_task(tasks: Any, domain: str, task: Mapping[str, Any]) -> TaskReference | None:
-    keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
-    for index, known in enumerate(tasks.get(task["user_goal"], ())):
-        if all(known[key] == task[key] for key in keys):
-            return TaskReference(domain, task["user_goal"], index)
-    return None
-
-
-def enforced_checks(upstream: Upstream, domain: str) -> tuple[dict[str, Tree], dict[str, Tree]]:
-    """What each tool checks by itself: as the official evaluator counts it, and all of it."""
-    metadata = upstream.metadata(domain)
-    everything = {
-        name: read_tree(tree, metadata["predicates"])
-        for name, tree in metadata["innate"].items()
-        if tree
-    }
-
-    def innermost(tree: Tree) -> Tree:
-        leaf = next(iter(leaves(tree)))
-        inner = everything.get(leaf.predicate)
-        return leaf if inner is None else innermost(substitute(inner, dict(leaf.arguments)))
-
-    return {name: innermost(tree) for name, tree in everything.items()}, everything
-
-
-# --- upstream's own truth and verdict -------------------------------------------------
-
-
-def not_offered(call: TranscriptCall) -> bool:
-    return isinstance(call.value, str) and call.value.startswith(NOT_FOUND)
-
-
-def spelled(call: TranscriptCall) -> str:
-    return json.dumps([call.action, call.arguments, not_offered(call)], sort_keys=True)
-
-
-class Official:
-    """The worker's answers, each asked for once: trajectories of one task share beginnings."""
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-        self._truths: dict[tuple[object, ...], bool | None] = {}
-        self._borrowed: list[Simulator] = []
-        self._verdicts: dict[tuple[object, ...], tuple[bool, bool, bool]] = {}
-
-    def _open(self, reference: TaskReference) -> Simulator:
-        return self._upstream.open(
-            reference.domain, reference.goal, reference.index, tools="full-state"
-        )
-
-    def truth(self, run: Run, handbook: Handbook, *, gates_by_success: bool) -> TruthAt:
-        calls = run.transcript.calls
-        keys = [spelled(call) for call in calls]
-        simulator: list[Simulator] = []
-        made = 0
-
-        def ask(index: int, predicate: str, subject: Mapping[str, Any]) -> bool | None:
-            nonlocal made
-            if not gates_by_success and attempted(handbook, predicate, subject, calls[:index]):
-                return True
-            key = (
-                run.reference,
-                tuple(keys[:index]),
-                predicate,
-                json.dumps(dict(subject), sort_keys=True),
-            )
-            if key not in self._truths:
-                if not simulator:
-                    simulator.append(self._open(run.reference))
-                    self._borrowed.append(simulator[0])
-                while made < index:
-                    replay(simulator[0], calls[made])
-                    made += 1
-                self._truths[key] = simulator[0].judge(predicate, subject).holds
-            return self._truths[key]
-
-        return ask
-
-    def verdict(self, run: Run) -> tuple[bool, bool, bool]:
-        """Native (dirgraph, constraint), and whether every recorded answer was reproduced."""
-        while self._borrowed:
-            self._borrowed.pop().close()
-        key = (run.reference, tuple(spelled(call) for call in run.transcript.calls))
-        if key not in self._verdicts:
-            self._verdicts[key] = self._verdict(run)
-        return self._verdicts[key]
-
-    def _verdict(self, run: Run) -> tuple[bool, bool, bool]:
-        calls = run.transcript.calls
-        simulator = self._open(run.reference)
-        replayed = [replay(simulator, call) for call in calls]
-        answer = simulator.evaluate()
-        simulator.close()
-        dirgraph = answer["dirgraph_satisfied"]
-        if any(not_offered(call) for call in calls):
-            # Officially such a call is judged by its place, whatever it was answered.
-            simulator = self._open(run.reference)
-            for call in calls:
-                if call.arguments is not None:
-                    simulator.call(call.action, call.arguments)
-            dirgraph = simulator.evaluate()["dirgraph_satisfied"]
-            simulator.close()
-        return dirgraph, answer["constraint_not_violated"], all(replayed)
-
-
-def replay(simulator: Simulator, call: TranscriptCall) -> bool:
-    """Make the call again; whether it was answered as recorded."""
-    if call.arguments is None or not_offered(call):
-        return True
-    outcome = simulator.call(call.action, call.arguments)
-    return bool(plain(outcome.value) == call.value) or not call.answered
-
-
-def attempted(
-    handbook: Handbook,
-    predicate: str,
-    subject: Mapping[str, Any],
-    earlier: tuple[TranscriptCall, ...],
-) -> bool:
-    """Whether a gate's action was called for this subject, since the last logout."""
-    gate = handbook.predicates[predicate].established_by
-    if gate is None:
-        return False
-    terms = [(name, term.name) for name, term in gate.arguments if isinstance(term, Name)]
-    for call in reversed(earlier):
-        if call.action == "logout_user" and call.ok:
-            return False
-        if call.action == gate.action and all(
-            agree(subject[term], (call.arguments or {}).get(name))
-            for name, term in terms
-            if term in subject
-        ):
-            return True
-    return False
 
 
 # --- the audit's verdicts -------------------------------------------------------------

@@ -39,7 +39,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "airline-agreement": lambda found: sum(found["cases"].values()),
     "airline-gold": lambda found: found["actions"],
     "airline-recorded": lambda found: found["runs"],
-    "frames": lambda found: found["sentences"],
+    "frames": lambda found: found["programs"],
     "records-cost": lambda found: found.get("rounds", 1),
     "store-tamper": lambda found: found["manipulations"],
 }

@@ -228,7 +228,8 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         "upstream_commit": upstream.checkout.commit,
         "hash_seed": HASH_SEED,
         "bounds": {**MOST, "pg_to_paper_calls": MOST_PAGED_CALLS},
-        "met": {row["domain"]: met(row) for row in rows},
+        "met": {row["domain"]: met(row) for row in rows}
+        | ({"ablation": len({one["pass"] for one in table.values()}) == 1} if table else {}),
         "paper": PAPER,
         "domains": rows,
         "ablation_on": domains[0],

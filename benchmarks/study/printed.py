@@ -187,7 +187,11 @@ def _clustered() -> Iterator[Claim]:
         ("b", "ΔR2 of the two harmed and the four unharmed models", "+0.37, +0.57; −0.14 to −0.49"),
         ("c", "frame's attention over length share, V4; 7B own and clean", "1.05; 0.15, 0.87"),
     ):
-        command = {"a": "sopilot gate --json", "b": "sopilot stats r2", "c": "sopilot lens --json"}
+        command = {
+            "a": "sopilot gate --from RUNS --json",
+            "b": "sopilot stats r2",
+            "c": "sopilot lens RUNS --json",
+        }
         yield hosted(f"fig:mech, panel {panel}", what, paper, command[panel])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
@@ -35,7 +36,16 @@ def postgres() -> Iterator[PostgresHere]:
     manager.__exit__(None, None, None)
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Running sessions needs few rights; forgetting and rebuilding are a keeper's."""
+    if "open_store" in metafunc.fixturenames:
+        kinds = ["memory", "sqlite", "postgres"]
+        if metafunc.module.__name__ in ("test_store_conformance", "test_shared_store"):
+            kinds.append("postgres-runtime")
+        metafunc.parametrize("open_store", kinds, indirect=True)
+
+
+@pytest.fixture
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
     if request.param == "memory":
         store = MemoryStore()
@@ -44,4 +54,23 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
         return lambda: SQLiteStore(tmp_path / "sessions.db")
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"conformance_{next(_numbers)}"
-    return lambda: PostgresStore(server.dsn, schema=schema)
+    dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
+    return lambda: PostgresStore(dsn, schema=schema)
+
+
+def runtime_dsn(server: PostgresHere, schema: str) -> str:
+    """A role that may read, insert and update, and make nothing, on tables that are there."""
+    import psycopg
+
+    with psycopg.connect(server.dsn, autocommit=True) as db:
+        if db.execute("SELECT 1 FROM pg_roles WHERE rolname = 'runner'").fetchone() is None:
+            db.execute("CREATE ROLE runner LOGIN")
+
+    async def prepare() -> None:
+        owner = PostgresStore(server.dsn, schema=schema)
+        await owner.migrate()
+        await owner.grant(runtime=["runner"])
+        await owner.close()
+
+    asyncio.run(prepare())
+    return psycopg.conninfo.make_conninfo(server.dsn, user="runner")

@@ -64,10 +64,14 @@ def sentences() -> list[tuple[str, str]]:
         row = " | ".join(
             [
                 name.replace("_", " ").title().replace("Dmv", "DMV"),
+                str(one["tasks"]),
                 f"{one['pg_to_flat']['tokens']:.2f}",
                 f"{one['pg_to_flat']['calls']:.1f}",
+                f"{one['pg_to_paper']['calls']:.2f}",
                 f"{one['fused_to_flat']['tokens']:.2f}",
                 f"{one['fused_to_flat']['calls']:.1f}",
+                f"{one['fused_to_flat']['completion']:.2f}",
+                f"{one['fused_to_flat']['price']:.2f}",
             ]
         )
         found.append(("design/fused.md", f"| {row} |"))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "src"
+LONGEST_FILE = 400
 ROOM_DEPTH = 3
 """`sopilot.wing.room`; a wing's own modules are a room by themselves."""
 
@@ -100,3 +101,14 @@ def test_no_document_sends_people_into_a_private_module() -> None:
         for name in private.findall(path.read_text(encoding="utf-8"))
     }
     assert found == set()
+
+
+def test_no_file_is_longer_than_one_sitting() -> None:
+    root = SOURCES.parent
+    long = {
+        str(path.relative_to(root)): lines
+        for folder in ("src", "benchmarks", "examples")
+        for path in (root / folder).rglob("*.py")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
+    }
+    assert long == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.journal import is_journal
+from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import plain_mapping
@@ -37,6 +40,7 @@ class _Kept:
     events: list[SealedEvent] = field(default_factory=list)
     payloads: dict[str, JSON] = field(default_factory=dict)
     signatures: list[SignedHead] = field(default_factory=list)
+    left: dict[int, JSON] = field(default_factory=dict)
 
     @property
     def record(self) -> SessionRecord:
@@ -53,31 +57,37 @@ class _Kept:
 
 
 class MemoryStore:
-    """No method awaits anything, so each one is atomic within an event loop."""
+    """No method awaits anything, so each one is atomic within an event loop; what changes
+    something takes turns between threads."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Kept] = {}
         self._programs: dict[str, str] = {}
         self.records = MemoryRecords()
+        self._turn = threading.RLock()
+
+    async def migrate(self) -> int:
+        return 0
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
-        if session.id in self._sessions:
-            raise SessionExists(session.id)
-        expires = now + lease_seconds
-        self._programs.update(session.programs)
-        self._sessions[session.id] = _Kept(
-            session.id,
-            now,
-            now,
-            plain_mapping(session.metadata),
-            Head(session.id, -1, genesis(session.id)),
-            owner,
-            expires,
-        )
-        self.records.created(self._sessions[session.id].head, now)
-        return Lease(session.id, owner, 1, expires)
+        with self._turn:
+            if session.id in self._sessions:
+                raise SessionExists(session.id)
+            expires = now + lease_seconds
+            self._programs.update(session.programs)
+            self._sessions[session.id] = _Kept(
+                session.id,
+                now,
+                now,
+                plain_mapping(session.metadata),
+                Head(session.id, -1, genesis(session.id)),
+                owner,
+                expires,
+            )
+            self.records.created(self._sessions[session.id].head, now)
+            return Lease(session.id, owner, 1, expires)
 
     async def acquire(
         self,
@@ -88,43 +98,47 @@ class MemoryStore:
         lease_seconds: float,
         take_over: bool = False,
     ) -> Lease:
-        kept = self._kept(session_id)
-        if kept.owner and kept.lease_expires_at > now and not take_over:
-            raise LeaseHeld(session_id, kept.owner, kept.lease_expires_at, now)
-        kept.token += 1
-        kept.owner = owner
-        kept.lease_expires_at = now + lease_seconds
-        return Lease(session_id, owner, kept.token, kept.lease_expires_at)
+        with self._turn:
+            kept = self._kept(session_id)
+            if kept.owner and kept.lease_expires_at > now and not take_over:
+                raise LeaseHeld(session_id, kept.owner, kept.lease_expires_at, now)
+            kept.token += 1
+            kept.owner = owner
+            kept.lease_expires_at = now + lease_seconds
+            return Lease(session_id, owner, kept.token, kept.lease_expires_at)
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
-        kept = self._owned(lease)
-        kept.lease_expires_at = now + lease_seconds
-        return lease._replace(expires_at=kept.lease_expires_at)
+        with self._turn:
+            kept = self._owned(lease)
+            kept.lease_expires_at = now + lease_seconds
+            return lease._replace(expires_at=kept.lease_expires_at)
 
     async def release(self, lease: Lease) -> None:
-        kept = self._kept(lease.session_id)
-        if kept.token == lease.token:
-            kept.token += 1
-            kept.owner = ""
-            kept.lease_expires_at = 0.0
+        with self._turn:
+            kept = self._kept(lease.session_id)
+            if kept.token == lease.token:
+                kept.token += 1
+                kept.owner = ""
+                kept.lease_expires_at = 0.0
 
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
-        kept = self._owned(lease)
-        if kept.head != batch.expected:
-            raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
-        kept.events.extend(batch.events)
-        if batch.payloads:
-            kept.payloads.update(plain_mapping(batch.payloads))
-        self._programs.update(batch.programs)
-        kept.summary = dict(batch.summary)
-        kept.head = self.records.session_heads[kept.id] = batch.head
-        if batch.actions:
-            self.records.add_actions(kept.id, batch.actions)
-        kept.updated_at = now
-        kept.lease_expires_at = now + lease_seconds
-        return Lease(lease.session_id, lease.owner, lease.token, kept.lease_expires_at)
+        with self._turn:
+            kept = self._owned(lease)
+            if kept.head != batch.expected:
+                raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
+            kept.events.extend(batch.events)
+            if batch.payloads:
+                kept.payloads.update(plain_mapping(batch.payloads))
+            self._programs.update(batch.programs)
+            kept.summary = dict(batch.summary)
+            kept.head = self.records.session_heads[kept.id] = batch.head
+            if batch.actions:
+                self.records.add_actions(kept.id, batch.actions)
+            kept.updated_at = now
+            kept.lease_expires_at = now + lease_seconds
+            return Lease(lease.session_id, lease.owner, lease.token, kept.lease_expires_at)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         return self._kept(session_id).events[after + 1 :]
@@ -141,11 +155,30 @@ class MemoryStore:
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         newest = sorted(
-            (kept.record for kept in reversed(self._sessions.values())),
+            (
+                kept.record
+                for kept in reversed(self._sessions.values())
+                if not is_journal(kept.record.id)
+            ),
             key=lambda record: record.created_at,
             reverse=True,
         )
         return newest[:limit]
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        records = await self.sessions(limit=len(self._sessions))
+        return [record for record in records if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        with self._turn:
+            left = self._kept(session_id).left
+            left[len(left)] = plain_mapping(decision)
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        return [pair for pair in self._kept(session_id).left.items() if pair[1] is not None]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        self._kept(session_id).left.update(dict.fromkeys(numbers))
 
     async def program(self, sha256: str) -> str:
         text = self._programs.get(sha256)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.agent import Misbehaviour, PredicateJudge, Reference
 from sopilot.runtime.session.protocols import Model, User
 
@@ -47,7 +47,7 @@ def make_model(
     """
     if key_variable is not None and not environment.get(key_variable):
         message = f"the key of `{public_name(name)}` is to be in {key_variable}, which is not set"
-        raise UserMistake([Diagnostic("no-key", message, help=f"export {key_variable}=…")])
+        raise mistake("no-key", message, help=f"export {key_variable}=…")
     if name == "reference":
         if judge is None:
             raise UserMistake("the reference executor needs a handbook to judge by")
@@ -76,7 +76,7 @@ def make_model(
 
         key = environment[key_variable] if key_variable is not None else None
         return HostedModel(provider, model, key=key, served=served)
-    raise UserMistake([Diagnostic("unknown-model", f"there is no model `{name}`", help=MODEL_HELP)])
+    raise mistake("unknown-model", f"there is no model `{name}`", help=MODEL_HELP)
 
 
 def public_name(name: str) -> str:

@@ -1,24 +1,25 @@
-"""A connection to PostgreSQL that comes back, with the store's tables in their own schema."""
+"""Connections to PostgreSQL that come back, and the store's tables in their own schema."""
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from sopilot.adapters.postgres_pool import ConnectionPool
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.session import StoreTooNew, StoreUnavailable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 READABLE_FROM = 2
 """Schema 2 only adds tables, but who does not keep the register up would leave actions out."""
 TABLES = (
     "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "log", "seals",
+    "decisions",
 )  # fmt: skip
 
 # Documents are bytea: text cannot hold the NUL character that JSON strings may.
@@ -51,6 +52,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " line text NOT NULL)",
         "INSERT INTO {meta} SELECT 'register_due', count(*) FROM {sessions}",
     ),
+    (
+        "CREATE TABLE {decisions} (number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,"
+        " session bigint NOT NULL REFERENCES {sessions} (number), at double precision NOT NULL,"
+        " line bytea NOT NULL, taken boolean NOT NULL DEFAULT false)",
+        "CREATE INDEX decisions_left ON {decisions} (session) WHERE NOT taken",
+    ),
 )
 """Entry n brings a schema from version n to n + 1."""
 
@@ -59,16 +66,22 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class PostgresServer:
-    def __init__(self, dsn: str, *, schema: str, connect_seconds: float) -> None:
+    """``pool_size`` is how many connections there are at most, for all who use the store."""
+
+    def __init__(
+        self, dsn: str, *, schema: str, connect_seconds: float, pool_size: int = 10
+    ) -> None:
         if not _NAME.fullmatch(schema):
             raise UserMistake(f"`{schema}` cannot name a schema: use letters, digits and _")
+        if pool_size < 1:
+            raise UserMistake("a pool has one connection at least")
         self._dsn = dsn
         self._schema = schema
         self._connect_seconds = connect_seconds
         self._names = {table: f"{schema}.{table}" for table in TABLES}
-        self._connection: AsyncConnection | None = None
-        self._lock = asyncio.Lock()
         self._statements: dict[str, bytes] = {}
+        self._checked = False
+        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=connect_seconds)
 
     def sql(self, text: str) -> bytes:
         """The statement with its table names filled in. Values never go this way."""
@@ -78,48 +91,58 @@ class PostgresServer:
         return statement
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Committed when the block ends. One at a time on this connection."""
+    async def connection(self) -> AsyncIterator[AsyncConnection]:
+        """Every statement is a transaction of its own, and one round trip."""
         psycopg = _psycopg()
-        async with self._lock:
-            try:
-                async with AsyncExitStack() as stack:
-                    yield await self._begin(stack)
-            except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-                await self._drop()
-                raise StoreUnavailable(
-                    f"PostgreSQL is not available: {_first_line(problem)}"
-                ) from problem
-            except psycopg.Error as problem:
-                raise StoreUnavailable(f"PostgreSQL refused: {_first_line(problem)}") from problem
-
-    async def _begin(self, stack: AsyncExitStack) -> AsyncConnection:
-        """A connection that died while idle is replaced: nothing of ours was lost with it."""
-        psycopg = _psycopg()
-        fresh = self._connection is None
-        connection = await self._connected()
         try:
-            await stack.enter_async_context(connection.transaction())
-        except psycopg.OperationalError:
-            if fresh:
-                raise
-            await self._drop()
-            connection = await self._connected()
-            await stack.enter_async_context(connection.transaction())
-        return connection
+            async with self.pool.connection() as connection:
+                yield connection
+        except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+            raise StoreUnavailable(
+                f"PostgreSQL is not available: {_first_line(problem)}"
+            ) from problem
+        except psycopg.Error as problem:
+            raise StoreUnavailable(f"PostgreSQL refused: {_first_line(problem)}") from problem
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Committed when the block ends."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
 
     async def close(self) -> None:
-        async with self._lock:
-            await self._drop()
+        self.pool.close()
 
-    async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+    async def migrate(self) -> int:
+        """Brings the tables up to this release, whoever may; the schema they have then."""
+        async with self.connection() as connection:
+            await self._migrate(connection)
+        return SCHEMA_VERSION
 
-    async def _connected(self) -> AsyncConnection:
-        if self._connection is not None and not self._connection.closed:
-            return self._connection
+    async def grant(
+        self,
+        *,
+        runtime: Sequence[str] = (),
+        auditors: Sequence[str] = (),
+        keepers: Sequence[str] = (),
+    ) -> None:
+        """What each kind of role may do: serve and write, read, or throw away as well."""
+        psycopg = _psycopg()
+        wanted = [
+            *((role, "SELECT, INSERT, UPDATE") for role in runtime),
+            *((role, "SELECT") for role in auditors),
+            *((role, "SELECT, INSERT, UPDATE, DELETE") for role in keepers),
+        ]
+        async with self.transaction() as connection:
+            for role, rights in wanted:
+                name = psycopg.sql.Identifier(role).as_string()
+                for statement in (
+                    f"GRANT USAGE ON SCHEMA {self._schema} TO {name}",
+                    f"GRANT {rights} ON ALL TABLES IN SCHEMA {self._schema} TO {name}",
+                ):
+                    await connection.execute(statement.encode())
+
+    async def _connect(self) -> AsyncConnection:
         psycopg = _psycopg()
         connection: AsyncConnection = await psycopg.AsyncConnection.connect(
             self._dsn, autocommit=True, connect_timeout=max(1, round(self._connect_seconds))
@@ -128,13 +151,59 @@ class PostgresServer:
         try:
             # A server that acknowledges before it is durable would break the store's promise.
             await connection.execute("SET synchronous_commit = on")
-            await self._migrate(connection)
+            if not self._checked:
+                await self._check(connection)
+                self._checked = True
             ready = True
         finally:
             if not ready:
-                await connection.close()
-        self._connection = connection
+                connection.pgconn.finish()
         return connection
+
+    async def _check(self, connection: AsyncConnection) -> None:
+        """What is up to date is only looked at: whoever runs sessions need not be able to make
+        tables. What is not is made, by a role that may."""
+        psycopg = _psycopg()
+        version = -1
+        try:
+            version = await self._version(connection)
+            if version < SCHEMA_VERSION:
+                await self._migrate(connection)
+        except psycopg.errors.InsufficientPrivilege as problem:
+            state = "cannot be read" if version < 0 else f"are of schema {version}"
+            raise UserMistake(
+                [
+                    Diagnostic(
+                        "store-not-migrated",
+                        f"the tables of this store {state}, this release needs schema "
+                        f"{SCHEMA_VERSION}, and this role may not change that: "
+                        f"{_first_line(problem)}",
+                        help="`sopilot store migrate` with the role that owns them; "
+                        "--runtime, --auditor and --keeper name who may use them",
+                    )
+                ]
+            ) from None
+
+    async def _version(self, connection: AsyncConnection) -> int:
+        psycopg = _psycopg()
+        try:
+            cursor = await connection.execute(self.sql("SELECT name, value FROM {meta}"))
+        except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
+            return 0
+        meta: dict[str, int] = dict(await cursor.fetchall())
+        version = int(meta.get("schema", 0))
+        if version > SCHEMA_VERSION and meta.get("readable_from", version) > SCHEMA_VERSION:
+            raise StoreTooNew(
+                [
+                    Diagnostic(
+                        "store-too-new",
+                        f"this store has schema {version}; "
+                        f"this release works up to {SCHEMA_VERSION}",
+                        help="use the release that wrote it, or a later one",
+                    )
+                ]
+            )
+        return version
 
     async def _migrate(self, connection: AsyncConnection) -> None:
         async with connection.transaction():
@@ -144,20 +213,7 @@ class PostgresServer:
             await connection.execute(
                 self.sql("CREATE TABLE IF NOT EXISTS {meta} (name text PRIMARY KEY, value bigint)")
             )
-            cursor = await connection.execute(self.sql("SELECT name, value FROM {meta}"))
-            meta: dict[str, int] = dict(await cursor.fetchall())
-            version = int(meta.get("schema", 0))
-            if version > SCHEMA_VERSION and meta.get("readable_from", version) > SCHEMA_VERSION:
-                raise StoreTooNew(
-                    [
-                        Diagnostic(
-                            "store-too-new",
-                            f"this store has schema {version}; "
-                            f"this release works up to {SCHEMA_VERSION}",
-                            help="use the release that wrote it, or a later one",
-                        )
-                    ]
-                )
+            version = await self._version(connection)
             if version >= SCHEMA_VERSION:
                 return
             for statements in MIGRATIONS[version:]:
@@ -177,6 +233,7 @@ def _psycopg() -> Any:
     """The module, imported on use."""
     try:
         import psycopg
+        import psycopg.sql
     except ModuleNotFoundError:
         raise UserMistake("PostgreSQL needs `psycopg`: pip install 'sopilot[postgres]'") from None
     return psycopg

@@ -16,19 +16,39 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 _UPSERT = (
-    "INSERT INTO {actions} VALUES (%s,%s,%s,%s,%s,%s,%s,%s,%s) ON CONFLICT (session, call)"
+    "INSERT INTO {actions} %s ON CONFLICT (session, call)"
     " DO UPDATE SET at = EXCLUDED.at, action = EXCLUDED.action, outcome = EXCLUDED.outcome,"
     " grade = EXCLUDED.grade, expires_at = EXCLUDED.expires_at,"
     " arguments = EXCLUDED.arguments, rest = EXCLUDED.rest"
 )
 
 
+def upsert_of(row: ActionRow, source: str) -> str:
+    """The statement that writes this row for the session whose ``number`` is in ``source``."""
+    return _UPSERT % f"SELECT number, {_marks(row)} FROM {source}"
+
+
 async def add_actions(
     server: PostgresServer, db: AsyncConnection, number: int, rows: Sequence[ActionRow]
 ) -> None:
-    """In the transaction of the events they were made from."""
     for row in rows:
-        await db.execute(server.sql(_UPSERT), (number, *row))
+        await db.execute(server.sql(_UPSERT % f"VALUES (%s,{_marks(row)})"), (number, *row))
+
+
+def _marks(row: ActionRow) -> str:
+    return ",".join(["%s"] * len(row))
+
+
+async def add_entry(server: PostgresServer, db: AsyncConnection, at: float, head: Head) -> None:
+    """Of a new session. Numbered on without a gap: writers of the log take turns until they have
+    committed."""
+    await db.execute(server.sql("LOCK TABLE {log} IN EXCLUSIVE MODE"))
+    await db.execute(
+        server.sql(
+            "INSERT INTO {log} SELECT coalesce(max(number) + 1, 0), %s, %s, %s, %s, %s FROM {log}"
+        ),
+        (at, *head, NO_ACTIONS),
+    )
 
 
 async def add_entries(
@@ -37,7 +57,6 @@ async def add_entries(
     at: float,
     stood: Sequence[tuple[Head, str]],
 ) -> None:
-    """Numbered on without a gap: writers of the log take turns until they have committed."""
     await db.execute(server.sql("LOCK TABLE {log} IN EXCLUSIVE MODE"))
     cursor = await db.execute(server.sql("SELECT coalesce(max(number) + 1, 0) FROM {log}"))
     row = await cursor.fetchone()
@@ -71,7 +90,7 @@ class PostgresRecords:
         return await self._count("SELECT count(*) FROM {actions}")
 
     async def count_sessions(self) -> int:
-        return await self._count("SELECT count(*) FROM {sessions}")
+        return await self._count("SELECT count(*) FROM {sessions} WHERE left(id, 8) <> 'journal.'")
 
     async def _count(self, query: str) -> int:
         async with self._server.transaction() as db:

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_actions, add_entries
-from sopilot.runtime.records.log import NO_ACTIONS
+from sopilot.adapters.postgres_records import PostgresRecords, add_entry, upsert_of
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -19,8 +18,10 @@ from sopilot.runtime.session import (
     SessionExists,
     SessionRecord,
     StoreCorrupt,
+    StoreUnavailable,
     UnknownSession,
 )
+from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
@@ -34,43 +35,97 @@ from sopilot.runtime.vm import JSON, TraceError, canonical
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+_TAKEN = "23505"
+"""PostgreSQL's code for a key that is there already."""
 _RECORD = (
     "SELECT id, created_at, updated_at, metadata, summary, head_seq, head_hash, owner,"
     " lease_expires_at FROM {sessions}"
 )
 
 
+_PROGRAMS = "INSERT INTO {programs} VALUES (%s,%s) ON CONFLICT DO NOTHING"
+_APPEND = (
+    "WITH head AS (UPDATE {sessions} SET head_seq = %s, head_hash = %s, updated_at = %s,"
+    " summary = %s, lease_expires_at = %s"
+    " WHERE id = %s AND token = %s AND head_hash = %s RETURNING number),"
+    " written AS (INSERT INTO {events} SELECT number, new.seq, new.line"
+    " FROM head, unnest(%s::bigint[], %s::bytea[]) AS new (seq, line))"
+)
+_WITH_PAYLOADS = (
+    ", kept AS (INSERT INTO {payloads} SELECT number, new.ref, new.value"
+    " FROM head, unnest(%s::text[], %s::bytea[]) AS new (ref, value) ON CONFLICT DO NOTHING)"
+)
+_WITH_PROGRAMS = (
+    ", known AS (INSERT INTO {programs} SELECT new.sha256, new.artifact"
+    " FROM head, unnest(%s::text[], %s::bytea[]) AS new (sha256, artifact)"
+    " ON CONFLICT DO NOTHING)"
+)
+
+
 class PostgresStore:
-    """One connection, opened on first use and again after a loss.
+    """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
+    threads and event loops.
 
     Text columns hold canonical JSON: ``jsonb`` would rewrite numbers and refuses
     what hashes were taken over. Events are ordered by (session, seq); nothing
-    depends on a sequence, whose order is not commit order.
+    depends on a sequence, whose order is not commit order. An append is one
+    statement, and so one round trip and one transaction.
     """
 
-    def __init__(self, dsn: str, *, schema: str = "sopilot", connect_seconds: float = 10.0) -> None:
-        self._server = PostgresServer(dsn, schema=schema, connect_seconds=connect_seconds)
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        schema: str = "sopilot",
+        connect_seconds: float = 10.0,
+        pool_size: int = 10,
+    ) -> None:
+        self._server = PostgresServer(
+            dsn, schema=schema, connect_seconds=connect_seconds, pool_size=pool_size
+        )
         self.records = PostgresRecords(self._server)
+
+    async def migrate(self) -> int:
+        """Makes or renews the tables, with a role that may; the schema that they have then."""
+        return await self._server.migrate()
+
+    async def grant(
+        self,
+        *,
+        runtime: Sequence[str] = (),
+        auditors: Sequence[str] = (),
+        keepers: Sequence[str] = (),
+    ) -> None:
+        """Roles that run sessions, that only read, and that may throw away as well."""
+        await self._server.grant(runtime=runtime, auditors=auditors, keepers=keepers)
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
         start = genesis(session.id)
-        async with self._server.transaction() as db:
-            await self._add_programs(db, session.programs)
-            cursor = await db.execute(
-                self._sql(
-                    "INSERT INTO {sessions} (id, created_at, updated_at, metadata, summary,"
-                    " head_seq, head_hash, owner, token, lease_expires_at)"
-                    " VALUES (%s,%s,%s,%s,'{{}}',-1,%s,%s,1,%s) ON CONFLICT (id) DO NOTHING"
-                ),
-                (session.id, now, now, _text(session.metadata), start, owner, expires),
-            )
-            if cursor.rowcount != 1:
-                raise SessionExists(session.id)
-            created = Head(session.id, -1, start)
-            await add_entries(self._server, db, now, [(created, NO_ACTIONS)])
+        try:
+            # Sent in one go: who numbers the log does so while nobody else can.
+            async with (
+                self._server.connection() as db,
+                db.pipeline(),
+                db.transaction(),
+            ):
+                for sha256, artifact in sorted(session.programs.items()):
+                    await db.execute(self._sql(_PROGRAMS), (sha256, artifact.encode()))
+                await db.execute(
+                    self._sql(
+                        "INSERT INTO {sessions} (id, created_at, updated_at, metadata, summary,"
+                        " head_seq, head_hash, owner, token, lease_expires_at)"
+                        " VALUES (%s,%s,%s,%s,'{{}}',-1,%s,%s,1,%s)"
+                    ),
+                    (session.id, now, now, _text(session.metadata), start, owner, expires),
+                )
+                await add_entry(self._server, db, now, Head(session.id, -1, start))
+        except StoreUnavailable as problem:
+            if getattr(problem.__cause__, "sqlstate", None) == _TAKEN:
+                raise SessionExists(session.id) from None
+            raise
         return Lease(session.id, owner, 1, expires)
 
     async def acquire(
@@ -83,31 +138,30 @@ class PostgresStore:
         take_over: bool = False,
     ) -> Lease:
         expires = now + lease_seconds
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
-                    "SELECT owner, token, lease_expires_at FROM {sessions} WHERE id = %s FOR UPDATE"
+                    "UPDATE {sessions} SET owner = %s, token = token + 1, lease_expires_at = %s"
+                    " WHERE id = %s AND (owner = '' OR lease_expires_at <= %s OR %s)"
+                    " RETURNING token"
                 ),
+                (owner, expires, session_id, now, take_over),
+            )
+            taken = await cursor.fetchone()
+            if taken is not None:
+                return Lease(session_id, owner, taken[0], expires)
+            cursor = await db.execute(
+                self._sql("SELECT owner, lease_expires_at FROM {sessions} WHERE id = %s"),
                 (session_id,),
             )
             row = await cursor.fetchone()
-            if row is None:
-                raise UnknownSession(session_id)
-            held_by, token, until = row
-            if held_by and until > now and not take_over:
-                raise LeaseHeld(session_id, held_by, until, now)
-            await db.execute(
-                self._sql(
-                    "UPDATE {sessions} SET owner = %s, token = %s, lease_expires_at = %s"
-                    " WHERE id = %s"
-                ),
-                (owner, token + 1, expires, session_id),
-            )
-        return Lease(session_id, owner, token + 1, expires)
+        if row is None:
+            raise UnknownSession(session_id)
+        raise LeaseHeld(session_id, row[0], row[1], now)
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
         expires = now + lease_seconds
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
                     "UPDATE {sessions} SET lease_expires_at = %s WHERE id = %s AND token = %s"
@@ -119,7 +173,7 @@ class PostgresStore:
         return lease._replace(expires_at=expires)
 
     async def release(self, lease: Lease) -> None:
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             await db.execute(
                 self._sql(
                     "UPDATE {sessions} SET owner = '', token = token + 1, lease_expires_at = 0"
@@ -133,59 +187,44 @@ class PostgresStore:
     ) -> Lease:
         expires = now + lease_seconds
         head = batch.head
-        async with self._server.transaction() as db:
-            # The row lock of this update is what keeps two writers apart.
-            cursor = await db.execute(
-                self._sql(
-                    "UPDATE {sessions} SET head_seq = %s, head_hash = %s, updated_at = %s,"
-                    " summary = %s, lease_expires_at = %s"
-                    " WHERE id = %s AND token = %s AND head_hash = %s RETURNING number"
-                ),
-                (
-                    head.seq,
-                    head.hash,
-                    now,
-                    _text(batch.summary),
-                    expires,
-                    lease.session_id,
-                    lease.token,
-                    batch.expected.hash,
-                ),
-            )
-            row = await cursor.fetchone()
-            if row is None:
+        # The row lock of the update is what keeps two writers apart.
+        parts, values = [_APPEND], [
+            head.seq, head.hash, now, _text(batch.summary), expires,
+            lease.session_id, lease.token, batch.expected.hash,
+            [sealed.event.seq for sealed in batch.events],
+            [line.encode("utf-8") for line in batch.encoded()],
+        ]  # fmt: skip
+        if batch.payloads:
+            parts.append(_WITH_PAYLOADS)
+            values += [list(batch.payloads), [_text(one) for one in batch.payloads.values()]]
+        if batch.programs:
+            parts.append(_WITH_PROGRAMS)
+            values += [list(batch.programs), [one.encode() for one in batch.programs.values()]]
+        for number, row in enumerate(batch.actions):
+            parts.append(f", action_{number} AS ({upsert_of(row, 'head')})")
+            values += row
+        statement = self._sql("".join((*parts, " SELECT number FROM head")))
+        async with self._server.connection() as db:
+            cursor = await db.execute(statement, values)
+            if await cursor.fetchone() is None:
                 raise await self._refusal(db, lease, batch)
-            number = row[0]
-            await self._insert_events(db, number, batch)
-            for ref, value in batch.payloads.items():
-                await db.execute(
-                    self._sql("INSERT INTO {payloads} VALUES (%s,%s,%s) ON CONFLICT DO NOTHING"),
-                    (number, ref, _text(value)),
-                )
-            await self._add_programs(db, batch.programs)
-            await add_actions(self._server, db, number, batch.actions)
         return lease._replace(expires_at=expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
-        async with self._server.transaction() as db:
-            number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("SELECT line FROM {events} WHERE session = %s AND seq > %s ORDER BY seq"),
-                (number, after),
-            )
-            rows = await cursor.fetchall()
+        rows = await self._of_session(
+            session_id,
+            "SELECT line FROM {events} WHERE session = number AND seq > %s ORDER BY seq",
+            (after,),
+        )
         try:
             return [decode_line(bytes(line).decode()) for (line,) in rows]
         except (TraceError, UnicodeDecodeError) as problem:
             raise StoreCorrupt(f"an event of session {session_id} is damaged: {problem}") from None
 
     async def payloads(self, session_id: str) -> dict[str, JSON]:
-        async with self._server.transaction() as db:
-            number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("SELECT ref, value FROM {payloads} WHERE session = %s"), (number,)
-            )
-            rows = await cursor.fetchall()
+        rows = await self._of_session(
+            session_id, "SELECT ref, value FROM {payloads} WHERE session = number"
+        )
         return {ref: _value(value) for ref, value in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
@@ -198,7 +237,7 @@ class PostgresStore:
             return cursor.rowcount
 
     async def record(self, session_id: str) -> SessionRecord:
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             cursor = await db.execute(self._sql(_RECORD + " WHERE id = %s"), (session_id,))
             row = await cursor.fetchone()
         if row is None:
@@ -206,15 +245,59 @@ class PostgresStore:
         return _record(row)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             cursor = await db.execute(
-                self._sql(_RECORD + " ORDER BY created_at DESC, number DESC LIMIT %s"), (limit,)
+                self._sql(
+                    _RECORD + " WHERE left(id, 8) <> 'journal.'"
+                    " ORDER BY created_at DESC, number DESC LIMIT %s"
+                ),
+                (limit,),
             )
             rows = await cursor.fetchall()
         return [_record(row) for row in rows]
 
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    _RECORD + " WHERE position(%s in summary) > 0 OR"
+                    " (lease_expires_at <= %s AND position(%s in summary) = 0)"
+                    " ORDER BY created_at DESC, number DESC"
+                ),
+                (b'"status":"unknown"', now, b'"open":[]'),
+            )
+            found = [_record(row) for row in await cursor.fetchall()]
+        return [record for record in found if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    "INSERT INTO {decisions} (session, at, line)"
+                    " SELECT number, %s, %s FROM {sessions} WHERE id = %s"
+                ),
+                (at, _text(dict(decision)), session_id),
+            )
+            if cursor.rowcount != 1:
+                raise UnknownSession(session_id)
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        rows = await self._of_session(
+            session_id,
+            "SELECT {decisions}.number, line FROM {decisions}"
+            " WHERE session = {sessions}.number AND NOT taken ORDER BY {decisions}.number",
+        )
+        return [(number, _value(line)) for number, line in rows]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        async with self._server.connection() as db:
+            await db.execute(
+                self._sql("UPDATE {decisions} SET taken = true WHERE number = ANY(%s)"),
+                (list(numbers),),
+            )
+
     async def program(self, sha256: str) -> str:
-        async with self._server.transaction() as db:
+        async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql("SELECT artifact FROM {programs} WHERE sha256 = %s"), (sha256,)
             )
@@ -235,13 +318,9 @@ class PostgresStore:
             )
 
     async def signatures(self, session_id: str) -> list[SignedHead]:
-        async with self._server.transaction() as db:
-            number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("SELECT line FROM {signatures} WHERE session = %s ORDER BY seq, key"),
-                (number,),
-            )
-            rows = await cursor.fetchall()
+        rows = await self._of_session(
+            session_id, "SELECT line FROM {signatures} WHERE session = number ORDER BY seq, key"
+        )
         try:
             return [signed_head_from_json(_value(line)) for (line,) in rows]
         except TraceError as problem:
@@ -264,22 +343,21 @@ class PostgresStore:
             raise UnknownSession(session_id)
         return int(row[0])
 
-    async def _insert_events(self, db: AsyncConnection, number: int, batch: Batch) -> None:
-        if not batch.events:
-            return
-        # One statement, one round trip, however many events a step makes.
-        values = ",".join(["(%s,%s,%s)"] * len(batch.events))
-        parameters: list[object] = []
-        for sealed, line in zip(batch.events, batch.encoded(), strict=True):
-            parameters += (number, sealed.event.seq, line.encode("utf-8"))
-        await db.execute(self._sql("INSERT INTO {events} VALUES " + values), parameters)
-
-    async def _add_programs(self, db: AsyncConnection, programs: Mapping[str, str]) -> None:
-        for sha256, artifact in sorted(programs.items()):
-            await db.execute(
-                self._sql("INSERT INTO {programs} VALUES (%s,%s) ON CONFLICT DO NOTHING"),
-                (sha256, artifact.encode()),
-            )
+    async def _of_session(
+        self, session_id: str, query: str, values: tuple[object, ...] = ()
+    ) -> list[Any]:
+        """Rows of one session, in one round trip: a row of nothing where there are none."""
+        columns = query.removeprefix("SELECT ").partition(" FROM ")[0]
+        text = (
+            f"SELECT found.* FROM {{sessions}} LEFT JOIN LATERAL ({query}) AS found ON true"
+            " WHERE id = %s"
+        )
+        async with self._server.connection() as db:
+            cursor = await db.execute(self._sql(text), (*values, session_id))
+            rows = await cursor.fetchall()
+        if not rows:
+            raise UnknownSession(session_id)
+        return [] if rows[0] == (None,) * len(columns.split(",")) else rows
 
     async def _refusal(
         self, db: AsyncConnection, lease: Lease, batch: Batch

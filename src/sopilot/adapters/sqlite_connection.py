@@ -6,8 +6,9 @@ import asyncio
 import os
 import sqlite3
 import sys
+import threading
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ _BLOCKING_WAIT_MS = 50
 _BEGIN = "BEGIN IMMEDIATE"
 _NEEDS_A_WRITER = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _MAGIC = b"SQLite format 3\0"
+_OPENING = threading.Lock()
 
 
 class SQLiteFile:
@@ -37,7 +39,8 @@ class SQLiteFile:
 
     SQLite has its own write lock. The second one also covers checkpoints: the
     system's library may be one in which a checkpoint can race with another
-    connection's commit.
+    connection's commit. All threads and event loops of a process share one
+    connection, and take turns at it.
     """
 
     def __init__(self, path: Path, *, synchronous: str, busy_seconds: float) -> None:
@@ -46,7 +49,8 @@ class SQLiteFile:
         self._busy_seconds = busy_seconds
         self.opened: sqlite3.Connection | None = None
         self._lock_file: int | None = None
-        self._locked = False
+        self._in_use = threading.Lock()
+        """The connection: a transaction is one thread's alone."""
 
     def writing(self) -> WriteTransaction:
         """A write transaction, durable when the block ends. The block must not await."""
@@ -61,8 +65,13 @@ class SQLiteFile:
                 yield connection
             return
         connection = await self.connection()
-        with translated(self.path):
-            yield connection
+        if not self._in_use.acquire(blocking=False):
+            await self._wait_for(lambda: self._in_use.acquire(blocking=False))
+        try:
+            with translated(self.path):
+                yield connection
+        finally:
+            self._in_use.release()
 
     async def _can_only_read(self) -> bool:
         """Not where a writer has crashed: only one who may write can mend that."""
@@ -77,16 +86,14 @@ class SQLiteFile:
         return True
 
     async def connection(self) -> sqlite3.Connection:
-        if self.opened is None:
-            self.opened = await self._open()
-        return self.opened
+        return self.opened or await self._open()
 
     async def close(self) -> None:
-        connection, self.opened = self.opened, None
-        if connection is not None:
-            # The last connection checkpoints as it closes.
+        if self.opened is not None:
             async with self._turn():
-                connection.close()
+                connection, self.opened = self.opened, None
+                if connection is not None:
+                    connection.close()  # the last one checkpoints as it closes
         if self._lock_file is not None:
             os.close(self._lock_file)
             self._lock_file = None
@@ -96,13 +103,14 @@ class SQLiteFile:
             require_store(self.path)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            if self._lock_file is None:
-                self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            with _OPENING:
+                if self._lock_file is None:
+                    self._lock_file = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as problem:
             raise StoreUnavailable(f"{self.path}: {problem.strerror}") from problem
         async with self._turn():
             if self.opened is not None:
-                return self.opened
+                return self.opened  # somebody else was first
             with translated(self.path):
                 # The file holds what users said and tools answered: it is its owner's alone.
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -119,6 +127,7 @@ class SQLiteFile:
                 finally:
                     if not ready:
                         connection.close()
+            self.opened = connection
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
@@ -158,8 +167,11 @@ class SQLiteFile:
             self.end_turn()
 
     async def take_turn(self) -> None:
+        await self._wait_for(self.try_turn)
+
+    async def _wait_for(self, attempt: Callable[[], bool]) -> None:
         waits = _Waits(self._busy_seconds)
-        while not self.try_turn():
+        while not attempt():
             if not await waits.again():
                 raise StoreUnavailable(
                     f"{self.path} is locked: another writer kept it for "
@@ -167,20 +179,20 @@ class SQLiteFile:
                 )
 
     def try_turn(self) -> bool:
-        if self._locked:
+        if not self._in_use.acquire(blocking=False):
             return False
         if sys.platform != "win32" and self._lock_file is not None:
             try:
                 fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                self._in_use.release()
                 return False
-        self._locked = True
         return True
 
     def end_turn(self) -> None:
-        self._locked = False
         if sys.platform != "win32" and self._lock_file is not None:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+        self._in_use.release()
 
 
 def require_store(path: Path) -> None:

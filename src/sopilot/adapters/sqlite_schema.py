@@ -7,7 +7,7 @@ import sqlite3
 from sopilot.language.diagnostics import Diagnostic, Place
 from sopilot.runtime.session import StoreTooNew
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """What this release writes. A later one adds a migration below and raises it."""
 
 READABLE_FROM = 3
@@ -112,6 +112,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE TABLE seals (number INTEGER PRIMARY KEY, line TEXT NOT NULL)",
         "INSERT OR REPLACE INTO meta SELECT 'register_due', count(*) FROM sessions",
+    ),
+    # Decisions that were left for whoever runs a session.
+    (
+        """CREATE TABLE decisions (
+            number INTEGER PRIMARY KEY,
+            session INTEGER NOT NULL REFERENCES sessions (number),
+            at REAL NOT NULL,
+            line TEXT NOT NULL,
+            taken INTEGER NOT NULL DEFAULT 0
+        )""",
+        "CREATE INDEX decisions_left ON decisions (session) WHERE taken = 0",
     ),
 )
 """Entry n brings a file from schema n to n + 1."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
-from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION
+from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -23,6 +23,7 @@ from sopilot.runtime.session import (
     StoreCorrupt,
     UnknownSession,
 )
+from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
@@ -58,6 +59,11 @@ class SQLiteStore:
     @property
     def path(self) -> Path:
         return self._file.path
+
+    async def migrate(self) -> int:
+        """Brings the file up to this release; the schema that it has then."""
+        await self._file.connection()
+        return SCHEMA_VERSION
 
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
@@ -206,9 +212,44 @@ class SQLiteStore:
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(
-                f"{_RECORD} ORDER BY created_at DESC, number DESC LIMIT ?", (limit,)
+                f"{_RECORD} WHERE substr(id, 1, 8) <> 'journal.'"
+                " ORDER BY created_at DESC, number DESC LIMIT ?",
+                (limit,),
             ).fetchall()
         return [_record(row) for row in rows]
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                f'{_RECORD} WHERE summary LIKE \'%"status":"unknown"%\' OR'
+                " (lease_expires_at <= ? AND summary NOT LIKE '%\"open\":[]%')"
+                " ORDER BY created_at DESC, number DESC",
+                (now,),
+            ).fetchall()
+        found = [_record(row) for row in rows]
+        return [record for record in found if is_unsettled(record, now=now)]
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        async with self._file.writing() as db:
+            db.execute(
+                "INSERT INTO decisions (session, at, line) VALUES (?, ?, ?)",
+                (_number(db, session_id), at, spell(dict(decision))),
+            )
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT number, line FROM decisions WHERE session = ? AND taken = 0"
+                " ORDER BY number",
+                (_number(db, session_id),),
+            ).fetchall()
+        return [(number, _value(line)) for number, line in rows]
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
+        async with self._file.writing() as db:
+            db.executemany(
+                "UPDATE decisions SET taken = 1 WHERE number = ?", [(one,) for one in numbers]
+            )
 
     async def program(self, sha256: str) -> str:
         async with self._file.reading() as db:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.session import Store
 
 
@@ -34,12 +34,8 @@ def open_store(spec: str | None = None) -> Store:
 
         # A whole URL is as good as a prefix and a connection string.
         return PostgresStore(f"postgresql:{where}" if where.startswith("//") else where)
-    raise UserMistake(
-        [
-            Diagnostic(
-                "unknown-store",
-                f"`{spec}` names no store",
-                help="sqlite:PATH or postgres:DSN",
-            )
-        ]
+    raise mistake(
+        "unknown-store",
+        f"`{spec}` names no store",
+        help="sqlite:PATH or postgres:DSN",
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, get_tracer
 
@@ -117,6 +117,12 @@ class TracedTools:
     def __init__(self, tools: Tools, telemetry: Telemetry) -> None:
         self._tools = tools
         self._telemetry = telemetry
+
+    def __getattr__(self, name: str) -> Any:
+        """What some tools can do beside (recall outcomes, tell the time), these can then, too."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._tools, name)
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.language.program import Program, program_from_yaml
 
 
@@ -21,7 +21,7 @@ def read_text(path: Path) -> str:
         message, cure = "the file is not UTF-8 text", "save it as UTF-8"
     except OSError as error:
         message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
-    raise UserMistake([Diagnostic("unreadable-file", message, Place(str(path)), cure)])
+    raise mistake("unreadable-file", message, Place(str(path)), cure)
 
 
 def write_whole(
@@ -44,7 +44,7 @@ def write_whole(
             raise
     except OSError as error:
         message = f"the file cannot be written: {error.strerror}"
-        raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)), cure)]) from error
+        raise mistake("cannot-write", message, Place(str(path)), cure) from error
 
 
 def is_program_text(text: str) -> bool:

@@ -21,7 +21,7 @@ from silent_user import SilentUser
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.runtime.agent import ARMS, Arm, open_run, run_session
 from sopilot.runtime.proof import Licence
-from sopilot.runtime.session import _tool_calls as tool_calls
+from sopilot.runtime.session import _admission as admission
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolCall
 
 
@@ -84,7 +84,7 @@ def test_its_honest_twin_goes_through(case: Case, arm: str) -> None:
 )
 def test_without_the_proof_an_attack_works(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """So it is the proof that holds it, and not that the script is no attack."""
-    monkeypatch.setattr(tool_calls, "license_call", lambda *given: Licence())
+    monkeypatch.setattr(admission, "license_call", lambda *given: Licence())
     tools = asyncio.run(looped(case, Script(case.attack), ARMS["pg"]))
     assert tools.carried_out == [*case.before, (case.attack[-1].tool, case.attack[-1].arguments)]
 

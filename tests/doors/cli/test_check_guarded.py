@@ -40,5 +40,8 @@ def test_check_says_so_at_the_requirement() -> None:
         "desk.yaml:15:71: warning[unprovable]: `wipe` is guarded, and what proves `drawn` is never "
         "fresh: `draw` changes what it reads; where that is needed, a person must decide\n"
         "  help: say what `draw` changes and reads (`changes`, `reads`)",
+        "desk.yaml: note[recorded-only]: nothing holds `note`: a call is made and recorded, "
+        "checked or not\n"
+        "  help: write `irreversible: true` or `approval:` for what must not happen unproven",
     ]
     assert all(one.severity is not Severity.ERROR for one in found)

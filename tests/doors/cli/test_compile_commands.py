@@ -186,6 +186,9 @@ def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
         f"{handbook}:21:11: warning[gate-too-late]: `known(user)` calls `find`, which requires "
         "`logged_in(user)`, but that is opened only later",
         "  help: put `logged_in(user)` in front of it",
+        f"{handbook}: note[recorded-only]: nothing holds `close`: a call is made and recorded, "
+        "checked or not",
+        "  help: write `irreversible: true` or `approval:` for what must not happen unproven",
         "1 file checked: 0 errors, 1 warning",
     ]
     notes = run("explain", str(handbook)).stdout

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sopilot.doors.cli.main import sopilot
+from sopilot.doors.sources.recorded_moments import sweep_moments
 from sopilot.language.diagnostics import UserMistake
 
 
@@ -58,3 +59,22 @@ def test_the_local_model_on_a_recorded_session(store: str, tmp_path: Path) -> No
     assert len(report["parity_by_layer_and_head"]) == 30
     assert report["peak_memory_mib"] < 3_000
     assert picture.read_text(encoding="utf-8").count("<title>layer") == 30 * 9
+
+
+def test_a_sweep_is_looked_at_through_its_passing_runs(store: str, tmp_path: Path) -> None:
+    folder = str(tmp_path / "runs")
+    swept = CliRunner().invoke(
+        sopilot,
+        ["bench", "run", "--source", "bank-desk", "--arm", "pg", "--runner", "plain",
+         "--traces", "--limit", "3", "-o", folder],
+    )  # fmt: skip
+    assert swept.exit_code == 0, swept.output
+    moments, sessions = sweep_moments(Path(folder), None, 2, 3)
+    assert (len(moments), sessions) == (6, 2)
+    assert all(one.move for one in moments)
+    found = CliRunner().invoke(sopilot, ["lens", folder, "--model", "no/such/folder"])
+    assert "neither `local`" in str(found.exception)
+    for trace in (tmp_path / "runs" / "traces").iterdir():
+        trace.unlink()
+    found = CliRunner().invoke(sopilot, ["lens", folder])
+    assert "`--traces`" in str(found.exception)

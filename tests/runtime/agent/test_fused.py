@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from desk_runs import Played, ScriptedModel, calls, play, programs_of
@@ -165,13 +165,14 @@ def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
     assert "the step before it did not fit" in str(played.notes("malformed_call"))
 
 
+SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default, bool)]
+
+
 @pytest.mark.parametrize(
     "switches",
     [
-        replace(ALL_OFF, enter_calls=True),
-        replace(ALL_OFF, machine_verdicts=True),
-        replace(ALL_OFF, combine=True),
-        replace(ALL_OFF, fold=True),
+        *(replace(ALL_OFF, **{name: True}) for name in SWITCHES),
+        *(replace(ALL_ON, **{name: False}) for name in SWITCHES),
         replace(ALL_ON, offer=Offer.PROCESS),
         replace(ALL_ON, offer=Offer.FRAME),
     ],

@@ -28,7 +28,8 @@ def test_the_terminal_report_names_what_matters() -> None:
         "    yes  The user ann is logged in. (proven; evidence: #3)",
         "    no   The balance of ann is at least 5. (proven; evidence: #7)",
         "",
-        "checks 2 (proven 2), evidence coverage 100 %, reused 0, rejected operations 0",
+        "checks 2 (proven 2), evidence for 2 of the 2 that need it, reused 0, "
+        "rejected operations 0",
         "calls of tools 2, after the goal 0",
     ]
 

@@ -79,7 +79,7 @@ def test_coverage_is_never_complete_for_claims() -> None:
     assert report.score_card.evidence_coverage == 0.0
     assert "claimed" in report.score_card.grades
     shown = render_text(report)
-    assert "evidence coverage 0 %" in shown
+    assert "evidence for 0 of the 3 that need it" in shown
     assert "(claimed)" in shown
 
 

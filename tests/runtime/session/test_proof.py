@@ -25,9 +25,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
-from sopilot.runtime.session import (
-    _tool_calls as tool_calls,
-)
+from sopilot.runtime.session import _admission as admission
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
 CHECKED = ERRANDS["transfer"]
@@ -189,7 +187,7 @@ def test_proof_that_cannot_be_judged_holds(monkeypatch: pytest.MonkeyPatch) -> N
             raise KeyError("gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(tool_calls, "license_call", broken)
+            patch.setattr(admission, "license_call", broken)
             answer = await session.call_tool("transfer", CHECKED, "c")
         assert answer.status is CallStatus.HELD
         assert "could not be evaluated" in answer.problem

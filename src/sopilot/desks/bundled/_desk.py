@@ -11,7 +11,7 @@ from importlib import resources
 from sopilot.desks.bundled._oracle import Judgement, Values, failing_causes, judge, resolve
 from sopilot.desks.bundled._simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.desks.bundled._task import DeskTask, merged, read_state, read_tasks
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Binding, Handbook, load_handbook
 from sopilot.runtime.session.protocols import JSON
 
@@ -120,4 +120,4 @@ def _text(name: str, file: str) -> str:
 
 
 def _unknown(message: str, word: str, known: Sequence[str] | Mapping[str, str]) -> UserMistake:
-    return UserMistake([Diagnostic("unknown-name", message, help=did_you_mean(word, known))])
+    return mistake("unknown-name", message, help=did_you_mean(word, known))

@@ -17,7 +17,7 @@ import yaml
 
 from sopilot.adapters.text_files import load_program, read_text
 from sopilot.desks.folders.trust import FolderCode, folder_code
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.language.program import Act, Kind, Program
 from sopilot.runtime.agent import Vote
@@ -68,7 +68,7 @@ class WorkflowFolder:
                 return task
         known = [task.id for task in self.tasks]
         message = f"`{self.path}` has no task `{task_id}`"
-        raise UserMistake([Diagnostic("unknown-task", message, help=did_you_mean(task_id, known))])
+        raise mistake("unknown-task", message, help=did_you_mean(task_id, known))
 
     def make_tools(self, task: FolderTask, out: Path) -> Tools:
         if not (self.path / TOOLS).exists():
@@ -157,7 +157,7 @@ def _vote(path: Path, index: int, vote: object) -> Vote:
 
 
 def _mistake(path: Path, message: str, help_: str) -> UserMistake:
-    return UserMistake([Diagnostic("bad-tasks", message, Place(str(path)), help_)])
+    return mistake("bad-tasks", message, Place(str(path)), help_)
 
 
 # --- the program as a handbook ---------------------------------------------------------

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from sopilot.desks.folders.trust import folder_code
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.agent import Seen
 from sopilot.runtime.session.protocols import JSON, Tools
 
@@ -76,6 +76,6 @@ def load_benchmark(source: str) -> Benchmark:
         place = Place(str(folder / BENCHMARK))
         message = "there is no function `open_benchmark()`"
         cure = "write one that gives the benchmark: see docs/benchmarks.md"
-        raise UserMistake([Diagnostic("no-benchmark", message, place, cure)])
+        raise mistake("no-benchmark", message, place, cure)
     made: Benchmark = maker()
     return made

@@ -20,7 +20,7 @@ from types import ModuleType
 
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.adapters.text_files import write_whole
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 _FORMAT = "sopilot_trusted_folders"
 _VERSION = 1
@@ -59,15 +59,11 @@ class FolderCode:
             return
         changed = str(self.folder) in _remembered()
         what = "is not the code that was trusted" if changed else "was never trusted"
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "untrusted-code",
-                    f"the Python of this folder would run with all you may do, and {what}",
-                    Place(str(self.folder)),
-                    "read it, then add --trust; it is remembered until a file changes",
-                )
-            ]
+        raise mistake(
+            "untrusted-code",
+            f"the Python of this folder would run with all you may do, and {what}",
+            Place(str(self.folder)),
+            "read it, then add --trust; it is remembered until a file changes",
         )
 
     def module(self, name: str) -> ModuleType:
@@ -93,7 +89,7 @@ def folder_code(folder: Path) -> FolderCode:
         }
     except OSError as problem:
         message = f"its Python cannot be read: {problem.strerror}"
-        raise UserMistake([Diagnostic("unreadable-file", message, Place(str(folder)))]) from None
+        raise mistake("unreadable-file", message, Place(str(folder))) from None
     return FolderCode(folder, files)
 
 

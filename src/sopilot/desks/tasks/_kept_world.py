@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sopilot.desks.bundled import Simulator
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 
@@ -24,16 +24,12 @@ class KeptWorld:
             else:
                 self._write()
         except (OSError, ValueError, RecursionError) as problem:
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "no-world",
-                        f"the desk's state cannot be kept here: {problem}",
-                        Place(str(path)),
-                        "name a folder that can be written with --store sqlite:PATH, or with "
-                        "the variable SOPILOT_HOME",
-                    )
-                ]
+            raise mistake(
+                "no-world",
+                f"the desk's state cannot be kept here: {problem}",
+                Place(str(path)),
+                "name a folder that can be written with --store sqlite:PATH, or with "
+                "the variable SOPILOT_HOME",
             ) from problem
 
     def schemas(self) -> Sequence[ToolSchema]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from sopilot.desks.tasks._result import Result
 from sopilot.desks.tasks._task import Task
 from sopilot.desks.tasks.world import FinishedRun, World
-from sopilot.language.diagnostics import Diagnostic, InternalBug, UserMistake
+from sopilot.language.diagnostics import InternalBug, mistake
 from sopilot.runtime.agent import (
     Arm,
     Briefing,
@@ -169,15 +169,11 @@ def _as_it_started(
         return task
     handbook = task.briefing.handbook
     if arm.name not in _FRAMES_ONLY or not stored.programs.keys() <= handbook.procedures.keys():
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "handbook-not-kept",
-                    f"the arm `{arm.name}` shows the handbook, and the one that this session "
-                    "began with was not kept",
-                    help="go over to the present one with `--accept-changed`, or run it anew",
-                )
-            ]
+        raise mistake(
+            "handbook-not-kept",
+            f"the arm `{arm.name}` shows the handbook, and the one that this session "
+            "began with was not kept",
+            help="go over to the present one with `--accept-changed`, or run it anew",
         )
     tell("as started: the model is shown frames of the program that was stored")
     briefing = Briefing(handbook, stored.programs, task.briefing.language)

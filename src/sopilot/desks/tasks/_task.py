@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sopilot.desks.tasks.world import Close, Score, World, nothing_to_close
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Place, did_you_mean, mistake
 from sopilot.runtime.agent import (
     Briefing,
     Budgets,
@@ -133,4 +133,4 @@ class Task:
             if role not in roles:
                 cure = did_you_mean(role, roles) if roles else "no action asks for an approval"
                 message = f"no approval is asked of `{role}`"
-                raise UserMistake([Diagnostic("unknown-role", message, Place("--approve"), cure)])
+                raise mistake("unknown-role", message, Place("--approve"), cure)

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, Answer, with_store
+from sopilot.doors.cli.people import TOKEN_FILE
+from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall, Session, Store, attach_session
+from sopilot.runtime.session import HeldCall, Store
+from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.unsettled import waiting_in
 
-BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
+BY = click.option(
+    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
+)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -22,15 +29,15 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
+    return SESSION(CALL(role(BY(reason(TOKEN_FILE(STORE(json_option(command))))))))
 
 
 @click.group()
 def command() -> None:
     """Approve, reject or amend a call that waits for people.
 
-    Every decision is an event of the session's trace. A session that another
-    process runs at this moment is refused; it gives way while it waits.
+    Every decision is an event of the session's trace. Where another process runs the
+    session at this moment, the decision is left for it, and on record within seconds.
     """
 
 
@@ -41,19 +48,17 @@ def command() -> None:
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
-    async def look(session: Session) -> tuple[tuple[HeldCall, ...], tuple[str, ...]]:
-        return session.held_calls, session.unknown_outcomes
-
-    held, unknown = _on_session(store_spec, session_id, look)
+    found = with_store(store_spec, lambda store: waiting_in(store, session_id))
     if as_json:
-        calls = [one.as_json() for one in held]
-        print_json({"session": session_id, "held": calls, "unknown": list(unknown)}, indent=None)
+        print_json({"session": session_id, **found.as_json()}, indent=None)
         return
-    for one in held:
+    for one in found.held:
         _show(one)
-    for call_id in unknown:
-        say(f"{call_id}  outcome unknown: settle it with `sopilot approve settle`")
-    if not held and not unknown:
+    for call in found.unknown:
+        say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
+    for left in found.left:
+        say(f"left for the running session, not on record yet: {json.dumps(left)}")
+    if not found.held and not found.unknown:
         say("nothing waits")
 
 
@@ -95,11 +100,10 @@ def amend(arguments: str, **given: Any) -> None:
 def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given: Any) -> None:
     """Say how CALL ended, of which the outcome is unknown."""
 
-    async def use(session: Session) -> tuple[str, ...]:
-        await session.settle_outcome(call_id, ok=happened, by=given["by"])
-        return session.unknown_outcomes
-
-    left = _on_session(given["store_spec"], session_id, use)
+    left = with_store(
+        given["store_spec"],
+        lambda store: settle_when_free(store, session_id, call_id, ok=happened, by=given["by"]),
+    )
     if as_json:
         report = {"session": session_id, "call_id": call_id, "happened": happened}
         print_json({**report, "unknown": list(left)}, indent=None)
@@ -113,34 +117,25 @@ def _decide(
     call_id: str,
     store_spec: str | None,
     as_json: bool,
+    token_file: Path | None,
     **vote: Any,
 ) -> None:
-    async def use(session: Session) -> tuple[int, HeldCall]:
-        before = session.ledger.held.get(call_id)
-        return before.approvals if before else 0, await session.decide(decision, call_id, **vote)
+    async def use(store: Store) -> tuple[HeldCall, HeldCall, bool]:
+        who = await who_asks(store, token_file)
+        return await decide_or_leave(store, session_id, decision, call_id, who=who, **vote)
 
-    before, held = _on_session(store_spec, session_id, use)
+    before, held, left = with_store(store_spec, use)
     if as_json:
-        print_json({"session": session_id, **held.as_json()}, indent=None)
+        print_json({"session": session_id, **held.as_json(), "left": left}, indent=None)
     else:
         _show(held)
-    if decision == "approve" and held.approvals == before:
-        say(
-            f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
-            "already, and counts once",
-            err=True,
-        )
+    if left:
+        say("somebody runs this session: the decision is left for it", err=True)
+    elif decision == "approve" and held.approvals == before.approvals:
+        still = f"recorded, and still {held.approvals} of {held.needed}"
+        by = held.rulings[-1].by
+        say(f"{still}: {by} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
-
-
-def _on_session(
-    store_spec: str | None, session_id: str, use: Callable[[Session], Awaitable[Answer]]
-) -> Answer:
-    async def run(store: Store) -> Answer:
-        async with await attach_session(store, session_id) as session:
-            return await use(session)
-
-    return with_store(store_spec, run)
 
 
 def _show(held: HeldCall) -> None:
@@ -149,5 +144,7 @@ def _show(held: HeldCall) -> None:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
+    for one in held.rulings:
+        say(f"  {one.decision} by {one.by} as {one.role} ({one.identity})")
     if held.why:
         say(f"  not proven: {held.why}")

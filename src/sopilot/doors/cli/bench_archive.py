@@ -19,7 +19,7 @@ from sopilot.lab.bench.report.files import archive_analysis, whole_document
 from sopilot.lab.bench.report.runs import run_folders
 from sopilot.lab.bench.screen import SCREENS
 from sopilot.lab.bench.study import load_study, study_document
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 
 @click.command()
@@ -90,7 +90,7 @@ def verify(path: Path, as_json: bool) -> None:
     """
     if not is_archive(path):
         cure = "name what `bench archive` made, or the folder it was unpacked into"
-        raise UserMistake([Diagnostic("archive", "this is no archive", Place(str(path)), cure)])
+        raise mistake("archive", "this is no archive", Place(str(path)), cure)
     with opened_archive(path) as base:
         found = verify_archive(base)
     if as_json:

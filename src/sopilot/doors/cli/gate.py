@@ -13,14 +13,15 @@ from sopilot.adapters.model_by_name import MODEL_HELP, make_model
 from sopilot.adapters.store_by_name import data_folder
 from sopilot.adapters.text_files import write_whole
 from sopilot.desks.tasks import Task
-from sopilot.doors.cli.gate_report import tell_estimate, tell_verdict
+from sopilot.doors.cli.gate_report import tell_estimate, tell_recorded, tell_verdict
 from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.sources.check_cases import check_cases
+from sopilot.lab.bench.contestant import Contestant
+from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.discipline import (
     ARMS_CHECKED,
     CASES,
     QUESTIONS,
-    RULE_VERSION,
     TIMEOUT,
     Allowance,
     Answer,
@@ -30,20 +31,16 @@ from sopilot.lab.discipline import (
     DisciplineCheck,
     Prices,
     check_path,
-    chosen_questions,
     decide,
-    planned,
-    program_hashes,
-    rehearse,
+    recorded_check,
+    rehearsed_check,
     verdict_document,
 )
 from sopilot.lab.discipline.html_page import render_page
 from sopilot.lab.discipline.spending import CALLS, MINUTES
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import ARMS, Reference
-from sopilot.runtime.session.protocols import JSON, Model
-
-READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
+from sopilot.runtime.agent import Reference
+from sopilot.runtime.session.protocols import Model
 
 
 @click.command(
@@ -52,7 +49,9 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
     "cases; asks the model where it stands; counts calls after the goal. The verdict is page, may "
     "page, do not page, too few (cases) or broken (the endpoint; exit code 1), by a rule that is "
     "written down in design/discipline-check.md. Interrupted or out of budget, the same command "
-    "goes on where it stopped. `sopilot run` takes the verdict as its default arm."
+    "goes on where it stopped. `sopilot run` takes the verdict as its default arm.\n\n"
+    "With --from it runs nothing: the runs are those of the model's sweeps (`bench run`), and the "
+    "probe asks about places in the ones that passed."
     f"\n\nMODEL is {MODEL_HELP}"
 )
 @click.option("--model", required=True, metavar="MODEL")
@@ -64,6 +63,13 @@ READ_BY_REFERENCE = frozenset({"flat", "pg", "fused", "full-cursor"})
     multiple=True,
     type=click.Choice(ARMS_CHECKED),
     help="Run these alone (repeatable). Default: all of them.",
+)
+@click.option(
+    "--from",
+    "recorded_in",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folders of `bench run --traces` of this model (repeatable).",
 )
 @click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
 @click.option("--probe", default=QUESTIONS, show_default=True, type=click.IntRange(0))
@@ -96,6 +102,7 @@ def command(
     source: str | None,
     scenarios: str | None,
     only_arms: tuple[str, ...],
+    recorded_in: tuple[Path, ...],
     cases: int,
     probe: int,
     scope: str | None,
@@ -112,49 +119,45 @@ def command(
 ) -> None:
     if money is not None and price is None:
         raise UserMistake("--money needs --price: what a million prompt and reply tokens cost")
-    scope = scope or ("goal" if model == "local" else "handbook")
+    if recorded_in and (source or scenarios or only_arms or scope or only_estimate):
+        raise UserMistake("--from takes the runs that are there: it has no other choices")
+    if recorded_in and model == "reference" and probe:
+        raise UserMistake("the reference executor cannot be asked where it stands: use --probe 0")
     allowance = Allowance(calls, money, minutes, Prices(*(price or (0.0, 0.0))))
-    arms = [
-        arm
-        for arm in ARMS_CHECKED
-        if arm in ARMS
-        and arm in (only_arms or ARMS_CHECKED)
-        and (model != "reference" or arm in READ_BY_REFERENCE)
-    ]
-    plan = planned(check_cases(source, scenarios, whole=scope == "handbook"), cases)
-    if not plan:
-        raise UserMistake("there is no case that ends in an execution or a refusal")
     begun = time.monotonic()
-    rehearsal = asyncio.run(rehearse(plan, arms, store_for=MemoryStore))
-    plan = [case for case in plan if case.key not in rehearsal.unreachable]
-    if not as_json or only_estimate:
-        tell_estimate(rehearsal, arms, allowance, len(plan), as_json=as_json)
-    if only_estimate:
-        return
-    if not plan:
-        raise UserMistake("the reference executor passes none of these cases; see `sopilot test`")
-    configuration: dict[str, JSON] = {
-        "model": model,
-        "arms": list(arms),
-        "cases": [case.key for case in plan],
-        "programs": program_hashes(plan),
-        "scope": scope,
-        "probe": probe,
-        "rule_version": RULE_VERSION,
-    }
+    if recorded_in:
+        prepared = recorded_check(model, Contestant(model).label, recorded_runs(recorded_in), probe)
+        if not as_json:
+            tell_recorded(prepared)
+    else:
+        scope = scope or ("goal" if model == "local" else "handbook")
+        given = check_cases(source, scenarios, whole=scope == "handbook")
+        prepared = asyncio.run(
+            rehearsed_check(model, given, only_arms or ARMS_CHECKED, cases, probe, scope)
+        )
+        if not as_json or only_estimate:
+            tell_estimate(prepared, allowance, as_json=as_json)
+        if only_estimate:
+            return
+        if not prepared.cases:
+            raise UserMistake(
+                "the reference executor passes none of these cases; see `sopilot test`"
+            )
+    configuration = prepared.configuration
     folder = CheckFolder(
         check_path(data_folder(), model, configuration), configuration, restart=restart
     )
     spending = CheckSpending(allowance)
     check = DisciplineCheck(
-        cases=plan,
-        arms=arms,
+        cases=prepared.cases,
+        arms=prepared.arms,
         model_for=_ModelFor(model),
-        rehearsal=rehearsal,
+        rehearsal=prepared.rehearsal,
         spending=spending,
         journal=folder,
         store_for=MemoryStore,
-        questions=chosen_questions(plan, rehearsal, 0 if model == "reference" else probe),
+        questions=prepared.questions,
+        probed=make_model(model) if recorded_in and probe else None,
         parallel=parallel,
         timeout=timeout,
         watch=_quiet if as_json else _watch,
@@ -164,19 +167,22 @@ def command(
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
+    runs = prepared.runs or folder.runs()
     verdict = decide(
         model,
-        folder.runs(),
+        runs,
         folder.grades(),
-        planned=len(plan),
-        arms_planned=arms,
+        planned=prepared.planned,
+        arms_planned=prepared.arms,
         scripted=model == "reference",
         problem=check.problem,
     )
     document = verdict_document(
-        verdict, folder.runs(), folder.grades(), spending, rehearsal,
+        verdict, runs, folder.grades(), spending, prepared.rehearsal,
         stopped=check.stopped, seconds=time.monotonic() - begun,
     )  # fmt: skip
+    if recorded_in:
+        document["recorded"] = {"model": prepared.recorded, "sessions": prepared.sessions}
     page = render_page(document)
     folder.finish(document, page)
     if html is not None:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sopilot.doors.cli.output import heading, print_json, say, table
-from sopilot.lab.discipline import Allowance, Rehearsal
+from sopilot.lab.discipline import Allowance, PreparedCheck
 from sopilot.lab.discipline.report import estimate_document
 from sopilot.runtime.vm.values import Fields
 
 
-def tell_estimate(
-    rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int, *, as_json: bool
-) -> None:
+def tell_recorded(prepared: PreparedCheck) -> None:
+    say(
+        f"{len(prepared.runs)} runs of {prepared.recorded} on {prepared.planned} tasks; "
+        f"{len(prepared.questions)} questions about places in {prepared.sessions} of them"
+    )
+
+
+def tell_estimate(prepared: PreparedCheck, allowance: Allowance, *, as_json: bool) -> None:
     """Before anything is spent. The reference executor makes no detours: a lower estimate."""
+    rehearsal, arms, cases = prepared.rehearsal, prepared.arms, prepared.planned
     document = estimate_document(rehearsal, arms, allowance, cases)
     if as_json:
         print_json(document)

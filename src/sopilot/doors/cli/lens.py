@@ -14,7 +14,7 @@ from sopilot.doors.cli.audit import read_input
 from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import TraceInput
-from sopilot.doors.sources.recorded_moments import chosen_moments
+from sopilot.doors.sources.recorded_moments import chosen_moments, sweep_moments
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.lab.lens import (
     MomentStudy,
@@ -33,7 +33,8 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.command(
     help="Where an open-weight model looks in the requests of a recorded session, and what it "
-    "rests on. WHAT is a session's ID, or a trace file with --handbook.\n\n"
+    "rests on. WHAT is a session's ID, a trace file with --handbook, or a folder of `bench run "
+    "--traces`, whose passing runs are taken together.\n\n"
     "Parity 1.0 is attention in proportion to length. Needs the extra `lens`."
 )
 @click.argument("what", metavar="WHAT")
@@ -49,7 +50,11 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--goal", help="What the user wants, where the session never started it.")
 @click.option(
     "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
-    help="Requests to look at, spread over the session.",
+    help="Requests to look at, spread over each session.",
+)  # fmt: skip
+@click.option(
+    "--sessions", type=click.IntRange(min=1), default=12, show_default=True,
+    help="Passing runs of a folder to look at, spread over it.",
 )  # fmt: skip
 @click.option("--plot", "plot_file", type=NEW_FILE, help="An SVG per layer and head.")
 @STORE
@@ -61,20 +66,26 @@ def command(
     arm: str | None,
     goal: str | None,
     count: int,
+    sessions: int,
     plot_file: Path | None,
     store_spec: str | None,
     as_json: bool,
 ) -> None:
     begun = time.monotonic()
-    recorded = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
-    if not isinstance(recorded, TraceInput):
-        raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
-    described = (
-        None
-        if Path(what).exists()
-        else with_store(store_spec, lambda store: kept_options(store, what))
-    )
-    chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
+    if Path(what).is_dir():
+        chosen, taken = sweep_moments(Path(what), arm, sessions, count)
+        looked_at: dict[str, object] = {"runs": what, "sessions": taken}
+    else:
+        recorded = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
+        if not isinstance(recorded, TraceInput):
+            raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
+        described = (
+            None
+            if Path(what).exists()
+            else with_store(store_spec, lambda store: kept_options(store, what))
+        )
+        chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
+        looked_at = {"session": recorded.trace.session_id}
     weights = _weights(model)
     studies = _studies(weights, chosen, quiet=as_json)
     summary = summarise(weights.name, studies)
@@ -87,7 +98,7 @@ def command(
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     if as_json:
-        print_json({"session": recorded.trace.session_id, **summary.as_json(), **cost})
+        print_json({**looked_at, **summary.as_json(), **cost})
     else:
         _show(summary)
         say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")

@@ -19,6 +19,7 @@ from sopilot.language.diagnostics import (
     SopilotError,
     UserMistake,
     did_you_mean,
+    mistake,
     render_diagnostics,
     visible,
 )
@@ -38,12 +39,15 @@ COMMANDS = {
     "explain": "Why a guard is there, which recipe won, what was factored.",
     "sessions": "Sessions that are kept, and where each one stands.",
     "register": "Every action of all sessions: when, what, who approved, how far proven.",
+    "store": "Make and renew the tables of a store; find calls that were left open.",
     "seal": "Seal the log of all sessions, and send the head elsewhere.",
     "verify": "Hold a store against a sealed head: what is missing, what was altered.",
     "prove": "Proofs that a session stands in the log, or that the log only grew.",
     "approve": "Approve, reject or amend a call that waits for people.",
+    "people": "Who may decide: tokens, roles, limits, deputies.",
     "trace": "Export, sign and verify traces.",
     "audit": "Judge a session, a trace or a transcript by its SOP.",
+    "deviations": "What was found wrong, and what was done about it.",
     "bench": "SOPBench, scored by its own oracle; sweeps and reports.",
     "stats": "Exact paired tests, clustered permutation, intervals.",
     "gate": "Know your model before you page: the discipline check.",
@@ -124,8 +128,8 @@ def _check_text(given: Sequence[str]) -> None:
             argument.encode()
         except UnicodeEncodeError:
             cure = "write it in the encoding of this terminal"
-            raise UserMistake(
-                [Diagnostic("not-text", f"`{argument}` holds bytes that are no text", help=cure)]
+            raise mistake(
+                "not-text", f"`{argument}` holds bytes that are no text", help=cure
             ) from None
 
 

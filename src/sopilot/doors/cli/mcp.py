@@ -16,7 +16,7 @@ from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
 from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
-from sopilot.language.diagnostics import Diagnostic, UserMistake, visible
+from sopilot.language.diagnostics import UserMistake, mistake, visible
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.vm import TOOL_NAME
@@ -227,4 +227,4 @@ def _need_mcp() -> None:
 
     if find_spec("mcp") is None:
         message = "the MCP library is not installed"
-        raise UserMistake([Diagnostic("missing-extra", message, help="pip install 'sopilot[mcp]'")])
+        raise mistake("missing-extra", message, help="pip install 'sopilot[mcp]'")

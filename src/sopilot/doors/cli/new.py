@@ -11,7 +11,7 @@ import click
 from sopilot.adapters.text_files import write_whole
 from sopilot.desks.scenarios.starter import starter
 from sopilot.doors.cli.output import say
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
 from sopilot.language.handbook.grammar import HANDBOOK_NAME
 
 
@@ -58,13 +58,9 @@ def _check_name(name: str) -> None:
     if re.fullmatch(HANDBOOK_NAME, name):
         return
     near = re.sub(r"[^a-z0-9]+", "-", name.lower().removesuffix(".yaml")).strip("-")
-    raise UserMistake(
-        [
-            Diagnostic(
-                "bad-identifier",
-                f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens",
-                Place("sopilot new"),
-                f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
-            )
-        ]
+    raise mistake(
+        "bad-identifier",
+        f"`{name}` cannot name a handbook: lower-case letters, digits and hyphens",
+        Place("sopilot new"),
+        f"for example `{near}`" if re.fullmatch(HANDBOOK_NAME, near) else "",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 PUBLIC_KEY_BYTES = 32
 
@@ -17,15 +17,11 @@ def public_key(given: str) -> str:
     except ValueError:
         raw = b""
     if len(raw) != PUBLIC_KEY_BYTES:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "no-key",
-                    f"`{given}` is not a public key",
-                    Place("--key"),
-                    f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints "
-                    "them, or the file FILE.pub that it writes",
-                )
-            ]
+        raise mistake(
+            "no-key",
+            f"`{given}` is not a public key",
+            Place("--key"),
+            f"{2 * PUBLIC_KEY_BYTES} hexadecimal digits, as `sopilot trace keygen` prints "
+            "them, or the file FILE.pub that it writes",
         )
     return raw.hex()

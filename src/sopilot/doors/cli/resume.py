@@ -6,13 +6,37 @@ from dataclasses import replace
 
 import click
 
-from sopilot.doors.cli.output import json_option
+from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, perform, show
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session import Store
+from sopilot.runtime.session.unsettled import Waiting, settle_orphan, waiting_in
+
+
+def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: bool) -> None:
+    """A session of a server or of somebody's own agent: what its owner left open goes on record;
+    its client goes on with it."""
+
+    async def use(store: Store) -> Waiting:
+        await settle_orphan(store, session_id, take_over=take_over)
+        return await waiting_in(store, session_id)
+
+    found = with_store(store_spec, use)
+    if as_json:
+        print_json({"session": session_id, "door": "other", **found.as_json()}, indent=None)
+    else:
+        state = "somebody runs it" if found.running else "it is free"
+        say(
+            f"{session_id} is served, or an agent's own: its client goes on with it (MCP: the "
+            f"header `sopilot-session`; a hook: `for_conversation`). Now {state}."
+        )
+        for call in found.unknown:
+            say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
+    raise SystemExit(1 if found.unknown else 0)
 
 
 @click.command(
@@ -59,6 +83,9 @@ def command(
     budgets = chosen_budgets(budget, deep=deep)
 
     options = with_store(store_spec, lambda store: kept_options(store, session_id))
+    if options is None:
+        _tidy(session_id, store_spec, take_over=take_over, as_json=as_json)
+        return
     options = replace(options, budgets={**options.budgets, **budgets})
     text = options.text if as_started else None
     source = open_source(options.source, text=text, out=options.out)

@@ -11,7 +11,7 @@ import click
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Diagnostic, Place, RunEnded, UserMistake
+from sopilot.language.diagnostics import Place, RunEnded, mistake
 from sopilot.runtime.records.log import LogEntry, SealedHead, lines_of, read_seals, write_seals
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.session.sealing import Sealing, seal_store
@@ -84,9 +84,7 @@ def _kept(path: Path) -> tuple[str, tuple[str, ...]]:
         text = path.read_text("utf-8")
         return text, read_seals(text).lines
     except (TraceError, OSError, UnicodeDecodeError) as problem:
-        raise UserMistake(
-            [Diagnostic("no-seals", f"holds no sealed heads: {problem}", Place(str(path)))]
-        ) from None
+        raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
 
 
 def _post(url: str, entries: Sequence[LogEntry], seal: SealedHead) -> None:

@@ -8,7 +8,7 @@ import click
 
 from sopilot.doors.cli.output import json_option, print_json, say, table
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.runtime.session import SessionRecord, Store
+from sopilot.runtime.session import SessionRecord, Store, SystemClock
 
 _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 
@@ -16,11 +16,20 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 @click.command()
 @STORE
 @click.option("--limit", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option(
+    "--orphaned",
+    is_flag=True,
+    help="Only those in which an irreversible call was left without an outcome: on record as "
+    "unknown, or open where nobody is any more. Exit code 1 if there are any.",
+)
 @json_option
-def command(store_spec: str | None, limit: int, as_json: bool) -> None:
+def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -> None:
     """Sessions, newest first, with their status and where they stand."""
 
     async def use(store: Store) -> tuple[list[SessionRecord], int]:
+        if orphaned:
+            found = await store.unsettled(now=SystemClock().now())
+            return found[:limit], len(found)
         return await store.sessions(limit=limit), await store.records.count_sessions()
 
     records, count = with_store(store_spec, use)
@@ -33,6 +42,8 @@ def command(store_spec: str | None, limit: int, as_json: bool) -> None:
         say(table([_row(record) for record in records], _COLUMNS))
         if len(records) < count:
             say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
+    if orphaned and records:
+        raise SystemExit(1)
 
 
 def _as_json(record: SessionRecord) -> dict[str, object]:

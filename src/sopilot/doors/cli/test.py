@@ -15,7 +15,7 @@ from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
 from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
 from sopilot.doors.cli.output import heading, json_option, marked, print_json, say
 from sopilot.doors.sources import open_source
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.agent import Progress
 from sopilot.runtime.agent.progress import nobody_watches
 
@@ -93,15 +93,11 @@ def command(
 
 def _scenario_text(path: Path) -> str:
     if not path.exists():
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "no-scenarios",
-                    "there is no such scenario file",
-                    Place(str(path)),
-                    "name it with `--scenarios`, or see `sopilot new` for one to start from",
-                )
-            ]
+        raise mistake(
+            "no-scenarios",
+            "there is no such scenario file",
+            Place(str(path)),
+            "name it with `--scenarios`, or see `sopilot new` for one to start from",
         )
     return read_text(path)
 

@@ -12,7 +12,7 @@ from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import hand_out, json_option, print_json, say
 from sopilot.doors.cli.public_key import public_key
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session import (
     Store,
     SystemClock,
@@ -165,4 +165,4 @@ def _text(path: Path, errors: str = "strict") -> str:
 
 
 def _unreadable(path: Path, message: str) -> UserMistake:
-    return UserMistake([Diagnostic("unreadable", message, Place(str(path)))])
+    return mistake("unreadable", message, Place(str(path)))

@@ -14,7 +14,7 @@ import click
 from sopilot.doors.cli.output import counted, json_option, print_json, say
 from sopilot.doors.cli.public_key import public_key
 from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.records.log import SealFile, read_seals
 from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session.sealing import Verified, verify_store
@@ -79,9 +79,7 @@ def read_seal_file(path: Path) -> SealFile:
     try:
         return read_seals(path.read_text("utf-8"))
     except (TraceError, OSError, UnicodeDecodeError) as problem:
-        raise UserMistake(
-            [Diagnostic("no-seals", f"holds no sealed heads: {problem}", Place(str(path)))]
-        ) from None
+        raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
 
 
 def _as_json(found: Verified, without_events: bool) -> dict[str, object]:

@@ -31,7 +31,7 @@ from agents.tool import (
 from agents.tool_context import ToolContext
 
 from sopilot.doors.hooks.hook import ProcedureHook
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.session.protocols import JSON
 
 _HOOKED: WeakKeyDictionary[ProcedureHook, list[Tool]] = WeakKeyDictionary()
@@ -64,6 +64,7 @@ def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunCo
         first = hook.instructions
         if shown.instructions:
             first = f"{shown.instructions}\n\n{first}"
+        await hook.ready()
         slot = hook.slot()
         last: list[Any] = [{"role": "system", "content": slot}] if slot else []
         return ModelInputData(input=[*shown.input, *last], instructions=first)
@@ -86,7 +87,7 @@ def _refuse_unseen(hook: ProcedureHook, agent: Agent[Any]) -> None:
 def _unseen(what: str) -> UserMistake:
     message = f"{what} past the hook, neither on record nor guarded"
     cure = "give the agent `hooked_tools(hook, tools)` alone; MCP servers behind `sopilot mcp`"
-    return UserMistake([Diagnostic("unseen-tools", message, help=cure)])
+    return mistake("unseen-tools", message, help=cure)
 
 
 def _step_tool(hook: ProcedureHook) -> FunctionTool:

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.doors.mcp._limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 
 SHORTEST_TOKEN = 16
 PATH = "/mcp"
@@ -278,4 +278,4 @@ def _digest(token: bytes) -> bytes:
 
 
 def _mistake(code: str, message: str, cure: str) -> UserMistake:
-    return UserMistake([Diagnostic(code, message, help=cure)])
+    return mistake(code, message, help=cure)

@@ -12,7 +12,11 @@ from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
-from sopilot.language.diagnostics import Diagnostic, SopilotError, UserMistake, did_you_mean
+from sopilot.language.diagnostics import (
+    SopilotError,
+    did_you_mean,
+    mistake,
+)
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.session.protocols import ToolSchema
 
@@ -100,9 +104,7 @@ class Catalogue:
             self.compare(spec.name, found)
         for name in sorted((self._approve | self._pass_through) - known):
             cure = did_you_mean(name, known)
-            raise UserMistake(
-                [Diagnostic("unknown-tool", f"no upstream has a tool `{name}`", help=cure)]
-            )
+            raise mistake("unknown-tool", f"no upstream has a tool `{name}`", help=cure)
         if kept_back:
             self.tell(
                 f"not offered, since the handbook does not: {', '.join(kept_back)}; "
@@ -115,7 +117,7 @@ class Catalogue:
             other = f"`{clash.upstream}`" if clash is not None else "the runtime"
             message = f"`{one_line(tool.name)}` is offered by `{upstream}` and by {other}"
             cure = "leave one of the servers out: a call must mean one tool"
-            raise UserMistake([Diagnostic("tool-clash", message, help=cure)])
+            raise mistake("tool-clash", message, help=cure)
         self._offers[tool.name] = OfferedTool(upstream, tool)
 
     def compare(self, upstream: str, found: Sequence[types.Tool]) -> None:
@@ -167,7 +169,7 @@ def _permitted(handbook: Handbook, pass_through: frozenset[str]) -> frozenset[st
         if not handbook.actions[name].offered:
             message = f"the handbook says that `{name}` is not offered"
             cure = f"leave out --pass-through {name}, or change the handbook"
-            raise UserMistake([Diagnostic("not-offered", message, help=cure)])
+            raise mistake("not-offered", message, help=cure)
     return pass_through.union(name for name, one in handbook.actions.items() if one.offered)
 
 

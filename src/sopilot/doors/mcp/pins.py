@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, visible
+from sopilot.language.diagnostics import Place, UserMistake, mistake, visible
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import canonical, plain_mapping
 
@@ -201,4 +201,4 @@ def _read_tools(path: Path, upstream: str, tools: JSON) -> dict[str, Definition]
 def _broken(path: Path, message: str) -> UserMistake:
     # Never replaced by itself: whoever can damage the file could approve anything.
     cure = "restore it, or remove it and approve the tools again"
-    return UserMistake([Diagnostic("broken-pins", message, Place(str(path)), cure)])
+    return mistake("broken-pins", message, Place(str(path)), cure)

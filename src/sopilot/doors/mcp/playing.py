@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sopilot.doors.mcp._tasks import PlayableTask, playable_task
 from sopilot.doors.mcp.hub import whole_trace
 from sopilot.doors.mcp.player import Player
-from sopilot.language.diagnostics import Diagnostic, InternalBug, SopilotError, UserMistake
+from sopilot.language.diagnostics import InternalBug, SopilotError, mistake
 from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
 from sopilot.runtime.audit import Finding, Report
 from sopilot.runtime.session import Store
@@ -103,7 +103,7 @@ async def session_report(player: Player, *, ended: bool) -> Report:
     driver, goal = player.driver, player.world.goal
     if not driver.arm.machine and not goal:
         message = f"under `{driver.arm.name}` only a task has a score card"
-        raise UserMistake([Diagnostic("no-score-card", message, help="serve `bank-desk/TASK`")])
+        raise mistake("no-score-card", message, help="serve `bank-desk/TASK`")
     return await audit_session(
         player.session,
         driver.briefing.handbook,
@@ -156,7 +156,7 @@ async def resume_play(store: Store, session_id: str) -> Play:
     about = record.metadata.get("extra", {}).get(PLAY)
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
-        raise UserMistake([Diagnostic("not-a-play", message, help="`sopilot play start TASK`")])
+        raise mistake("not-a-play", message, help="`sopilot play start TASK`")
     arm = arm_named(str(record.metadata["arm"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 _LONGEST_PORT = 5
@@ -78,7 +78,7 @@ def _tokens(path: Path | None) -> dict[str, str]:
         return {"default": token} if token else {}
     if os.name == "posix" and path.exists() and path.stat().st_mode & 0o077:
         message = "others can read this file of tokens"
-        raise UserMistake([Diagnostic("open-secret", message, Place(str(path)), "chmod 600")])
+        raise mistake("open-secret", message, Place(str(path)), "chmod 600")
     tokens: dict[str, str] = {}
     for line in read_text(path).splitlines():
         words = line.split()

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session.protocols import JSON
 
 
@@ -75,4 +75,4 @@ def _texts(value: JSON) -> dict[str, str]:
 
 def _mistake(message: str, source: str) -> UserMistake:
     cure = 'a URL, a command line, or a file with {"mcpServers": {NAME: {"command": …}}}'
-    return UserMistake([Diagnostic("bad-upstream", message, Place(source), cure)])
+    return mistake("bad-upstream", message, Place(source), cure)

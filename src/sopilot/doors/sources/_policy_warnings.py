@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sopilot.language.diagnostics import Diagnostic, Severity
+from sopilot.language.diagnostics import Diagnostic, Place, Severity
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.locating import locate_input, locate_requirement
 
@@ -42,3 +42,23 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
         if not item.secret and _LIKE_A_SECRET.search(item.name.lower())
     ]
     return found
+
+
+def recorded_only(handbook: Handbook, source: str) -> list[Diagnostic]:
+    """Every action that a procedure is for and that nothing holds."""
+    loose = [
+        f"`{name}`"
+        for name in dict.fromkeys(one.action for one in handbook.procedures.values())
+        if not (action := handbook.actions[name]).irreversible and action.approval is None
+    ]
+    if not loose:
+        return []
+    return [
+        Diagnostic(
+            "recorded-only",
+            f"nothing holds {', '.join(loose)}: a call is made and recorded, checked or not",
+            Place(source),
+            "write `irreversible: true` or `approval:` for what must not happen unproven",
+            Severity.NOTE,
+        )
+    ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, open_source
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import UserMistake, did_you_mean, mistake
 
 
 def is_sopbench(reference: str) -> bool:
@@ -38,15 +38,11 @@ def named_task(reference: str, *, tools: str = "official", language: str = "en")
     if not mark:
         source, mark, name = reference.partition("/")
         if source not in bundled_names() or not name:
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "unknown-task",
-                        f"`{reference}` names no task",
-                        help="write `bank-desk/TASK`, `my-desk.yaml#SCENARIO` or "
-                        f"`sopbench:bank/get_loan#3`; {did_you_mean(source, bundled_names())}",
-                    )
-                ]
+            raise mistake(
+                "unknown-task",
+                f"`{reference}` names no task",
+                help="write `bank-desk/TASK`, `my-desk.yaml#SCENARIO` or "
+                f"`sopbench:bank/get_loan#3`; {did_you_mean(source, bundled_names())}",
             )
     opened = open_source(source)
     if isinstance(opened, FolderSource):

@@ -18,7 +18,14 @@ from sopilot.desks.scenarios import Scenario, load_scenarios
 from sopilot.desks.tasks import Task, desk_tasks, folder_task, results_task, scenario_task
 from sopilot.desks.tasks.benchmark_tasks import benchmark_task
 from sopilot.language.compiler import Compiled, Compiler, Explanation
-from sopilot.language.diagnostics import Diagnostic, InternalBug, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import (
+    Diagnostic,
+    InternalBug,
+    Place,
+    UserMistake,
+    did_you_mean,
+    mistake,
+)
 from sopilot.language.handbook import Handbook, Procedure, load_handbook
 from sopilot.language.program import Program, program_from_yaml
 from sopilot.runtime.agent import Briefing
@@ -128,18 +135,14 @@ class TaskSource:
         if path in self._scenarios:
             return self._scenarios[path]
         if not path.exists():
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "no-tools",
-                        f"`{self.name}` comes without tools, and there is no `{path.name}` "
-                        "that says what they answer",
-                        Place(self.name),
-                        "write what they return into a YAML file (action: result) and name it "
-                        "with --results, or write scenarios, which `sopilot test` runs as well "
-                        "(`sopilot new` shows some)",
-                    )
-                ]
+            raise mistake(
+                "no-tools",
+                f"`{self.name}` comes without tools, and there is no `{path.name}` "
+                "that says what they answer",
+                Place(self.name),
+                "write what they return into a YAML file (action: result) and name it "
+                "with --results, or write scenarios, which `sopilot test` runs as well "
+                "(`sopilot new` shows some)",
             )
         suite = load_scenarios(read_text(path), self.handbook, str(path))
         self._scenarios[path] = suite.scenarios
@@ -187,7 +190,7 @@ class TaskSource:
 
     def _no_scenario(self, message: str, cure: str) -> UserMistake:
         place = Place(str(self.scenario_file))
-        return UserMistake([Diagnostic("unknown-scenario", message, place, cure)])
+        return mistake("unknown-scenario", message, place, cure)
 
 
 class DeskSource(TaskSource):
@@ -238,7 +241,7 @@ class BenchmarkSource(TaskSource):
     def _no_task(self, name: str, found: Sequence[Task]) -> Task:
         cure = did_you_mean(name, [task.name for task in found])
         message = f"`{self.name}` has no task `{name}`"
-        raise UserMistake([Diagnostic("unknown-task", message, Place(self.name), cure)])
+        raise mistake("unknown-task", message, Place(self.name), cure)
 
 
 class FolderSource(TaskSource):
@@ -258,15 +261,11 @@ class FolderSource(TaskSource):
         return folder_task(self.folder, self.folder.task(name), self.out, language)
 
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "folder-not-handbook",
-                    "this is a workflow folder; here a handbook is needed",
-                    Place(self.name),
-                    "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
-                )
-            ]
+        raise mistake(
+            "folder-not-handbook",
+            "this is a workflow folder; here a handbook is needed",
+            Place(self.name),
+            "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
         )
 
 
@@ -310,22 +309,18 @@ def compile_source(source: str, *, tools: str | None = None, goal: str | None = 
 def unknown_goal(source: str, goal: str, known: Sequence[str]) -> UserMistake:
     message = f"`{goal}` is not a goal of `{source}`"
     cure = did_you_mean(goal, set(known))
-    return UserMistake([Diagnostic("unknown-goal", message, Place(source), cure)])
+    return mistake("unknown-goal", message, Place(source), cure)
 
 
 def check_results(results: Mapping[str, JSON], handbook: Handbook) -> None:
     place = Place("--results")
     if "scenarios" in results and "scenarios" not in handbook.actions:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "scenarios-as-results",
-                    "this is a scenario file, not a file of results (action: result)",
-                    place,
-                    "leave --results out: `--task NAME` plays one of the scenarios beside the "
-                    "handbook, `sopilot test` runs them all",
-                )
-            ]
+        raise mistake(
+            "scenarios-as-results",
+            "this is a scenario file, not a file of results (action: result)",
+            place,
+            "leave --results out: `--task NAME` plays one of the scenarios beside the "
+            "handbook, `sopilot test` runs them all",
         )
     unknown = [name for name in results if name not in handbook.actions]
     if unknown:
@@ -348,15 +343,11 @@ def _text_of(source: str) -> str:
         here = [str(file) for file in sorted(path.parent.glob("*.y*ml"))[:200]]
         beside = [name for name in here if Path(name).stem == path.stem]
         known = beside or [*bundled_names(), *here]
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "no-such-source",
-                    f"`{source}` is neither a file nor a bundled handbook",
-                    Place(source),
-                    f"did you mean `{beside[0]}`?" if beside else did_you_mean(source, known),
-                )
-            ]
+        raise mistake(
+            "no-such-source",
+            f"`{source}` is neither a file nor a bundled handbook",
+            Place(source),
+            f"did you mean `{beside[0]}`?" if beside else did_you_mean(source, known),
         )
     text = read_text(path)
     _is_handbook(text, source)
@@ -367,27 +358,19 @@ def _is_handbook(text: str, source: str) -> None:
     """A program or a scenario file is told apart before its keys are held against it."""
     if is_program_text(text):
         made_from = program_from_yaml(text, source).source.handbook
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "program-not-handbook",
-                    "this is a compiled program; here the handbook is needed"
-                    + (f" that it was compiled from, `{made_from}`" if made_from else ""),
-                    Place(source),
-                    "name the handbook's file; `sopilot show` and `sopilot check` read programs",
-                )
-            ]
+        raise mistake(
+            "program-not-handbook",
+            "this is a compiled program; here the handbook is needed"
+            + (f" that it was compiled from, `{made_from}`" if made_from else ""),
+            Place(source),
+            "name the handbook's file; `sopilot show` and `sopilot check` read programs",
         )
     if source.endswith(SCENARIOS):
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "scenarios-not-handbook",
-                    "this is a scenario file; here its handbook is needed",
-                    Place(source),
-                    f"name `{source.removesuffix(SCENARIOS)}.yaml`",
-                )
-            ]
+        raise mistake(
+            "scenarios-not-handbook",
+            "this is a scenario file; here its handbook is needed",
+            Place(source),
+            f"name `{source.removesuffix(SCENARIOS)}.yaml`",
         )
 
 

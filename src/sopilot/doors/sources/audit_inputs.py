@@ -11,7 +11,7 @@ from typing import Any
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.sources._source import compile_source
 from sopilot.doors.sources.same_programs import others
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
 from sopilot.language.program import Program
@@ -141,14 +141,10 @@ class TraceInput:
         found = ProgramSet({unit.procedure.name: unit.program for unit in units})
         strange = [goal for goal, digest in hashes.items() if found.hashes.get(goal) != digest]
         if strange:
-            raise UserMistake(
-                [
-                    Diagnostic(
-                        "other-program",
-                        f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
-                        help="audit with the handbook as it was, or export the trace with programs",
-                    )
-                ]
+            raise mistake(
+                "other-program",
+                f"`{strange[0]}` of `{self.handbook}` is not the program that ran",
+                help="audit with the handbook as it was, or export the trace with programs",
             )
         return {goal: found.programs[goal] for goal in hashes}
 
@@ -316,4 +312,4 @@ def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
 
 
 def _mistake(what: str, message: str, cure: str) -> UserMistake:
-    return UserMistake([Diagnostic("audit-input", message, Place(what), cure)])
+    return mistake("audit-input", message, Place(what), cure)

@@ -8,7 +8,7 @@ from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task, desk_tasks, scenario_task
 from sopilot.doors.sources._source import DeskSource, open_source
 from sopilot.lab.discipline import checkable
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 
 def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Task]:
@@ -23,7 +23,7 @@ def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> li
         if not path.exists():
             cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
             message = "there is no such scenario file"
-            raise UserMistake([Diagnostic("no-scenarios", message, Place(str(path)), cure)])
+            raise mistake("no-scenarios", message, Place(str(path)), cure)
         briefing = opened.briefing()
         found += [scenario_task(one, briefing) for one in opened.scenarios(path)]
     return checkable(found, whole_handbook=whole)

@@ -7,7 +7,7 @@ from pathlib import Path
 from sopilot.adapters.text_files import is_program_text, read_text
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.doors.sources._compiled_warnings import compiled_warnings
-from sopilot.doors.sources._policy_warnings import policy_warnings
+from sopilot.doors.sources._policy_warnings import policy_warnings, recorded_only
 from sopilot.doors.sources._source import SCENARIOS
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
@@ -29,6 +29,7 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
             for name, compiled in compile_handbook(handbook).items():
                 found = compiled_warnings(name, compiled, text=text, source=source)
                 findings = [*findings, *found]
+            findings = [*findings, *recorded_only(handbook, source)]
         return findings
     except UserMistake as mistake:
         return list(mistake.diagnostics)

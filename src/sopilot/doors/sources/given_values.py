@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from sopilot.adapters.text_files import read_text
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
 from sopilot.language.program import Program
 from sopilot.runtime.agent import DEEP_BUDGETS, Budgets
 from sopilot.runtime.vm.schema_check import violation
@@ -116,7 +116,7 @@ def check_values(value: object, place: Place) -> None:
     if found is not None:
         way, message, cure = found
         where = f"`{way}`: " if way else ""
-        raise UserMistake([Diagnostic("not-json", f"{where}{message}", place, cure)])
+        raise mistake("not-json", f"{where}{message}", place, cure)
 
 
 def is_text(value: object) -> bool:

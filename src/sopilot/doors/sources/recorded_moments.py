@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sopilot.doors.sources._source import compile_source
 from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.run_options import RunOptions
+from sopilot.lab.bench import is_sopbench
+from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.lens import ReadMoment, moments_of, spread
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.vm import Machine
+
+
+def sweep_moments(
+    folder: Path, arm_name: str | None, sessions: int, count: int
+) -> tuple[list[ReadMoment], int]:
+    """Of the runs of a sweep that passed, evenly over at most so many of them, and of how many."""
+    passed = [one for one in recorded_runs([folder]) if one.record.passed]
+    kept = [one for one in passed if one.file is not None]
+    if not kept:
+        raise UserMistake(
+            "no trace of a passing run is kept here: run the sweep with `--traces`"
+            if passed
+            else "no run in this folder passed"
+        )
+    if len(kept) > sessions:
+        kept = [kept[number * len(kept) // sessions] for number in range(sessions)]
+    found: list[ReadMoment] = []
+    taken = 0
+    for one in kept:
+        trace = one.trace()
+        if trace is None:
+            continue
+        task = one.record.task
+        source = task if is_sopbench(task) else task.rpartition("/")[0]
+        recorded = TraceInput(trace, source, True, one.record.goal)
+        arm = arm_name or one.configuration.arm
+        found += chosen_moments(recorded, None, source, arm, one.record.goal, count)
+        taken += 1
+    return found, taken
 
 
 def chosen_moments(

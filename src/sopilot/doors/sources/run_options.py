@@ -13,7 +13,7 @@ from sopilot.desks.bundled import bundled_names
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, TaskSource
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import Fields
@@ -55,9 +55,11 @@ def options_from_json(value: Fields) -> RunOptions:
     return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
 
 
-async def kept_options(store: Store, session_id: str) -> RunOptions:
+async def kept_options(store: Store, session_id: str) -> RunOptions | None:
+    """``None`` for a session of another door, whose client goes on with it."""
     record = await store.record(session_id)
-    return options_from_json(record.metadata.get("extra", {}))
+    extra = record.metadata.get("extra", {})
+    return options_from_json(extra) if "source" in extra else None
 
 
 def chosen_task(options: RunOptions, source: TaskSource) -> Task:
@@ -91,7 +93,7 @@ def _with_results(options: RunOptions, results: Mapping[str, JSON], source: Task
     if whose is not None:
         message = f"the tools of `{source.name}` {whose}, no file answers for them"
         cure = "leave --results out; --task NAME chooses another task, and with it another state"
-        raise UserMistake([Diagnostic("results-unused", message, Place("--results"), cure)])
+        raise mistake("results-unused", message, Place("--results"), cure)
     if options.task is not None:
         raise UserMistake("--task names a scenario, which has results of its own: drop --results")
     return source.with_results(

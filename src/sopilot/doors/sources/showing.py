@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import is_program_file, load_program
 from sopilot.doors.sources._source import compile_source
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Handbook, Procedure
 from sopilot.language.program import Program, print_program
 from sopilot.language.render import RENDERINGS, render, render_function
@@ -67,13 +67,9 @@ def _text(
 
 
 def needs_handbook(source: str, what: str) -> UserMistake:
-    return UserMistake(
-        [
-            Diagnostic(
-                "program-not-handbook",
-                f"`{what}` is about the handbook's own words, and this is a compiled program",
-                Place(source),
-                f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
-            )
-        ]
+    return mistake(
+        "program-not-handbook",
+        f"`{what}` is about the handbook's own words, and this is a compiled program",
+        Place(source),
+        f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 UPSTREAM = "https://github.com/Leezekun/SOPBench"
 SNAPSHOT = "e786bed"
@@ -49,16 +49,12 @@ def find_checkout(environment: Mapping[str, str] | None = None) -> Checkout:
     missing = [name for name in _NEEDED if not (home / name).exists()]
     if missing:
         what = "does not exist" if not home.is_dir() else f"lacks `{missing[0]}`"
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "sopbench-missing",
-                    f"no SOPBench checkout: `{home}` {what}",
-                    Place(source=str(home)),
-                    f"get the 830-task snapshot with `{fetch_command(home)}`, "
-                    f"or point {HOME_VARIABLE} at a checkout",
-                )
-            ]
+        raise mistake(
+            "sopbench-missing",
+            f"no SOPBench checkout: `{home}` {what}",
+            Place(source=str(home)),
+            f"get the 830-task snapshot with `{fetch_command(home)}`, "
+            f"or point {HOME_VARIABLE} at a checkout",
         )
     return Checkout(home.resolve(), _head(home / ".git"))
 

@@ -9,7 +9,7 @@ from sopilot.lab.bench._control_models import CONTROLS, ControlModel
 from sopilot.lab.bench.contestant import Contestant
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.source import SopbenchTask
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.agent import (
     DEEP_BUDGETS,
     Budgets,
@@ -60,9 +60,7 @@ def named_model(who: Contestant, about: Mapping[str, str]) -> Model:
 
         return InspectModel(name.removeprefix("inspect:"), served=who.expected)
     if name in OFFLINE:
-        raise UserMistake(
-            [Diagnostic("no-such-user", f"`{name}` cannot play a user", help="name a real model")]
-        )
+        raise mistake("no-such-user", f"`{name}` cannot play a user", help="name a real model")
     from sopilot.adapters.model_by_name import make_model
 
     return make_model(name, key_variable=who.key_variable, served=who.expected, about=about)

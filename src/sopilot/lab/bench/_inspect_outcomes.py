@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench.record import RunConfiguration, record_from_json
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 _UNREAD = {"messages", "events", "store", "attachments"}
 _NAMES = ("goal", "kind", "domain", "cluster", "arm", "post_goal_calls")
@@ -71,17 +71,13 @@ def _passed(value: object, place: Place) -> bool | None:
     for known, passed in (("C", True), ("I", False), ("N", False), (1, True), (0, False)):
         if value == known:
             return passed
-    raise UserMistake(
-        [
-            Diagnostic(
-                "not-pass-or-fail",
-                f"the score `{value}` is neither a pass nor a failure",
-                place,
-                "these tests compare passes; give the log a scorer of C and I, or 1 and 0",
-            )
-        ]
+    raise mistake(
+        "not-pass-or-fail",
+        f"the score `{value}` is neither a pass nor a failure",
+        place,
+        "these tests compare passes; give the log a scorer of C and I, or 1 and 0",
     )
 
 
 def _mistake(path: Path, message: str, cure: str) -> UserMistake:
-    return UserMistake([Diagnostic("inspect-log", message, Place(str(path)), cure)])
+    return mistake("inspect-log", message, Place(str(path)), cure)

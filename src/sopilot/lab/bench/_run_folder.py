@@ -34,7 +34,7 @@ from sopilot.lab.bench._source_fingerprint import (
     fingerprint_version,
 )
 from sopilot.lab.bench.record import FORMAT, BenchRecord, RunConfiguration, record_from_json
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 NOT_RUN: Final = "not-run"
 _ORPHANS_SECONDS = 120.0
@@ -234,10 +234,13 @@ class RunFolder:
         write_whole(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
 
     def keep_trace(self, task: str, text: str) -> None:
-        folder = self.path / "traces"
-        folder.mkdir(exist_ok=True)
+        file = self.trace_file(task)
+        file.parent.mkdir(exist_ok=True)
+        write_whole(file, text)
+
+    def trace_file(self, task: str) -> Path:
         name = re.sub(r"[^\w.-]+", "-", task.removeprefix("sopbench:"))
-        write_whole(folder / f"{name}.jsonl", text)
+        return self.path / "traces" / f"{name}.jsonl"
 
 
 class RecordWriter:
@@ -263,4 +266,4 @@ def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
-    return UserMistake([Diagnostic("bench-folder", message, Place(str(path)), help_text)])
+    return mistake("bench-folder", message, Place(str(path)), help_text)

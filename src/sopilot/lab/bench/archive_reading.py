@@ -19,7 +19,7 @@ from sopilot.lab.bench.archive import MANIFEST, STUDY
 from sopilot.lab.bench.report import Document, load_runs
 from sopilot.lab.bench.report.files import FROM_CHECKOUT, document_data, whole_document
 from sopilot.lab.bench.study import load_study, study_document
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.language.program import program_from_yaml, require_valid
 
 _MOST_BYTES = 2_000_000_000
@@ -212,4 +212,4 @@ def _silent(text: str) -> None:
 
 
 def _mistake(path: Path, message: str) -> UserMistake:
-    return UserMistake([Diagnostic("archive", message, Place(str(path)), "make it anew")])
+    return mistake("archive", message, Place(str(path)), "make it anew")

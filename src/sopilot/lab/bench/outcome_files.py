@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sopilot.lab import stats
 from sopilot.lab.stats.reading import Row
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 
 def rows_of(paths: Sequence[Path]) -> list[Row]:
@@ -42,7 +42,7 @@ def _folder(path: Path) -> list[Row]:
     found = [row for each in sorted(path.rglob("*.eval")) for row in _inspect_log(each)]
     if not found:
         cure = "name a folder of `bench run`, a folder of Inspect's logs, or a result file"
-        raise UserMistake([Diagnostic("empty", "no outcomes in it", Place(str(path)), cure)])
+        raise mistake("empty", "no outcomes in it", Place(str(path)), cure)
     return found
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from sopilot.lab.bench.sopbench_process import Upstream, shared_upstream
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 
 SCHEME = "sopbench:"
 DOMAINS = ("bank", "dmv", "healthcare", "hotel", "library", "online_market", "university")
@@ -74,4 +74,4 @@ def _of_domain(upstream: Upstream, domain: str) -> tuple[TaskReference, ...]:
 
 
 def _mistake(text: str, message: str, help_text: str) -> UserMistake:
-    return UserMistake([Diagnostic("sopbench-reference", message, Place(source=text), help_text)])
+    return mistake("sopbench-reference", message, Place(source=text), help_text)

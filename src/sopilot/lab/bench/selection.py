@@ -11,7 +11,7 @@ from sopilot.lab.bench.own_tasks import OwnReference
 from sopilot.lab.bench.reference import TaskReference, task_references
 from sopilot.lab.bench.screen import Screen, everything_stays
 from sopilot.lab.bench.sopbench_process import Upstream
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 KINDS: Final = ("execute", "refuse")
 One = TypeVar("One", TaskReference, OwnReference)
@@ -108,13 +108,11 @@ def _listed(path: Path, upstream: Upstream) -> tuple[TaskReference, ...]:
     )
     named = [line for line in lines if line and not line.startswith("#")]
     if not named:
-        raise UserMistake(
-            [Diagnostic("bench-tasks", "no task is named in it", Place(str(path)),
-                        "write a reference a line, such as sopbench:bank/get_loan#3")]
-        )  # fmt: skip
+        raise mistake("bench-tasks", "no task is named in it", Place(str(path)),
+                        "write a reference a line, such as sopbench:bank/get_loan#3")  # fmt: skip
     found = [each for name in named for each in task_references(name, upstream=upstream)]
     return tuple(dict.fromkeys(found))
 
 
 def _mistake(code: str, message: str, cure: str) -> UserMistake:
-    return UserMistake([Diagnostic(code, message, help=cure)])
+    return mistake(code, message, help=cure)

@@ -84,7 +84,6 @@ class OfficialText:
     user: str
     user_role: str
     tools: Sequence[Mapping[str, Any]]
-    exit_tool: Mapping[str, Any]
 
 
 class Simulator:

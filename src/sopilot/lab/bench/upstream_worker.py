@@ -22,6 +22,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ GATE_EFFECTS = {
     "authenticate_admin_password": ("set_authenticate_admin_password",),
 }
 """Action → the tracker's method for it, under the names the domains give it."""
+SHOWN = ["constraints", "constraints_original", "constraint_parameters"]
+SHOWN += ["user_known", "user_prompt", "user_instruction"]
 CHANGING_CALLS = {"add", "append", "discard", "extend", "insert", "pop", "remove", "update"}
 JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
 JSON_TYPES |= {"str": "string", "list": "array", "dict": "object"}
@@ -77,8 +80,7 @@ class Simulator:
         try:
             native = getattr(self.system, tool)(**arguments)
         except SIMULATOR_FAULTS as fault:
-            native = f"{type(fault).__name__}: {fault}"
-            ok, value = False, native
+            ok, value = False, (native := f"{type(fault).__name__}: {fault}")
         else:
             # Readers hand out the live database: keep what it was at this moment.
             native = copy.deepcopy(native)
@@ -93,22 +95,18 @@ class Simulator:
         wrong with it."""
         if tool not in self.offered:
             self.call(tool, arguments)
-            return
-        row = {"tool_name": NOT_A_TOOL, "arguments": arguments, "content": f"Error: {problem}"}
-        self.log.append(row)
+        else:
+            text = f"Error: {problem}"
+            self.log.append({"tool_name": NOT_A_TOOL, "arguments": arguments, "content": text})
 
     def _track(self, tool: str, arguments: dict[str, Any]) -> None:
         """Upstream's strict system opens a gate before it looks at the password; here a
         gate opens only when its action succeeded, which is what the wording says."""
         for name in GATE_EFFECTS.get(tool, ()):
-            change = getattr(self.tracker, name, None)
-            if change is None:
-                continue
+            change = getattr(self.tracker, name, lambda: None)
             known = inspect.signature(change).parameters
-            try:
+            with suppress(*SIMULATOR_FAULTS):  # a logout of somebody who never logged in
                 change(**{key: value for key, value in arguments.items() if key in known})
-            except SIMULATOR_FAULTS:  # a logout of somebody who never logged in
-                continue
 
     def judge(self, predicate: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if predicate not in self.predicates:
@@ -165,9 +163,9 @@ class Upstream:
         return self.assistants[domain]
 
     def offered(self, domain: str, tools: str) -> list[str]:
-        names = [action["name"] for action in self.assistant(domain).actions]
         if tools == "described":
             return list(self.assistant(domain).action_descriptions)
+        names = [action["name"] for action in self.assistant(domain).actions]
         return [name for name in names if tools == "full-state" or name != DATABASE_READER]
 
     def data(self, domain: str) -> dict[str, list[dict[str, Any]]]:
@@ -226,9 +224,7 @@ class Upstream:
 
     def tasks(self, domain: str) -> Any:
         """What may be shown; the answers and the database stay on this side."""
-        shown: tuple[str, ...] = ("constraints", "constraints_original", "constraint_parameters")
-        shown += ("user_known", "user_prompt", "user_instruction")
-        return self.of_tasks(domain, lambda task: {key: task[key] for key in shown})
+        return self.of_tasks(domain, lambda task: {key: task[key] for key in SHOWN})
 
     def scoring(self, domain: str) -> Any:
         return self.of_tasks(domain, lambda task: bool(task["action_should_succeed"]))
@@ -237,7 +233,7 @@ class Upstream:
         """The oracle's own graphs of calls: for the search for a passing run, never for agents."""
         return self.of_tasks(domain, lambda task: task["directed_action_graph"])
 
-    def of_tasks(self, domain: str, read: Callable[[dict[str, Any]], Any]) -> dict[str, list[Any]]:
+    def of_tasks(self, domain: str, read: Callable[[dict[str, Any]], Any]) -> Any:
         return {goal: [read(task) for task in tasks] for goal, tasks in self.data(domain).items()}
 
     def official_text(self, domain: str, goal: str, index: int) -> Any:
@@ -259,7 +255,6 @@ class Upstream:
                 "user": task["user_prompt"],
                 "user_role": user["instructions"],
                 "tools": assistant["tools"],
-                "exit_tool": self.exit_tool(),
             }
         )
 
@@ -281,18 +276,6 @@ class Upstream:
         shown = [*first, *(name for name in last if name != DATABASE_READER)]
         return [[name, trees.get(name)] for name in shown]
 
-    def exit_tool(self) -> dict[str, Any]:
-        """Upstream's runner adds this tool; its text is read, the runner is not imported."""
-        tree = ast.parse((self.home / "run_simulation.py").read_text("utf-8"))
-        says = next(
-            ast.get_docstring(node, clean=False) or ""
-            for node in tree.body
-            if isinstance(node, ast.FunctionDef) and node.name == "exit_conversation"
-        )
-        parameters = {"type": "object", "properties": {}, "required": []}
-        function = {"name": "exit_conversation", "description": says, "parameters": parameters}
-        return {"type": "function", "function": function}
-
     def sentences(self, domain: str, leaves: list[Any], parameters: dict[str, Any]) -> Any:
         """Upstream's own wording of leaves, to hold ours against."""
         self.assistant(domain)
@@ -301,9 +284,9 @@ class Upstream:
     def open(self, domain: str, goal: str, index: int, tools: str) -> Any:
         if tools not in ("official", "full-state", "described"):
             raise Refused(f"no tool list `{tools}`")
-        simulator = Simulator(self, domain, self.task(domain, goal, index), tools)
         self.opened += 1
-        self.simulators[self.opened] = simulator
+        task = self.task(domain, goal, index)
+        self.simulators[self.opened] = Simulator(self, domain, task, tools)
         return self.opened
 
     def writes(self, domain: str, action: str) -> Any:
@@ -331,34 +314,26 @@ def outcome(native: Any) -> tuple[bool, Any]:
 
 
 def differences(before: Any, after: Any, path: str = "") -> list[str]:
-    if isinstance(before, dict) and isinstance(after, dict):
-        found: list[str] = []
-        for key in dict.fromkeys([*before, *after]):
-            where = f"{path}.{key}" if path else str(key)
-            if key not in before or key not in after:
-                found.append(where)
-            else:
-                found += differences(before[key], after[key], where)
-        return found
-    return [] if before == after else [path]
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return [] if before == after else [path]
+    found: list[str] = []
+    for key in dict.fromkeys([*before, *after]):
+        where = f"{path}.{key}" if path else str(key)
+        both = key in before and key in after
+        found += differences(before[key], after[key], where) if both else [where]
+    return found
 
 
 def changes_state(function: Any) -> bool:
     """An assignment to, or a deletion or a changing call on something other than a name."""
     for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-        targets: list[Any] = []
-        if isinstance(node, ast.Assign | ast.Delete):
-            targets = list(node.targets)
-        elif isinstance(node, ast.AugAssign):
-            targets = [node.target]
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in CHANGING_CALLS
-        ):
-            return True
-        if any(isinstance(target, ast.Subscript | ast.Attribute) for target in targets):
-            return True
+        if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr in CHANGING_CALLS:
+                return True
+        elif isinstance(node, ast.Assign | ast.Delete | ast.AugAssign):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            if any(isinstance(target, ast.Subscript | ast.Attribute) for target in targets):
+                return True
     return False
 
 
@@ -397,12 +372,12 @@ SIMULATOR_VERBS = {"call", "unmade", "judge", "evaluate", "changed"}
 def answer(upstream: Upstream, request: dict[str, Any]) -> dict[str, Any]:
     verb, arguments = request["verb"], request["arguments"]
     try:
-        if verb in SIMULATOR_VERBS:
-            simulator = upstream.simulator(arguments.pop("handle"))
-            return {"result": getattr(simulator, verb)(**arguments)}
         if verb in UPSTREAM_VERBS:
             return {"result": getattr(upstream, verb)(**arguments)}
-        raise Refused(f"no verb `{verb}`")
+        if verb not in SIMULATOR_VERBS:
+            raise Refused(f"no verb `{verb}`")
+        simulator = upstream.simulator(arguments.pop("handle"))
+        return {"result": getattr(simulator, verb)(**arguments)}
     except Refused as refusal:
         return {"error": {"kind": "refused", "message": str(refusal)}}
     except SIMULATOR_FAULTS as fault:

@@ -11,6 +11,7 @@ from sopilot.lab.discipline._conditions import PagingCondition
 from sopilot.lab.discipline._cursor import Cursor, cursors_of
 from sopilot.lab.discipline._paging_decision import Verdict, decide
 from sopilot.lab.discipline._plan import CASES, checkable, planned
+from sopilot.lab.discipline._prepared import PreparedCheck, rehearsed_check
 from sopilot.lab.discipline._probe import QUESTIONS, probe_request, spread
 from sopilot.lab.discipline._probe_grading import (
     ProbeGrade,
@@ -19,8 +20,8 @@ from sopilot.lab.discipline._probe_grading import (
     probe_score,
     scores_by_depth,
 )
-from sopilot.lab.discipline._questions import chosen_questions, program_hashes
 from sopilot.lab.discipline._record import RunRecord
+from sopilot.lab.discipline._recorded import recorded_check
 from sopilot.lab.discipline._rehearsal import Estimate, Rehearsal, rehearse
 from sopilot.lab.discipline._rule import ARMS_CHECKED, LEAST_PAIRS, RULE_VERSION, Answer
 from sopilot.lab.discipline._running import TIMEOUT
@@ -45,6 +46,7 @@ __all__ = [
     "Estimate",
     "MemoryJournal",
     "PagingCondition",
+    "PreparedCheck",
     "Prices",
     "ProbeGrade",
     "ProbeScore",
@@ -54,7 +56,6 @@ __all__ = [
     "answer_of",
     "check_path",
     "checkable",
-    "chosen_questions",
     "cursors_of",
     "decide",
     "grade",
@@ -62,8 +63,9 @@ __all__ = [
     "planned",
     "probe_request",
     "probe_score",
-    "program_hashes",
+    "recorded_check",
     "rehearse",
+    "rehearsed_check",
     "scores_by_depth",
     "spread",
     "verdict_document",

@@ -83,7 +83,8 @@ class CheckProgress:
 @dataclass(slots=True)
 class DisciplineCheck:
     """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
-    ``timeout`` is how many seconds one answer may take."""
+    ``timeout`` is how many seconds one answer may take. ``probed`` answers the probe where there
+    are no cases to run."""
 
     cases: Sequence[Task]
     arms: Sequence[str]
@@ -93,6 +94,7 @@ class DisciplineCheck:
     journal: Journal
     store_for: StoreFor
     questions: Sequence[tuple[Cursor, Program]] = ()
+    probed: Model | None = None
     parallel: int = 1
     retries: Retries | None = None
     timeout: float = TIMEOUT
@@ -155,8 +157,9 @@ class DisciplineCheck:
 
     async def _probe(self) -> None:
         """At most a fifth of the time: on a slow machine the runs matter more."""
+        share = PROBE_SHARE if self.cases else 1.0
         try:
-            async with asyncio.timeout(self.spending.allowance.minutes * 60 * PROBE_SHARE):
+            async with asyncio.timeout(self.spending.allowance.minutes * 60 * share):
                 await self._ask()
         except TimeoutError:
             self._tell("the probe's share of the time is used up")
@@ -171,7 +174,7 @@ class DisciplineCheck:
             if refused is not None:
                 self.stopped = refused
                 return
-            model = self.model_for(self.cases[0], "probe")
+            model = self.probed or self.model_for(self.cases[0], "probe")
             request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
             attempts = Attempts()
             try:

@@ -25,7 +25,7 @@ from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
 from sopilot.lab.discipline._rule import Answer
 from sopilot.lab.discipline.spending import Question, Spent
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.session.protocols import JSON, Usage
 from sopilot.runtime.vm.values import Fields
 
@@ -46,7 +46,7 @@ class CheckFolder:
             write_whole(path / "check.json", _text(configuration))
         except OSError as error:
             message = f"the check cannot be kept: {error.strerror}"
-            raise UserMistake([Diagnostic("cannot-write", message, Place(str(path)))]) from error
+            raise mistake("cannot-write", message, Place(str(path))) from error
         for value in self._lines("runs.jsonl"):
             self._held.add_run(record_from_json(value))
         for value in self._lines("probe.jsonl"):
@@ -106,7 +106,7 @@ class CheckFolder:
             message = f"the check is damaged: {error}"
             cure = "begin it again with --restart"
             place = Place(str(path))
-            raise UserMistake([Diagnostic("damaged-check", message, place, cure)]) from error
+            raise mistake("damaged-check", message, place, cure) from error
 
     def _append(self, name: str, value: Mapping[str, JSON]) -> None:
         with (self.path / name).open("ab") as file:

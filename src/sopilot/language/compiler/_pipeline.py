@@ -44,7 +44,7 @@ from sopilot.language.compiler.facts import (
 )
 from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Place, did_you_mean, mistake
 from sopilot.language.handbook import (
     BUILT_IN,
     Action,
@@ -334,15 +334,11 @@ def compile_procedure(
 ) -> Compiled:
     """One procedure of one handbook. ``offered`` defaults to every offered action."""
     if procedure not in handbook.procedures:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unknown-procedure",
-                    f"`{procedure}` is not a procedure of `{handbook.name}`",
-                    Place(path=f"procedures.{procedure}"),
-                    did_you_mean(procedure, handbook.procedures),
-                )
-            ]
+        raise mistake(
+            "unknown-procedure",
+            f"`{procedure}` is not a procedure of `{handbook.name}`",
+            Place(path=f"procedures.{procedure}"),
+            did_you_mean(procedure, handbook.procedures),
         )
     compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
     return compiler.compile(handbook, handbook.procedures[procedure])

@@ -9,7 +9,7 @@ Out: the same tree without needless one-child nodes, empty conjunctions, nested 
 
 from __future__ import annotations
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import mistake
 from sopilot.language.handbook import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree
 
 
@@ -36,14 +36,10 @@ def simplify(tree: Tree) -> Tree:
     if not children:
         if kind is All or kind is InOrder:
             return NOTHING
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "empty-any",
-                    "a requirement with no option can never hold",
-                    help="give `any` or `first` at least one option",
-                )
-            ]
+        raise mistake(
+            "empty-any",
+            "a requirement with no option can never hold",
+            help="give `any` or `first` at least one option",
         )
     simplified: Tree = kind(tuple(children))
     return simplified

@@ -17,6 +17,7 @@ from sopilot.language.diagnostics._errors import (
     RunEnded,
     SopilotError,
     UserMistake,
+    mistake,
 )
 from sopilot.language.diagnostics._visible import LINES, visible
 
@@ -30,6 +31,7 @@ __all__ = [
     "SopilotError",
     "UserMistake",
     "did_you_mean",
+    "mistake",
     "render_diagnostics",
     "visible",
 ]

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sopilot.language.diagnostics._diagnostic import Diagnostic, render_diagnostics
+from sopilot.language.diagnostics._diagnostic import Diagnostic, Place, render_diagnostics
+
+_NOWHERE = Place()
 
 
 class SopilotError(Exception):
@@ -22,6 +24,11 @@ class UserMistake(SopilotError):
             diagnostics = [Diagnostic("misuse", diagnostics)]
         self.diagnostics = tuple(diagnostics)
         super().__init__(render_diagnostics(self.diagnostics))
+
+
+def mistake(code: str, message: str, place: Place = _NOWHERE, help: str = "") -> UserMistake:
+    """Of one diagnostic."""
+    return UserMistake([Diagnostic(code, message, place, help)])
 
 
 class RunEnded(SopilotError):

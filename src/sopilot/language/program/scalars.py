@@ -11,7 +11,7 @@ import math
 import re
 from functools import lru_cache
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.handbook import Path, Scalar
 from sopilot.language.handbook.translated import Translated
 from sopilot.language.program.model import CallArgument, Literal, Local, Unknown
@@ -108,4 +108,4 @@ def json_to_yaml(value: object) -> str:
 
 
 def _unwritable(message: str) -> UserMistake:
-    return UserMistake([Diagnostic("unwritable-value", message, help="use a plain JSON value")])
+    return mistake("unwritable-value", message, help="use a plain JSON value")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import did_you_mean, mistake
 from sopilot.language.handbook import Handbook, Procedure
 from sopilot.language.program import Program
 from sopilot.language.render._flat import render_flat
@@ -50,14 +50,10 @@ def render(
 ) -> str:
     """The rendering called ``name``."""
     if name not in RENDERINGS:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unknown-rendering",
-                    f"there is no rendering `{name}`",
-                    help=did_you_mean(name, RENDERINGS),
-                )
-            ]
+        raise mistake(
+            "unknown-rendering",
+            f"there is no rendering `{name}`",
+            help=did_you_mean(name, RENDERINGS),
         )
     if isinstance(procedure, str):
         procedure = handbook.procedures[procedure]

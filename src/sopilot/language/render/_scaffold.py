@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import did_you_mean, mistake
 from sopilot.language.render._answers_en import ENGLISH_ANSWERS
 from sopilot.language.render._answers_zh import CHINESE_ANSWERS
 from sopilot.language.render._scaffold_en import ENGLISH
@@ -27,13 +27,9 @@ LANGUAGES: Final[Mapping[str, Mapping[str, str]]] = {
 def words(language: str) -> Mapping[str, str]:
     """The table of fixed words of a language."""
     if language not in LANGUAGES:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unknown-language",
-                    f"there is no scaffold in `{language}`",
-                    help=did_you_mean(language, LANGUAGES),
-                )
-            ]
+        raise mistake(
+            "unknown-language",
+            f"there is no scaffold in `{language}`",
+            help=did_you_mean(language, LANGUAGES),
         )
     return LANGUAGES[language]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import mistake
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.agent.arms import Arm
@@ -63,7 +63,7 @@ async def resume_run(
     store: Store,
     session_id: str,
     *,
-    tools: Tools,
+    tools: Tools | None = None,
     clock: Clock | None = None,
     judge: Judge | None = None,
     programs: ProgramSet | None = None,
@@ -71,8 +71,9 @@ async def resume_run(
     take_over: bool = False,
 ) -> Session:
     """The session of an interrupted run, with the judge that ``open_run`` gives by default.
-    With ``programs``, others than the stored ones are refused or accepted, as it is said.
-    What the machine does by itself is in the session's own settings."""
+    ``tools`` may come later: a hook brings its own. With ``programs``, others than the stored
+    ones are refused or accepted, as it is said. What the machine does by itself is in
+    the session's own settings."""
     return await resume_session(
         store,
         session_id,
@@ -106,12 +107,8 @@ def _refuse_guarded(briefing: Briefing, arm: Arm) -> None:
     )
     if guarded:
         named = ", ".join(f"`{action}`" for action in guarded)
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unguarded-arm",
-                    f"the arm `{arm.name}` has no machine that could guard {named}",
-                    help="choose an arm with a machine, such as `pg`",
-                )
-            ]
+        raise mistake(
+            "unguarded-arm",
+            f"the arm `{arm.name}` has no machine that could guard {named}",
+            help="choose an arm with a machine, such as `pg`",
         )

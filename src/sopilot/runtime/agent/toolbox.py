@@ -130,6 +130,8 @@ class Toolbox:
             if isinstance(arguments, dict)
             else []
         )
+        if "start" in said and "arguments" in arguments and "arguments" not in own:
+            said.append("arguments")
         moves = parse_steps({key: arguments.pop(key) for key in said}) if said else ()
         if not said or isinstance(moves, str):
             return (), call

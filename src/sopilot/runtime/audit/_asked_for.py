@@ -125,6 +125,11 @@ def _premature(
             sentence=sentence,
             action=call.action,
         )
+        if any(one.goal == code.goal for one in run.processes.values()):
+            return  # what that one checked stands in its own findings
+        entry, given = code.entry, dict(call.arguments)
+        frame = FrameView(entry, entry.first(), given, None, event.seq, entry.function.name)
+        _skipped(run, event, call, ProcessView("", code, [frame], given, dict(given)))
         return
     refused = can_accept(process) is False
     run.find(
@@ -137,6 +142,10 @@ def _premature(
         action=call.action,
         unmet=[one.predicate for one in process.unmet] if refused else [],
     )
+    _skipped(run, event, call, process)
+
+
+def _skipped(run: AuditState, event: Event, call: PendingCall, process: ProcessView) -> None:
     for check in remaining_checks(process):
         if check.key in process.skipped:
             continue
@@ -145,7 +154,7 @@ def _premature(
             "skipped-check",
             event,
             f"`{check.predicate}` was never checked before `{call.action}`",
-            process=process,
+            process=process if process.id else None,
             predicate=check.predicate,
             sentence=check.sentence,
             action=call.action,

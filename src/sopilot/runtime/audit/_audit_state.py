@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity
 from sopilot.language.program.model import ActionFacts, Kind
@@ -109,6 +109,8 @@ class AuditState:
     awaiting: dict[str, SessionCall] = field(default_factory=dict)
     held_back: set[tuple[str, str | None, str]] = field(default_factory=set)
     unknown: dict[str, int] = field(default_factory=dict)
+    unsettled: dict[str, int] = field(default_factory=dict)
+    """Call id → the place among the findings of the one that says so."""
     not_offered: set[str] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
     checks: list[CheckMade] = field(default_factory=list)
@@ -149,6 +151,12 @@ class AuditState:
             return fact.changes == ()
         return any(action in code.program.read_only for code in self.programs.values())
 
+    def unguarded(self) -> tuple[str, ...]:
+        """The goals' actions that were called and that no program would have held."""
+        guarded = {one.action for code in self.programs.values() for one in code.program.guarded}
+        called = {one.action for one in self.session_calls}
+        return tuple(sorted((called & self.goal_actions) - guarded))
+
     @property
     def process(self) -> ProcessView | None:
         return self.processes[self.active] if self.active is not None else None
@@ -177,6 +185,14 @@ class AuditState:
         if process is None or process.top is None:
             raise Contradiction("no process is running")
         return process, process.top
+
+    def settled(self, call_id: str) -> None:
+        """It is known now how the call ended: what was a warning is history."""
+        place = self.unsettled.pop(call_id, None)
+        if place is not None:
+            found = self.findings[place]
+            told = f"{found.explanation} until it was settled"
+            self.findings[place] = replace(found, explanation=told, severity=Severity.NOTE)
 
     def find(
         self,

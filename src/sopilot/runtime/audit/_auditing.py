@@ -76,7 +76,9 @@ def audit_trace(
         run.findings.insert(0, broken)
     findings = tuple(sorted(run.findings, key=lambda finding: finding.seq))
     card = score(run, findings, unbroken, session_id, ended=ended)
-    return Report(findings, card, tuple(run.refusals), tuple(run.checks), decided(run))
+    return Report(
+        findings, card, tuple(run.refusals), tuple(run.checks), decided(run), run.unguarded()
+    )
 
 
 def read_events(

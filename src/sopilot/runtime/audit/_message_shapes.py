@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 
 _TOOL_LIKE = re.compile(
     r"(tool|function)[_-]?(call|use|result|response|output)|_call(_output)?$", re.I
@@ -41,7 +41,7 @@ class GivenResult:
 def calls_and_results(message: object, number: int) -> Iterator[AskedCall | GivenResult]:
     """What a message holds, in its order."""
     if not isinstance(message, Mapping):
-        raise mistake(number, "a message must be an object")
+        raise unreadable(number, "a message must be an object")
     kind = message.get("type")
     if kind in _CALL_TYPES or kind in _RESULT_TYPES:
         yield _item(message, number)
@@ -78,14 +78,14 @@ def text_of(content: object) -> object:
     return "".join(said) if len(said) == len(texts) else content
 
 
-def mistake(number: int, problem: str, cure: str = "") -> UserMistake:
-    return UserMistake([Diagnostic("transcript", f"message {number}: {problem}", help=cure)])
+def unreadable(number: int, problem: str, cure: str = "") -> UserMistake:
+    return mistake("transcript", f"message {number}: {problem}", help=cure)
 
 
 def _asked(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
     wanted = message.get("tool_calls") or ()
     if not isinstance(wanted, list | tuple):
-        raise mistake(number, "`tool_calls` must be a list")
+        raise unreadable(number, "`tool_calls` must be a list")
     for call in wanted:
         function = call.get("function", call) if isinstance(call, Mapping) else None
         yield _call(function, str(call.get("id", "")) if isinstance(call, Mapping) else "", number)
@@ -95,7 +95,7 @@ def _asked(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
 
 def _call(function: object, call_id: str, number: int) -> AskedCall:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise mistake(number, "a tool call must name its function")
+        raise unreadable(number, "a tool call must name its function")
     return AskedCall(call_id, function["name"], function.get("arguments", function.get("input")))
 
 
@@ -127,7 +127,7 @@ def _refuse_unread(item: Mapping[str, Any], number: int) -> None:
         if isinstance(key, str) and key not in _READ_KEYS and value and _TOOL_LIKE.search(key):
             odd = odd or key
     if odd:
-        raise mistake(
+        raise unreadable(
             number,
             f"`{odd}` looks like a tool call and is in no shape that is read here",
             "write calls as `tool_calls`, `function_call` or `tool_use`, with their results",

@@ -34,7 +34,7 @@ from sopilot.runtime.audit._state import (
     UnmetCheck,
 )
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, MISSING, canonical
+from sopilot.runtime.vm.values import JSON, MISSING, key_of
 
 
 def call(run: AuditState, event: Event) -> None:
@@ -136,7 +136,7 @@ def give_back(run: AuditState, event: Event) -> None:
         process.unmet.append(_unmet(run, process, frame, step, binding))
     _bind(process, caller, step, binding)
     if kind is Kind.GATE and holds:
-        process.gates[(binding.function, canonical(own))] = binding
+        process.gates[(binding.function, key_of(own))] = binding
 
 
 def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool | None:
@@ -202,7 +202,7 @@ def reuse(run: AuditState, event: Event) -> None:
             if value is MISSING:
                 raise Contradiction("a verdict is reused although its values are not known")
             values[parameter] = value
-        binding = process.gates.get((step.function, canonical(values)))
+        binding = process.gates.get((step.function, key_of(values)))
         binding = binding or standing_verdict(run, process, step, values)
     if binding is None:
         raise Contradiction("a result is reused that nothing produced, or that no longer stands")

@@ -98,7 +98,8 @@ def domain_result(run: AuditState, event: Event) -> None:
     call = run.pending.pop(call_id, None)
     if call is None:
         raise Contradiction(f"no call `{call_id}` waits for a result")
-    run.unknown.pop(call_id, None)
+    if run.unknown.pop(call_id, None) is not None:
+        run.settled(call_id)
     ok = boolean(event.payload, "ok")
     made = run.awaiting.pop(call_id)
     made.answered, made.ok = event.seq, ok
@@ -292,6 +293,7 @@ def note(run: AuditState, event: Event) -> None:
         severity=Severity.WARNING,
         action=action,
     )
+    run.unsettled[call_id] = len(run.findings) - 1
 
 
 def _held_back(run: AuditState, event: Event, action: str) -> None:

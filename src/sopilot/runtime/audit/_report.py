@@ -10,6 +10,7 @@ from sopilot.language.diagnostics import Severity
 from sopilot.runtime.audit._audit_state import AuditState, CheckMade, RefusedGoal
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._moment import AuditGrade
+from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm.values import JSON
 
 COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
@@ -83,6 +84,8 @@ class Decided:
     by: str
     role: str
     reason: str
+    identity: str = ""
+    """How they proved who they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Report:
     checks: tuple[CheckMade, ...] = ()
     """What was judged, on which evidence, in the order of the events."""
     decisions: tuple[Decided, ...] = ()
+    unguarded: tuple[str, ...] = ()
+    """Actions that were called, change something, and that no program would have held."""
 
     @property
     def clean(self) -> bool:
@@ -118,6 +123,7 @@ class Report:
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "checks": [check.as_json() for check in self.checks],
             "decisions": [asdict(decision) for decision in self.decisions],
+            "unguarded": list(self.unguarded),
             "score_card": self.score_card.as_json(),
         }
 
@@ -204,6 +210,7 @@ def decided(run: AuditState) -> tuple[Decided, ...]:
             by=str(event.payload.get("by") or ""),
             role=str(event.payload.get("role") or ""),
             reason=str(event.payload.get("reason") or ""),
+            identity=identity_of(event.payload.get("principal")),
         )
         for event in events
     )

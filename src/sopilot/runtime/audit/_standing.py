@@ -21,7 +21,7 @@ from sopilot.runtime.audit._acceptance import DEEPEST, Acceptance, Settled, Trut
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
 from sopilot.runtime.audit._sentence import filled_sentence
 from sopilot.runtime.audit._state import FrameView, ProcessView
-from sopilot.runtime.vm.values import JSON, MISSING, canonical
+from sopilot.runtime.vm.values import JSON, MISSING, canonical, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _gate_settled(process: ProcessView, frame: FrameView) -> Settled:
         if callee.function.kind is not Kind.GATE:
             return None
         values = parameters_along(chain, frame.values)
-        found = process.gates.get((step.function, canonical(values)))
+        found = process.gates.get((step.function, key_of(values)))
         return None if found is None else found.holds
 
     return settled

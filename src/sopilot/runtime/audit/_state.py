@@ -8,7 +8,7 @@ from typing import cast
 
 from sopilot.language.program.model import Argument, Literal, Step
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
-from sopilot.runtime.vm.values import JSON, MISSING, Missing, agree, same
+from sopilot.runtime.vm.values import JSON, MISSING, ArgumentsKey, Missing, agree, same
 
 """No value is known; ``None`` is one."""
 NEITHER = cast("bool", "undecided")
@@ -115,7 +115,7 @@ class ProcessView:
     arguments: Mapping[str, JSON]
     known: dict[str, JSON]
     status: str = "running"
-    gates: dict[tuple[str, bytes], BoundSlot] = field(default_factory=dict)
+    gates: dict[tuple[str, ArgumentsKey], BoundSlot] = field(default_factory=dict)
     results: list[SeenResult] = field(default_factory=list)
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)

@@ -8,6 +8,7 @@ from sopilot.language.diagnostics import visible
 from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._finding import TITLES, Finding
 from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard
+from sopilot.runtime.audit.place_words import place_in_words
 
 
 def render_text(report: Report) -> str:
@@ -48,6 +49,9 @@ def _lines(report: Report) -> Iterator[str]:
     if report.checks:
         yield ""
         yield from _checks(report)
+    if report.unguarded:
+        yield ""
+        yield f"recorded, not held: {', '.join(report.unguarded)} (the handbook guards none of it)"
     yield ""
     yield from _card(card)
 
@@ -58,9 +62,8 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield f"    {finding.explanation}"
     if finding.sentence:
         yield f"    the SOP says: {finding.sentence}"
-    where = " ".join(part for part in (finding.process, finding.frame) if part)
-    if where:
-        yield f"    at {where}"
+    if finding.frame:
+        yield f"    at {place_in_words(finding.frame)}"
 
 
 def _refusal(refusal: RefusedGoal) -> Iterator[str]:
@@ -89,18 +92,27 @@ def _checks(report: Report) -> Iterator[str]:
         yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
     for one in report.decisions:
         why = f": {one.reason}" if one.reason else ""
-        yield f"    {one.decision} by {one.by}" + (f" as {one.role}" if one.role else "") + why
+        role = f" as {one.role}" if one.role else ""
+        yield f"    {one.decision} by {one.by}{role} ({one.identity}){why}"
 
 
 def _card(card: ScoreCard) -> Iterator[str]:
     graded = f" ({_counts(dict(card.grades))})" if card.grades else ""
     yield (
-        f"checks {card.checks}{graded}, evidence coverage {_share(card.evidence_coverage)}, "
+        f"checks {card.checks}{graded}, {_evidence(card)}, "
         f"reused {card.reused}, rejected operations {card.rejected}"
     )
     yield f"calls of tools {card.calls}, after the goal {card.calls_after_goal}"
     if card.counts:
         yield f"findings: {_counts(dict(card.counts))}"
+
+
+def _evidence(card: ScoreCard) -> str:
+    """Of those that rest on an answer: what follows from the request alone needs none."""
+    needing = card.checks_needing_evidence
+    if not needing:
+        return "none of them needs evidence"
+    return f"evidence for {card.checks_with_evidence} of the {needing} that need it"
 
 
 def _chain(card: ScoreCard) -> str:

@@ -7,14 +7,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sopilot.runtime.audit._state import is_withheld
+from sopilot.runtime.audit.place_words import function_in_words, place_in_words, with_moments
 from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.trace.chain import SealedEvent
+from sopilot.runtime.trace.identity import identity_of
+from sopilot.runtime.trace.runtime_notes import HELD_CALL, OPENED
 from sopilot.runtime.vm.events import Event
+from sopilot.runtime.vm.operations import CLOCK
 from sopilot.runtime.vm.values import JSON
 
 REQUEST_NOTE = "model_request"
 LONGEST = 240
 """Characters of a value that a row shows."""
+_NOTES = {OPENED: "session opened", HELD_CALL: "call held back", CLOCK: "the clock shows"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ def rows_of_trace(events: Iterable[Event | SealedEvent]) -> list[TimelineRow]:
                 event.seq,
                 event.actor,
                 event.kind,
-                event.frame,
+                place_in_words(event.frame),
                 _says(event.kind, event.payload),
                 depth,
                 _tone(event.kind, event.payload),
@@ -89,19 +94,20 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
         case "amend":
             return arguments(payload.get("arguments"))
         case "call":
-            return f"{payload.get('function') or payload.get('slot')}" + (
-                f"({arguments(payload.get('resolved'))})"
-            )
+            called = function_in_words(str(payload.get("function") or payload.get("slot")))
+            return f"{called}({arguments(payload.get('resolved'))})"
         case "return":
             bound = payload.get("bound")
             holds = bound.get("holds") if isinstance(bound, Mapping) else payload.get("holds")
             word = "is undecided" if holds is None else "holds" if holds else "does not hold"
             grade = f" ({payload['grade']})" if payload.get("grade") else ""
-            return f"{payload.get('function')} {word}{grade}"
+            return f"{function_in_words(str(payload.get('function')))} {word}{grade}"
         case "reuse":
             if "result" in payload:
                 return f"takes over #{payload['result']}"
-            return f"{payload.get('function')} from #{payload.get('producer')}"
+            return (
+                f"{function_in_words(str(payload.get('function')))} from #{payload.get('producer')}"
+            )
         case "select_branch":
             return f"{payload.get('label')} → {payload.get('target')}"
         case "emit_artifact":
@@ -113,11 +119,12 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
             return f"{payload.get('action')} → {word}{shown(payload.get('value'))}"
         case "decision":
             role = f" as {payload['role']}" if payload.get("role") else ""
-            return (
-                f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}{role}"
-            )
+            done = f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
+            return f"{done}{role} ({identity_of(payload.get('principal'))})"
         case "note":
-            return f"{payload.get('name')} {shown(payload.get('details', {}))}"
+            named = str(payload.get("name"))
+            details = with_moments(payload.get("details", {}))
+            return f"{_NOTES.get(named, named.replace('_', ' '))} {shown(details)}"
         case "rejected":
             operation = payload.get("operation")
             name = operation.get("operation") if isinstance(operation, Mapping) else "?"

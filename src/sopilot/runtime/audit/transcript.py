@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, mistake, text_of
+from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, text_of, unreadable
 from sopilot.runtime.vm.values import JSON, plain, plain_mapping
 
 LONGEST_VALUE = 200_000
@@ -102,7 +102,9 @@ def read_messages(
                 calls.append(TranscriptCall(len(calls), number, one.name, arguments))
                 continue
             if not seen:
-                raise mistake(number, "a tool's result answers no call", "keep the calls as well")
+                raise unreadable(
+                    number, "a tool's result answers no call", "keep the calls as well"
+                )
             position = _answered(one.call_id, waiting)
             if position is not None:
                 answer = judge_outcome(read_value(one.content))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from sopilot.runtime.audit import TITLES, Finding, Report, ScoreCard
+from sopilot.runtime.audit.place_words import moment, place_in_words
 from sopilot.runtime.audit.timeline import TimelineRow
 from sopilot.runtime.pages._templates import render
 
@@ -20,7 +20,7 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
     under = [f"session {card.session_id}"] if card.session_id else []
     times = [row.at for row in rows if row.at]
     if times:
-        under.append(f"{_when(min(times))} to {_when(max(times))}")
+        under.append(f"{moment(min(times))} to {moment(max(times))}")
     return render(
         "audit.html",
         title=title,
@@ -31,6 +31,7 @@ def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "A
         tiles=_tiles(card),
         report=report,
         titles=TITLES,
+        place=place_in_words,
         rows=rows,
         by_event=by_event,
         known={row.seq for row in rows},
@@ -67,14 +68,12 @@ def _tiles(card: ScoreCard) -> list[tuple[str, object, str]]:
         ("Checks made", card.checks, ""),
         (
             "Evidence",
-            "–" if coverage is None else f"{100 * coverage:.0f} %",
+            "none needed"
+            if coverage is None
+            else f"{card.checks_with_evidence} of {card.checks_needing_evidence} that need it",
             "bad" if coverage is not None and coverage < 1 else "",
         ),
         ("Calls of tools", card.calls, ""),
         ("After the goal", card.calls_after_goal, "bad" if card.calls_after_goal else ""),
         ("Chain", *chain[card.chain]),
     ]
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -258,7 +258,7 @@ class _Walk:
             elif isinstance(step, Act | Ask | Do | Emit):
                 if not isinstance(step, Ask) and not self._was_done(within, step):
                     told = f"`{layout.name}@{label}` was not done"
-                    self.unmet.setdefault((f"{layout.name}@{label}", ()), told)
+                    self.unmet.setdefault((f"{layout.name}@{label}", frozenset()), told)
                 label = layout.after[label]
             else:
                 return False

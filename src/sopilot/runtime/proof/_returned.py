@@ -21,9 +21,10 @@ def grade_of_return(
     if not here.layout.soft or operation.holds is None:
         return None
     prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
-    # A computed value comes with the verdict.
-    values = {**operation.arguments, **parameter_values(here, here.frame)}
-    values = {name: values[name] for name in function.parameters if name in values}
+    values = parameter_values(here, here.frame)
+    if operation.arguments:  # A computed value comes with the verdict.
+        given = {**operation.arguments, **values}
+        values = {name: given[name] for name in function.parameters if name in given}
     if function.kind is Kind.RULE and function.verdict is None:
         covered = prover.covers(here.layout, values, frozenset(evidence))
         return Grade.ATTESTED if covered else Grade.CLAIMED

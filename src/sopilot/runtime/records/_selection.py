@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.records._action import ActionEntry, ActionRow, entry_of
 from sopilot.runtime.vm.values import JSON
 
@@ -56,14 +56,10 @@ def read_condition(text: str) -> Condition:
     text."""
     match = _CONDITION.fullmatch(text)
     if match is None or not match[3]:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "condition",
-                    f"`{text}` is no condition on an argument",
-                    help="NAME, one of = != > >= < <=, and a value: amount>1000",
-                )
-            ]
+        raise mistake(
+            "condition",
+            f"`{text}` is no condition on an argument",
+            help="NAME, one of = != > >= < <=, and a value: amount>1000",
         )
     try:
         value = json.loads(match[3])

@@ -10,12 +10,12 @@ from contextlib import suppress
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.program import Program
+from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
-from sopilot.runtime.session._tool_calls import note_unknown_outcomes
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.program_set import ProgramSet
@@ -40,11 +40,13 @@ async def open_session(
     owner: str | None = None,
     extra: Mapping[str, JSON] | None = None,
     session_id: str | None = None,
+    requester: str = "",
 ) -> Session:
     """A new session under an unguessable id, owned by the caller.
 
     ``extra`` is kept with it as given: a task, an initial state, whatever a
-    resumer needs. ``session_id`` is for reproducible traces; ids that others
+    resumer needs. ``requester`` is who asks for what is done in it, and so cannot approve it.
+    ``session_id`` is for reproducible traces; ids that others
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
@@ -61,6 +63,8 @@ async def open_session(
         "salt": secrets.token_hex(16),
         "extra": dict(extra or {}),
     }
+    if requester:
+        metadata["requester"] = requester
     new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
     lease = await store.create(
         new,
@@ -104,6 +108,7 @@ async def resume_session(
             await note_unknown_outcomes(session)
             if programs is not None:
                 await _check_programs(session, ProgramSet.of(programs), accept_changed)
+        await session.take_decisions()
     except SopilotError:
         with suppress(RunEnded):
             await session.release()
@@ -145,9 +150,10 @@ async def attach_session(
 
 async def _note_opening(session: Session) -> None:
     """The trace itself says what it is about, so that a header cannot be swapped."""
-    await session.step(
-        Note(OPENED, {name: session.metadata.get(name) for name in ("programs", *ABOUT)})
-    )
+    about = {name: session.metadata.get(name) for name in ("programs", *ABOUT)}
+    if session.metadata.get("requester"):
+        about["requester"] = session.metadata["requester"]
+    await session.step(Note(OPENED, about))
 
 
 async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:

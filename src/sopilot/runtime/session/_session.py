@@ -7,26 +7,25 @@ only then: a store that fails leaves the session where it was.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Self
 
-from sopilot.language.diagnostics import InternalBug, RunEnded
+from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
-from sopilot.runtime.records import ActionEntry
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import _approval_votes as approval_votes
+from sopilot.runtime.session import _call_results as call_results
 from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session._approvals import HeldCall
+from sopilot.runtime.session._leasing import Leased
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, Lease, Store
+from sopilot.runtime.session._store import Lease, Store
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session._writing import Writing, seal_kept
+from sopilot.runtime.session._writing import Writing, seal_batch
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
@@ -35,12 +34,7 @@ from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent
-from sopilot.runtime.trace.runtime_notes import (
-    HELD_CALL,
-    OPENED,
-    OUTCOME_UNKNOWN,
-    PROGRAM_CHANGED,
-)
+from sopilot.runtime.trace.runtime_notes import RESERVED
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
@@ -60,12 +54,12 @@ from sopilot.runtime.vm import (
 )
 from sopilot.runtime.vm.operations import CLOCK
 
-RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED, CLOCK})
+RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
 
 
-class Session:
+class Session(Leased):
     """Made by ``open_session`` and ``resume_session``. One task at a time writes; tools of
     several calls may run side by side."""
 
@@ -79,16 +73,11 @@ class Session:
         clock: Clock,
         judge: Judge | None = None,
     ) -> None:
-        self._store = store
-        self._lease: Lease | None = lease
-        self._owner = lease.owner
+        super().__init__(store, lease, clock)
         self.tools = tools
-        self.clock = clock
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
         """How the machine asks the user; without one its questions fail."""
-        self._lock = asyncio.Lock()
-        self._stale = False
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
         self.in_flight: set[str] = set()
@@ -186,7 +175,7 @@ class Session:
     async def settle_outcome(
         self, call_id: str, *, ok: bool, value: JSON = None, by: str
     ) -> Outcome:
-        return await tool_calls.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
 
     async def decide(
         self,
@@ -197,9 +186,11 @@ class Session:
         role: str = "",
         arguments: Mapping[str, JSON] | None = None,
         reason: str = "",
+        who: Principal | None = None,
     ) -> HeldCall:
+        """``who`` proved who they are; without, the trace says that nobody did."""
         return await approval_votes.decide(
-            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason
+            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
         )
 
     async def wait_for_decision(
@@ -214,58 +205,16 @@ class Session:
             self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
         )
 
-    # --- the lease ----------------------------------------------------------------
+    async def take_decisions(self) -> None:
+        """Puts on record what was decided while this session was at work."""
+        if self.held_calls:
+            await approval_votes.take_left(self, self._store)
 
-    async def renew(self) -> None:
-        async with self._lock:
-            self._lease = await self._store.renew(
-                self._held_lease(),
-                now=self.clock.now(),
-                lease_seconds=self.settings.lease_seconds,
-            )
+    async def has_decisions(self) -> bool:
+        return bool(await self._store.left(self.id))
 
-    @asynccontextmanager
-    async def keep_alive(self) -> AsyncIterator[None]:
-        """Renews the lease in the background while something slow happens."""
-
-        async def beat() -> None:
-            while True:
-                await asyncio.sleep(self.settings.lease_seconds / 3)
-                await self.renew()
-
-        task = asyncio.create_task(beat())
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
-            problem = None if task.cancelled() else task.exception()
-            # A lost lease shows at the next write, where it matters.
-            if problem is not None and not isinstance(problem, RunEnded):
-                raise problem
-
-    async def release(self) -> None:
-        """Gives the session up. Anybody may take it; this object writes nothing more."""
-        async with self._lock:
-            lease, self._lease = self._lease, None
-            if lease is not None:
-                await self._store.release(lease)
-
-    async def reacquire(self) -> None:
-        """Takes the session back after ``release``, with whatever others wrote meanwhile."""
-        async with self._lock:
-            self._lease = await self._store.acquire(
-                self.id,
-                owner=self._owner,
-                now=self.clock.now(),
-                lease_seconds=self.settings.lease_seconds,
-            )
-            self._take(await load(self._store, self.id, known=self.programs))
-
-    async def reload(self) -> None:
-        """What the store holds, verified and replayed."""
-        async with self._lock:
-            self._take(await load(self._store, self.id, known=self.programs))
+    async def _read_again(self) -> None:
+        self._take(await load(self._store, self.id, known=self.programs))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
@@ -279,27 +228,6 @@ class Session:
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            await self.release()
-            return
-        # The lease expires by itself; the first problem is the one to report.
-        with suppress(RunEnded):
-            await self.release()
-
-    def _held_lease(self) -> Lease:
-        if self._lease is not None:
-            return self._lease
-        raise RunEnded(f"session {self.id} was released; resume it to go on")
-
     # --- writing, for this room ---------------------------------------------------
 
     def writing(self) -> Writing:
@@ -312,9 +240,9 @@ class Session:
         try:
             self._held_lease()
             if self._stale:
-                self._take(await load(self._store, self.id, known=self.programs))
+                await self._read_again()
             if self.unrecorded:
-                await tool_calls.record_late(self)
+                await call_results.record_late(self)
             ready = True
         finally:
             if not ready:
@@ -332,13 +260,7 @@ class Session:
             self.configuration, operation, at=at, actor=actor, grade=self._grader
         )
         if self._automated:
-            settled = self.machine.settle(
-                outcome.configuration,
-                self.settings.automation,
-                at=at,
-                judge=self.judge,
-                grade=self._grader,
-            )
+            settled = self._settled(outcome.configuration, at)
             outcome = replace(
                 outcome,
                 configuration=settled.configuration,
@@ -356,8 +278,7 @@ class Session:
         if own is not None:
             now = own()
         else:
-            shown = datetime.fromtimestamp(int(self.clock.now()), UTC)
-            now = shown.isoformat()
+            now = datetime.fromtimestamp(int(self.clock.now()), UTC).isoformat()
         if now != self.configuration.clock:
             at = self.clock.now()
             outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
@@ -365,15 +286,13 @@ class Session:
 
     async def settle(self) -> None:
         """Inside ``writing``: what the machine owed when the run was interrupted."""
-        settled = self.machine.settle(
-            self.configuration,
-            self.settings.automation,
-            at=self.clock.now(),
-            judge=self.judge,
-            grade=self._grader,
-        )
+        settled = self._settled(self.configuration, self.clock.now())
         if settled.events:
             await self.commit(settled.configuration, settled.events)
+
+    def _settled(self, configuration: Configuration, at: float) -> Outcome:
+        automation, judge, grade = self.settings.automation, self.judge, self._grader
+        return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
 
     def _grade(
         self, configuration: Configuration, operation: Return, evidence: Sequence[int]
@@ -399,34 +318,23 @@ class Session:
         *,
         programs: Mapping[str, str] | None = None,
     ) -> None:
-        sealed: list[SealedEvent] = []
-        lines: list[str] = []
-        payloads: dict[str, JSON] = {}
-        actions: dict[str, ActionEntry] = {}
-        previous = self.head.hash
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
-        for event in events:
-            one, line = seal_kept(
-                event, previous, payloads, self.settings, self._salt, self.secrets
-            )
-            previous = one.hash
-            sealed.append(one)
-            lines.append(line)
-            action = self._register.fold(event, one.event)
-            if action is not None:
-                actions[action.call_id] = action
+        kept = seal_batch(
+            events, self.head, self.settings, self._salt, self.secrets, self._register
+        )
         ledger = self.ledger
-        summary = summarise(configuration, ledger.forecast(events), self._register)
-        rows = [action.row() for action in actions.values()] if actions else ()
-        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, rows)
+        summary = summarise(
+            configuration, ledger.forecast(events), self._register, self.programs.guarded
+        )
+        batch = kept._replace(summary=summary, programs=programs or {})
         self._lease = await self._store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False
         self.configuration = configuration
         self.head = batch.head
-        self._events += sealed
+        self._events += batch.events
         for event in events:
             ledger.fold(event)

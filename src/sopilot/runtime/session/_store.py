@@ -90,6 +90,10 @@ class Store(Protocol):
         """The register of actions and the log of sessions, kept in the same transactions."""
         ...
 
+    async def migrate(self) -> int:
+        """Brings what is stored up to this release, with the rights for that; its schema then."""
+        ...
+
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
@@ -135,6 +139,22 @@ class Store(Protocol):
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         """Newest first."""
         ...
+
+    async def unsettled(self, *, now: float) -> list[SessionRecord]:
+        """Sessions with a call that was left without an outcome: whose summary says so, or names
+        open calls where the lease has run out; newest first."""
+        ...
+
+    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
+        """A decision for whoever has the session; it is no part of the trace before that one
+        takes it."""
+        ...
+
+    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
+        """What was left and not taken, with its numbers, oldest first."""
+        ...
+
+    async def took(self, session_id: str, numbers: Sequence[int]) -> None: ...
 
     async def program(self, sha256: str) -> str: ...
 

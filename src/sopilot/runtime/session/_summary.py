@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from sopilot.runtime.records import Register
 from sopilot.runtime.session._approvals import HeldState
 from sopilot.runtime.session.ledger import CallLedger
@@ -9,10 +11,14 @@ from sopilot.runtime.vm import JSON, Configuration, Status
 
 
 def summarise(
-    configuration: Configuration, ledger: CallLedger, register: Register
+    configuration: Configuration,
+    ledger: CallLedger,
+    register: Register,
+    guarded: Container[str],
 ) -> dict[str, JSON]:
     """``status``: new, running, waiting (for approval), unknown (outcome), completed, refused;
-    without a machine, running or ended, and the goal is that of the latest action."""
+    without a machine, running or ended, and the goal is that of the latest action. ``open`` are
+    irreversible calls under way: where the owner is gone, nobody knows how they end."""
     process = configuration.process
     frame = process.frame if process is not None else None
     latest = process
@@ -39,4 +45,9 @@ def summarise(
         "goal": goal,
         "frame": frame.place if frame is not None else "",
         "waiting": waiting,
+        "open": [
+            call_id
+            for call_id, pending in configuration.pending.items()
+            if pending.action in guarded and call_id not in ledger.unknown
+        ],
     }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from sopilot.runtime.records import ActionEntry, Register
 from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import Batch
 from sopilot.runtime.session.secrets import Secrets
-from sopilot.runtime.trace import SealedEvent, redact, seal_line
+from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.vm import JSON, Event
 
 if TYPE_CHECKING:
@@ -34,7 +37,33 @@ class Writing:
         self._session.end_writing()
 
 
-def seal_kept(
+def seal_batch(
+    events: Sequence[Event],
+    head: Head,
+    settings: Settings,
+    salt: bytes,
+    secrets: Secrets,
+    register: Register,
+) -> Batch:
+    """The events as they are kept, folded into the register; without a summary."""
+    sealed: list[SealedEvent] = []
+    lines: list[str] = []
+    payloads: dict[str, JSON] = {}
+    actions: dict[str, ActionEntry] = {}
+    previous = head.hash
+    for event in events:
+        one, line = _seal_kept(event, previous, payloads, settings, salt, secrets)
+        previous = one.hash
+        sealed.append(one)
+        lines.append(line)
+        action = register.fold(event, one.event)
+        if action is not None:
+            actions[action.call_id] = action
+    rows = [action.row() for action in actions.values()] if actions else ()
+    return Batch(head, sealed, payloads, lines=lines, actions=rows)
+
+
+def _seal_kept(
     event: Event,
     previous: str,
     payloads: dict[str, JSON],

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signed_head import SignedHead, statement_bytes
 
@@ -111,4 +111,4 @@ def _ed25519() -> Any:
 
 
 def _mistake(code: str, message: str, path: Path, help: str = "") -> UserMistake:
-    return UserMistake([Diagnostic(code, message, Place(str(path)), help)])
+    return mistake(code, message, Place(str(path)), help)

@@ -121,7 +121,8 @@ def domain_result(
                 if passed is not None:
                     process, moved, learned = passed
         processes = {**processes, process.id: process}
-    waiting = {id_: call for id_, call in configuration.pending.items() if call is not pending}
+    waiting = {**configuration.pending}
+    del waiting[call_id]
     after = Configuration(
         processes,
         configuration.active,
@@ -145,12 +146,13 @@ def domain_result(
 def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
-    before = of_action.get(key)
-    succeeded, asked, touched = before[-3:] if before is not None else (-1, -1, -1)
     if observed.ok:
-        succeeded, asked = observed.seq, observed.call_seq
-    if observed.ok or unknown:
-        touched = observed.seq
+        succeeded, asked, touched = observed.seq, observed.call_seq, observed.seq
+    else:
+        before = of_action.get(key)
+        succeeded, asked, touched = before[-3:] if before is not None else (-1, -1, -1)
+        if unknown:
+            touched = observed.seq
     newest = Answered(
         observed.arguments,
         observed.call_seq,

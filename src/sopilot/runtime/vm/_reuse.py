@@ -10,7 +10,7 @@ from __future__ import annotations
 from sopilot.language.program.model import Check, Kind
 from sopilot.runtime.vm.evidence import admissible, frame_answers
 from sopilot.runtime.vm.freshness import is_current
-from sopilot.runtime.vm.moves import gate_key, rule_key
+from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Position
 from sopilot.runtime.vm.state import Bound, Frame
 from sopilot.runtime.vm.terms import known_arguments
@@ -29,7 +29,7 @@ def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
     values, missing = known_arguments(step.arguments, here.layout, here.frame, here.process.known)
     if missing:
         return None
-    bound = here.process.gates.get(gate_key(step.function, values))
+    bound = here.process.gates.get(rule_key(step.function, values))
     return None if bound is None else (bound, "gate already established in this process")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Local, Unknown
@@ -15,8 +15,7 @@ from sopilot.runtime.vm.terms import fits_act, value_of
 from sopilot.runtime.vm.values import JSON, MISSING, same
 
 
-@dataclass(frozen=True, slots=True)
-class Citation:
+class Citation(NamedTuple):
     """``how`` is ``cited`` or ``frame``; ``earlier`` are results from before the frame."""
 
     evidence: tuple[int, ...]
@@ -41,9 +40,11 @@ def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
     if here.layout.function.kind is Kind.GROUP:
         union = {seq for bound in here.frame.slots.values() for seq in bound.evidence}
         return Citation(tuple(sorted(union)), "frame")
-    gathered = {result.seq for result in frame_results(here) if admissible(here, result)}
-    gathered.update(here.frame.borrowed)
-    return Citation(tuple(sorted(gathered)), "frame", here.frame.borrowed)
+    gathered = [result.seq for result in frame_results(here) if admissible(here, result)]
+    borrowed = here.frame.borrowed
+    if borrowed:
+        gathered = sorted({*gathered, *borrowed})
+    return Citation(tuple(gathered), "frame", borrowed)
 
 
 def frame_results(here: Position) -> list[Observed]:

@@ -104,6 +104,8 @@ class Machine:
         )
         if event.kind == REJECTED:
             return Outcome(after, (event,), False, self._answer)
+        if self.due(after, at) is None:
+            return Outcome(after, (event,), True, self._answer)
         events = [event]
         after = self.follow(after, at, events)
         return Outcome(after, tuple(events), True, self._answer)

@@ -25,9 +25,9 @@ from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.operations import Call, EmitArtifact, Return, SelectBranch
 from sopilot.runtime.vm.position import Moved, Position, Refused
 from sopilot.runtime.vm.schema_check import violation
-from sopilot.runtime.vm.state import Bound, Configuration, Frame, GateKey, RuleKey
+from sopilot.runtime.vm.state import Bound, Configuration, Frame, RuleKey
 from sopilot.runtime.vm.terms import Learning, value_of
-from sopilot.runtime.vm.values import JSON, MISSING, Fields, canonical, key_of, plain, shown
+from sopilot.runtime.vm.values import JSON, MISSING, Fields, key_of, plain, shown
 
 NEXT = "next"
 _YES = frozenset({"then", "true", "yes", "met", "真", "是"})
@@ -43,10 +43,6 @@ def truth(condition: Condition, slots: Mapping[str, Bound]) -> bool:
         return condition.value
     values = (truth(part, slots) for part in condition.conditions)
     return all(values) if isinstance(condition, Every) else any(values)
-
-
-def gate_key(function: str, values: Mapping[str, JSON]) -> GateKey:
-    return function, canonical(dict(values))
 
 
 def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
@@ -187,12 +183,12 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     target = (layout.after if holds == step.wanted else layout.unmet)[step.label]
     learning.frames[-1] = caller.bound(step.slot, result, target)
     gates = here.process.gates
-    if kind is Kind.GATE and holds:
-        values = parameter_values(here, frame)
-        gates = {**gates, gate_key(frame.function, values): result}
     verdicts = here.process.verdicts
     if kind is not Kind.GROUP:
-        verdicts = {**verdicts, rule_key(frame.function, parameter_values(here, frame)): result}
+        key = rule_key(frame.function, parameter_values(here, frame))
+        verdicts = {**verdicts, key: result}
+        if kind is Kind.GATE and holds:
+            gates = {**gates, key: result}
     process = here.process.moved(
         tuple(learning.frames), known=learning.known, gates=gates, verdicts=verdicts
     )
@@ -218,8 +214,12 @@ def unmet_checks(here: Position) -> tuple[str, ...]:
     return tuple(found)
 
 
-def parameter_values(here: Position, frame: Frame) -> dict[str, JSON]:
-    return {name: frame.locals[name] for name in here.layout.parameters & frame.locals.keys()}
+def parameter_values(here: Position, frame: Frame) -> Mapping[str, JSON]:
+    have = frame.locals
+    parameters = here.layout.parameters
+    if have.keys() == parameters:
+        return have
+    return {name: have[name] for name in parameters & have.keys()}
 
 
 def _verdict(here: Position, operation: Return) -> bool | Refused | None:

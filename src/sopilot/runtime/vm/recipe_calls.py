@@ -80,7 +80,8 @@ def wanted_calls(
     """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
     argument open; otherwise nothing is wanted before it has one, unless it is ``optional``:
     then its argument is left out."""
-    answers = _rooted(act, values, answers)
+    if _looks_into_answers(act):
+        answers = _rooted(act, values, answers)
     inside = [answers] if act.each is None else elements(act, answers)
     if isinstance(inside, Absent):
         return inside
@@ -112,25 +113,19 @@ def wanted_calls(
 
 def _rooted(act: Act, values: Values, answers: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """The answers and, for paths that start there, values of the function itself."""
-    roots = _path_roots(act) - answers.keys()
-    if not roots:
-        return answers
-    found = {name: values(name) for name in roots}
-    return {**answers, **{name: one for name, one in found.items() if not isinstance(one, Absent)}}
-
-
-def _path_roots(act: Act) -> set[str]:
-    """Where the paths of a call start, its own element left out."""
-    paths = [term for _, term in act.arguments if isinstance(term, Path)]
-    if act.each is not None:
-        paths.append(act.each)
-    return {path.root for path in paths} - {act.element}
+    found = dict(answers)
+    for path in (act.each, *(term for _, term in act.arguments)):
+        if isinstance(path, Path) and path.root not in found and path.root != act.element:
+            value = values(path.root)
+            if not isinstance(value, Absent):
+                found[path.root] = value
+    return found
 
 
 def linked(recipes: Iterable[Iterable[Act]]) -> bool:
     """Whether some call depends on an earlier answer."""
-    return any(
-        act.each is not None or any(isinstance(term, Path) for _, term in act.arguments)
-        for recipe in recipes
-        for act in recipe
-    )
+    return any(_looks_into_answers(act) for recipe in recipes for act in recipe)
+
+
+def _looks_into_answers(act: Act) -> bool:
+    return act.each is not None or any(isinstance(term, Path) for _, term in act.arguments)

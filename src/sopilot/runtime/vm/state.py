@@ -164,10 +164,8 @@ class Frame(NamedTuple):
         )
 
 
-GateKey = tuple[str, bytes]
-"""A gate's function and the canonical spelling of its argument values."""
 RuleKey = tuple[str, ArgumentsKey]
-"""A rule's function and its argument values."""
+"""The function of a rule or gate and its argument values."""
 
 
 class Process(NamedTuple):
@@ -182,7 +180,7 @@ class Process(NamedTuple):
     frames: tuple[Frame, ...]
     status: Status = Status.RUNNING
     known: Mapping[str, JSON] = NONE
-    gates: Mapping[GateKey, Bound] = NONE
+    gates: Mapping[RuleKey, Bound] = NONE
     results: tuple[Observed, ...] = ()
     artifacts: Mapping[str, JSON] = NONE
     steps: int = 0
@@ -199,7 +197,7 @@ class Process(NamedTuple):
         frames: tuple[Frame, ...],
         *,
         known: Mapping[str, JSON] | None = None,
-        gates: Mapping[GateKey, Bound] | None = None,
+        gates: Mapping[RuleKey, Bound] | None = None,
         results: tuple[Observed, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
         verdicts: Mapping[RuleKey, Bound] | None = None,

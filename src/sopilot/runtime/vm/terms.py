@@ -18,6 +18,9 @@ from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.state import Frame, Process
 from sopilot.runtime.vm.values import JSON, MISSING, Missing
 
+_OPEN = (Unknown, Path)
+_GIVEN = (Literal, Path)
+
 
 def value_of(
     term: Argument, layout: FunctionLayout, frame: Frame, known: Mapping[str, JSON]
@@ -73,7 +76,7 @@ def fits_act(
     if act.action != action:
         return False
     for parameter, term in act.arguments:
-        if isinstance(term, Unknown | Path):
+        if isinstance(term, _OPEN):
             continue
         value = value_of(term, layout, frame, known)
         if value is MISSING:
@@ -128,7 +131,7 @@ class Learning:
     ) -> None:
         """What a successful call of ``act`` tells about names that had no value."""
         for parameter, term in act.arguments:
-            if isinstance(term, Literal | Path) or parameter not in arguments:
+            if isinstance(term, _GIVEN) or parameter not in arguments:
                 continue
             have = value_of(term, layout, self.frames[-1], self._known)
             used = arguments[parameter]

@@ -194,30 +194,25 @@ def same(left: object, right: object) -> bool:
     return bool(left == right)
 
 
-ArgumentsKey = tuple[Hashable, ...]
+ArgumentsKey = frozenset[Hashable]
+_PLAINLY_EQUAL = frozenset((str, int, float, type(None)))
 
 
 def key_of(arguments: Mapping[str, JSON]) -> ArgumentsKey:
     """Equal for arguments that are the same, whatever their order. Python's own equality has
     one kind of number; it takes a boolean for one, so that is marked."""
-    parts: list[Hashable] = []
-    last = ""
-    in_order = True
-    for name, value in arguments.items():
-        in_order = in_order and last <= name
-        last = name
-        kind = type(value)
-        if kind is str or kind is int or kind is float or value is None:
-            parts.append((name, value))
-        elif kind is bool:
-            parts.append((name, value, bool))
-        else:
-            parts.append((name, spell(_normal(value)), dict))
-    return tuple(parts) if in_order else tuple(sorted(parts, key=_first))
+    for value in arguments.values():
+        if type(value) not in _PLAINLY_EQUAL:
+            return frozenset(_part(name, one) for name, one in arguments.items())
+    return frozenset(arguments.items())
 
 
-def _first(part: Hashable) -> str:
-    return str(part[0]) if isinstance(part, tuple) else ""
+def _part(name: str, value: JSON) -> Hashable:
+    if type(value) in _PLAINLY_EQUAL:
+        return name, value
+    if type(value) is bool:
+        return name, value, bool
+    return name, spell(_normal(value)), dict
 
 
 def _normal(value: JSON) -> JSON:

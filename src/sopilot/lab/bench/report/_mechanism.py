@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench.report._table import Table, figure
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.pages import Drawing, Mark, dot_plot, side_by_side
 
 Bounds = tuple[float, float] | None
@@ -146,4 +146,4 @@ def _interval(bounds: Bounds) -> str:
 
 def _mistake(path: Path, message: str) -> UserMistake:
     cure = "give what `sopilot gate --json` or `sopilot lens --json` prints"
-    return UserMistake([Diagnostic("mechanism", message, Place(str(path)), cure)])
+    return mistake("mechanism", message, Place(str(path)), cure)

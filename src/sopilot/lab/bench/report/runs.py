@@ -12,7 +12,7 @@ from sopilot.lab.bench.reference import SCHEME, TaskReference
 from sopilot.lab.bench.report._harness import require_one_harness, varied_label
 from sopilot.lab.bench.screen import Screen
 from sopilot.lab.stats import RunOutcome, TaskKind
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 Keep = Callable[[str, bool], bool]
 """``keep(task, should_succeed)``: whether a table is about the task."""
@@ -179,4 +179,4 @@ def _label(configuration: RunConfiguration, varied: str) -> str:
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
-    return UserMistake([Diagnostic("bench-report", message, Place(str(path)), help_text)])
+    return mistake("bench-report", message, Place(str(path)), help_text)

@@ -16,7 +16,7 @@ from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.study.plan import Entrant, Study
 from sopilot.lab.bench.summary import summarise_folder
 from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.diagnostics import Place, mistake
 
 Seen = Callable[[BenchRecord], None]
 
@@ -113,18 +113,14 @@ def _require_the_same_hypotheses(cells: Sequence[Cell]) -> None:
         if (cell.folder / "configuration.json").exists():
             made = RunFolder.open(cell.folder).configuration.hypotheses
             if made != cell.configuration.hypotheses:
-                raise UserMistake(
-                    [
-                        Diagnostic(
-                            "hypotheses-changed",
-                            "these runs were made under other hypotheses "
-                            f"({made[:12] or 'none'}, now "
-                            f"{cell.configuration.hypotheses[:12] or 'none'})",
-                            Place(str(cell.folder)),
-                            "put the old ones back, or begin in another folder with -o: what "
-                            "is changed after a look is another study",
-                        )
-                    ]
+                raise mistake(
+                    "hypotheses-changed",
+                    "these runs were made under other hypotheses "
+                    f"({made[:12] or 'none'}, now "
+                    f"{cell.configuration.hypotheses[:12] or 'none'})",
+                    Place(str(cell.folder)),
+                    "put the old ones back, or begin in another folder with -o: what "
+                    "is changed after a look is another study",
                 )
 
 

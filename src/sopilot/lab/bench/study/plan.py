@@ -18,7 +18,7 @@ from sopilot.lab.bench.screen import SCREENS
 from sopilot.lab.bench.selection import KINDS
 from sopilot.lab.bench.sopbench_process import ToolList
 from sopilot.lab.bench.study.hypotheses import TESTS, Hypothesis, Preregistration
-from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, did_you_mean, mistake
 from sopilot.runtime.agent import ARMS, Budgets, Retries
 
 PRESETS: Final = ("paper",)
@@ -80,7 +80,7 @@ def load_study(path: Path) -> Study:
     try:
         document = yaml.safe_load(read_text(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise UserMistake([Diagnostic("study", f"not YAML: {error}", Place(str(path)))]) from error
+        raise mistake("study", f"not YAML: {error}", Place(str(path))) from error
     reader = _Reader(path)
     study = reader.study(document if isinstance(document, Mapping) else {})
     if reader.found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import did_you_mean, mistake
 from sopilot.runtime.agent.arms._answers import Answers
 from sopilot.runtime.agent.arms._arm import Arm, full_cursor_slot, rendered, rendered_once
 from sopilot.runtime.agent.arms._checklist import checklist_slot
@@ -45,5 +45,5 @@ ARMS: Final[dict[str, Arm]] = {
 def arm_named(name: str) -> Arm:
     if name not in ARMS:
         help_ = did_you_mean(name, ARMS)
-        raise UserMistake([Diagnostic("unknown-arm", f"there is no arm `{name}`", help=help_)])
+        raise mistake("unknown-arm", f"there is no arm `{name}`", help=help_)
     return ARMS[name]

@@ -1,0 +1,252 @@
+"""The guard: what an action that cannot be undone needs before it is called, and who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import BUILT_IN
+from sopilot.language.program import Guarded
+from sopilot.runtime.proof import Grade, Licence, license_call
+from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
+from sopilot.runtime.session._call_results import record_result
+from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
+from sopilot.runtime.session.guards import Hold, hold_reason
+from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.trace.runtime_notes import (
+    AWAITS_APPROVAL,
+    AWAITS_DECISION,
+    AWAITS_OUTCOME,
+    AWAITS_ROOT,
+    HELD_CALL,
+)
+from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
+from sopilot.runtime.vm.freshness import changes
+
+if TYPE_CHECKING:
+    from sopilot.runtime.session._session import Session
+
+OPERATOR = "operator"
+"""The role that decides on an unproven call where the handbook names none."""
+
+
+class Admitted(NamedTuple):
+    """The id and arguments to run with, and what lets the call through."""
+
+    call_id: str
+    arguments: dict[str, JSON]
+    licence: dict[str, JSON] | None = None
+    amended: bool = False
+
+
+async def admit(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    *,
+    amended: bool = False,
+) -> CallAnswer | Admitted:
+    """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
+    need not be the ones that were checked, but what they are is proven, or decided, anew."""
+    action = guarded.action
+    await session.look_at_clock()
+    guarded = _asked_of_people(session, guarded, arguments)
+    hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
+    if hold is not None:
+        return await _hold(session, action, arguments, call_id, hold)
+    licence = _license(session, arguments)
+    if not licence.missing and guarded.recheck:
+        await _recheck(session, licence)
+        licence = _license(session, arguments)
+    doubt = _doubt(action, licence)
+    if not doubt:
+        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
+        if guarded.needed <= 0 and not amended:
+            return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
+    await expire_due(session)
+    if amended:
+        held = _amended_request(session, call_id, doubt)
+    else:
+        held = _standing(session, guarded, arguments, doubt)
+    if held is None:
+        held = await _request(session, guarded, arguments, call_id, doubt, amended=amended)
+    elif held.state is HeldState.APPROVED:
+        record = _on_record(licence, doubt)
+        return Admitted(held.call_id, dict(held.arguments), record, amended)
+    else:
+        own_id = session.ledger.fresh_id(call_id)
+        details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
+        await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
+    if doubt and held.state is HeldState.WAITING:
+        # Not handed on as waiting: the model can still prove it, and need not wait for people.
+        return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
+    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
+    """Without its approvals where the handbook asks for none with these arguments. What cannot
+    be told is asked for."""
+    if guarded.when is None:
+        return guarded
+    clock, process = session.configuration.clock, session.configuration.process
+    constants = session.programs.programs[process.goal].constants if process is not None else {}
+    variables = {**({"now": clock} if clock else {}), **constants, **arguments}
+    try:
+        asked = session.judge(guarded.when, variables)
+    except SopilotError:
+        asked = None
+    return replace(guarded, needed=0) if asked is False else guarded
+
+
+def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
+    """What cannot be judged is not proven."""
+    here = session.machine.position(session.configuration)
+    assert here is not None  # the root has accepted
+    try:
+        return license_call(session.machine.programs, here, arguments, session.judge)
+    except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
+        return Licence(f"its proof could not be evaluated ({type(problem).__name__})")
+
+
+def _doubt(action: str, licence: Licence) -> str:
+    """What is not proven, and what to do; empty when all is."""
+    if not licence.missing:
+        return ""
+    return (
+        f"`{action}` is held, because {licence.missing}. Verify that and call it again, refuse "
+        "with `fail` if it does not hold, or let an operator decide with `sopilot approve`"
+    )
+
+
+def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
+    """What people let through without the proof is a claim, however many approved it."""
+    if not doubt:
+        return licence.as_json()
+    return {"grade": str(Grade.CLAIMED), "missing": licence.missing}
+
+
+async def _recheck(session: Session, licence: Licence) -> None:
+    """The machine reads again what the licence rests on, just before the call."""
+    if session.tools is None:
+        return
+    for call in licence.calls:
+        action, arguments = call.act.action, dict(call.arguments)
+        if action in BUILT_IN or changes(session.machine.programs, action) != ():
+            continue
+        own_id = session.ledger.fresh_id("")
+        await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
+        try:
+            result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
+        except Exception as problem:  # as for every tool: it broke off
+            result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
+        await record_result(session, own_id, result)
+
+
+async def _drop_doubted(
+    session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
+) -> None:
+    """What was asked while this call was not proven needs no answer any more, but for the
+    request that is being carried out."""
+    for held in tuple(session.ledger.held.values()):
+        open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        doubted = held.why and open_still and held.call_id != but
+        if doubted and held.serves(action, arguments):
+            await session.step(
+                Decision("expire", held.call_id, reason="its checks are proven now"),
+                actor=Actor.RUNTIME,
+            )
+
+
+def _amended_request(session: Session, call_id: str, doubt: str) -> HeldCall | None:
+    """The request that people amended, unless something is in doubt that they did not know."""
+    held = session.ledger.held[call_id]
+    knew = not doubt or same_doubt(held.why, doubt)
+    return held if knew and held.state not in (HeldState.EXPIRED, HeldState.USED) else None
+
+
+def _standing(
+    session: Session, guarded: Guarded, arguments: Mapping[str, JSON], doubt: str
+) -> HeldCall | None:
+    """The latest request that this call would repeat. Who approved without knowing what is not
+    proven, of another process, or as another handbook asked, did not approve this."""
+    active = session.configuration.active
+    asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
+    for held in reversed(session.ledger.held.values()):
+        if not same_doubt(held.why, doubt) or not held.serves(guarded.action, arguments):
+            continue
+        if (held.roles, held.needed, held.lasts) != asked:
+            continue
+        if doubt and held.process != active:
+            continue
+        if held.state in (HeldState.WAITING, HeldState.APPROVED):
+            return held
+        if held.state is HeldState.REJECTED and held.process == active:
+            return held
+    return None
+
+
+async def _request(
+    session: Session,
+    guarded: Guarded,
+    arguments: dict[str, JSON],
+    call_id: str,
+    doubt: str,
+    *,
+    amended: bool,
+) -> HeldCall:
+    own_id = session.ledger.fresh_id(call_id)
+    expires = None
+    if guarded.expires_seconds is not None:
+        expires = session.clock.now() + guarded.expires_seconds
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": guarded.action,
+                "arguments": arguments,
+                "awaits": AWAITS_APPROVAL,
+                "roles": list(guarded.roles or (OPERATOR,)),
+                "needed": max(guarded.needed, 1),
+                "expires_at": expires,
+                **({"why": doubt} if doubt else {}),
+                **({"amended": True} if amended else {}),
+            },
+        )
+    )
+    return session.ledger.held[own_id]
+
+
+async def _hold(
+    session: Session, action: str, arguments: dict[str, JSON], call_id: str, hold: Hold
+) -> CallAnswer:
+    own_id = session.ledger.fresh_id(call_id)
+    awaits = AWAITS_OUTCOME if hold.awaits == AWAITS_OUTCOME else AWAITS_ROOT
+    await session.step(
+        Note(
+            HELD_CALL,
+            {
+                "call_id": own_id,
+                "action": action,
+                "arguments": arguments,
+                "awaits": awaits,
+                "why": hold.why,
+            },
+        )
+    )
+    return CallAnswer(own_id, CallStatus.HELD, problem=hold.why)
+
+
+async def expire_due(session: Session) -> None:
+    """Inside ``writing``: put on record which requests have run out."""
+    now = session.clock.now()
+    for held in tuple(session.ledger.held.values()):
+        waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
+        if waiting and held.has_expired(now):
+            await session.step(
+                Decision("expire", held.call_id, reason="the time for it ran out"),
+                actor=Actor.RUNTIME,
+            )

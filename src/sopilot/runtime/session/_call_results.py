@@ -1,0 +1,68 @@
+"""How calls end: what comes of them goes on record, late or by a person where it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from sopilot.language.diagnostics import UserMistake, did_you_mean, mistake
+from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
+from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
+
+if TYPE_CHECKING:
+    from sopilot.runtime.session._session import Session
+
+
+async def settle_outcome(
+    session: Session, call_id: str, *, ok: bool, value: JSON, by: str
+) -> Outcome:
+    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again."""
+    if not by:
+        raise UserMistake("say who found out how the call ended")
+    async with session.writing():
+        await note_unknown_outcomes(session)  # a tool that broke off in any way left none
+        if call_id not in session.ledger.unknown:
+            raise unknown_call(call_id, session.ledger.unknown)
+        return await session.step(
+            DomainResult(call_id, ok, {"settled_by": by, "value": value}), actor=Actor.OPERATOR
+        )
+
+
+async def note_unknown_outcomes(session: Session) -> None:
+    """Inside ``writing``, after an interruption: irreversible calls that have no result."""
+    for call_id, pending in session.configuration.pending.items():
+        guarded = pending.action in session.programs.guarded
+        if guarded and call_id not in session.ledger.unknown and call_id not in session.in_flight:
+            await note_unknown(session, call_id, pending.action, "the run was interrupted")
+
+
+async def record_result(session: Session, call_id: str, result: ToolResult) -> int:
+    """The result's number. Inside ``writing``. What cannot be recorded now is kept, and
+    recorded first next time."""
+    session.unrecorded[call_id] = result
+    await session.step(DomainResult(call_id, result.ok, result.value, result.unknown))
+    del session.unrecorded[call_id]
+    return session.ledger.answered[call_id]
+
+
+async def record_late(session: Session) -> None:
+    """Inside ``writing``: results that could not be recorded when they came."""
+    for call_id, result in tuple(session.unrecorded.items()):
+        if call_id in session.configuration.pending:
+            await record_result(session, call_id, result)
+        else:
+            # Either the call never got into the trace, or its result did after all.
+            del session.unrecorded[call_id]
+
+
+async def note_unknown(session: Session, call_id: str, action: str, why: str) -> None:
+    await session.step(Note(OUTCOME_UNKNOWN, {"call_id": call_id, "action": action, "why": why}))
+
+
+def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
+    return mistake(
+        "unknown-call",
+        f"there is no such call `{call_id}` here",
+        help=did_you_mean(call_id, known),
+    )

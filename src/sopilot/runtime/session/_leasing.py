@@ -1,0 +1,151 @@
+"""Who has a session: the lease, kept alive, given up and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from types import TracebackType
+from typing import Self
+
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import Lease, Store
+from sopilot.runtime.session.errors import LeaseLost
+from sopilot.runtime.session.protocols import Clock
+
+
+class Leased:
+    """What a session is to others: one owner's at a time."""
+
+    id: str
+    settings: Settings
+
+    def __init__(self, store: Store, lease: Lease, clock: Clock) -> None:
+        self._store = store
+        self._lease: Lease | None = lease
+        self._owner = lease.owner
+        self._let_go = 0
+        """The token that was given back last."""
+        self.clock = clock
+        self._lock = asyncio.Lock()
+        self._stale = False
+        """Only the store knows where the session stands."""
+
+    async def _read_again(self) -> None:
+        raise NotImplementedError
+
+    async def take_decisions(self) -> None:
+        raise NotImplementedError
+
+    async def renew(self) -> None:
+        async with self._lock:
+            self._lease = await self._renewed(self._held_lease())
+
+    def keep_alive(self) -> AbstractAsyncContextManager[None]:
+        """Renews the lease in the background while something slow happens, and puts on record
+        what people have decided meanwhile."""
+        return _beating(self)
+
+    async def release(self) -> None:
+        """Gives the session up. Anybody may take it; this object writes nothing more."""
+        async with self._lock:
+            lease, self._lease = self._lease, None
+            if lease is not None:
+                self._let_go = lease.token
+                await self._store.release(lease)
+
+    async def reacquire(self) -> bool:
+        """Takes the session back after ``release``; whether others had it meanwhile, and it was
+        read again."""
+        async with self._lock:
+            return await self._take_back()
+
+    async def refresh(self) -> bool:
+        """Makes sure that the session is this object's, as it stands in the store, be it after a
+        release, a lost lease or a failed write; whether it was read again."""
+        async with self._lock:
+            if self._lease is not None:
+                if self._lease.expires_at > self.clock.now() and not self._stale:
+                    return False
+                with suppress(LeaseLost):
+                    self._lease = await self._renewed(self._lease)
+                    if self._stale:
+                        await self._read_again()
+                        return True
+                    return False
+            return await self._take_back()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing says that the store knows more than this object."""
+        return self._lease is not None and not self._stale
+
+    async def reload(self) -> None:
+        """What the store holds, verified and replayed."""
+        async with self._lock:
+            await self._read_again()
+
+    async def _take_back(self) -> bool:
+        self._lease = await self._store.acquire(
+            self.id,
+            owner=self._owner,
+            now=self.clock.now(),
+            lease_seconds=self.settings.lease_seconds,
+        )
+        # Every change of owner raises the token by one: nobody was here, and nothing is new.
+        if self._lease.token == self._let_go + 2 and not self._stale:
+            return False
+        self._stale = True
+        await self._read_again()
+        return True
+
+    async def _renewed(self, lease: Lease) -> Lease:
+        return await self._store.renew(
+            lease, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
+        )
+
+    def _held_lease(self) -> Lease:
+        if self._lease is not None:
+            return self._lease
+        raise RunEnded(f"session {self.id} was released; resume it to go on")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.release()
+            return
+        # The lease expires by itself; the first problem is the one to report.
+        with suppress(RunEnded):
+            await self.release()
+
+
+@asynccontextmanager
+async def _beating(session: Leased) -> AsyncIterator[None]:
+    async def beat() -> None:
+        while True:
+            await asyncio.sleep(session.settings.lease_seconds / 3)
+            try:
+                await session.renew()
+                await session.take_decisions()
+            except LeaseLost:
+                return  # shows at the next write, where it matters
+            except RunEnded:
+                continue  # a store that is gone for a moment: a lease that nobody took is ours
+
+    task = asyncio.create_task(beat())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
+        problem = None if task.cancelled() else task.exception()
+        if problem is not None and not isinstance(problem, RunEnded):
+            raise problem

@@ -1,0 +1,99 @@
+"""Decisions of people who are elsewhere: on record at once, or left for who runs the session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.session._approvals import HeldCall
+from sopilot.runtime.session._call_results import unknown_call
+from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._entitlement import named, objection
+from sopilot.runtime.session._loading import load
+from sopilot.runtime.session._opening import attach_session
+from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.identity import load_people
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.vm import JSON
+
+PATIENCE_SECONDS = 15.0
+"""A process that was killed keeps its lease for a while."""
+
+
+async def decide_or_leave(
+    store: Store,
+    session_id: str,
+    decision: str,
+    call_id: str,
+    *,
+    by: str,
+    role: str,
+    arguments: Mapping[str, JSON] | None = None,
+    reason: str = "",
+    who: Principal | None = None,
+    clock: Clock | None = None,
+) -> tuple[HeldCall, HeldCall, bool]:
+    """The call before and after, and whether the decision was only left: somebody runs the
+    session, and puts it on record within seconds."""
+    try:
+        async with await attach_session(store, session_id, clock=clock) as session:
+            await session.take_decisions()
+            before = _held(session.ledger.held, call_id)
+            after = await session.decide(
+                decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
+            )
+            return before, after, False
+    except LeaseHeld:
+        loaded = await load(store, session_id)
+        held = _held(loaded.ledger.held, call_id)
+        people, now = await load_people(store), (clock or SystemClock()).now()
+        by = named(people, by, who)
+        problem, _ = objection(
+            people, loaded.record.metadata, loaded.configuration, held, decision,
+            by=by, role=role, arguments=arguments, who=who, at=now,
+        )  # fmt: skip
+        if problem is not None:
+            raise UserMistake([problem]) from None
+        left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
+        given = {
+            **left,
+            "arguments": arguments,
+            "reason": reason,
+            "who": None if who is None else asdict(who),
+        }
+        await store.leave(session_id, given, at=now)
+        return held, held, True
+
+
+async def settle_when_free(
+    store: Store,
+    session_id: str,
+    call_id: str,
+    *,
+    ok: bool,
+    by: str,
+    value: JSON = None,
+    patience_seconds: float = PATIENCE_SECONDS,
+) -> tuple[str, ...]:
+    """Says how a call ended, once whoever made it is gone; what is unknown still."""
+    deadline = asyncio.get_running_loop().time() + patience_seconds
+    while True:
+        try:
+            async with await attach_session(store, session_id) as session:
+                await session.settle_outcome(call_id, ok=ok, value=value, by=by)
+                return session.unknown_outcomes
+        except LeaseHeld:
+            if asyncio.get_running_loop().time() >= deadline:
+                raise
+            await asyncio.sleep(0.1)
+
+
+def _held(held: Mapping[str, HeldCall], call_id: str) -> HeldCall:
+    found = held.get(call_id)
+    if found is None:
+        raise unknown_call(call_id, held)
+    return found

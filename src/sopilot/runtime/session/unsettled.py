@@ -1,0 +1,126 @@
+"""Calls that were left without an outcome: finding them without anybody coming back.
+
+A process that is killed in the middle of an irreversible call leaves a lease that runs out and
+a call that is open. Whoever sweeps puts on record that its outcome is unknown, so that people
+find it and can settle it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sopilot.language.diagnostics import SopilotError
+from sopilot.runtime.session._approvals import HeldCall
+from sopilot.runtime.session._call_results import note_unknown_outcomes
+from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._loading import Loaded, load
+from sopilot.runtime.session._opening import attach_session
+from sopilot.runtime.session._store import SessionRecord, Store
+from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.vm import JSON
+
+GRACE_SECONDS = 2.0
+"""How long a lease has run out before its owner counts as gone: a busy one renews it late."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOpen:
+    """An irreversible call of which nobody knows how it ended."""
+
+    session_id: str
+    call_id: str
+    action: str
+
+    def as_json(self) -> dict[str, JSON]:
+        return {"session": self.session_id, "call_id": self.call_id, "action": self.action}
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What of a session waits for people. ``running``: its owner is there, and a call that has
+    no result yet may get one; ``left`` are decisions that the owner has not taken yet."""
+
+    held: tuple[HeldCall, ...]
+    unknown: tuple[LeftOpen, ...]
+    running: bool
+    left: tuple[JSON, ...] = ()
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "held": [one.as_json() for one in self.held],
+            "unknown": [one.call_id for one in self.unknown],
+            "running": self.running,
+            "left": list(self.left),
+        }
+
+
+async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = None) -> Waiting:
+    """Reads alone: nobody's lease is asked for."""
+    now = (clock or SystemClock()).now()
+    loaded = await load(store, session_id)
+    running = _is_owned(loaded.record, now)
+    held = tuple(one for one in loaded.ledger.held.values() if one.is_open(now))
+    unknown = [
+        one for one in _open_calls(loaded) if one.call_id in loaded.ledger.unknown or not running
+    ]
+    left = tuple(decision for _, decision in await store.left(session_id))
+    return Waiting(held, tuple(unknown), running, left)
+
+
+async def sweep(
+    store: Store, *, clock: Clock | None = None, grace_seconds: float = GRACE_SECONDS
+) -> list[LeftOpen]:
+    """Puts on record what owners who are gone left open; what was found by this very look."""
+    clock = clock or SystemClock()
+    found: list[LeftOpen] = []
+    for record in await store.unsettled(now=clock.now() - grace_seconds):
+        if record.summary.get("open") == []:
+            continue  # noted before
+        # A damaged session must not keep the others from being found.
+        with suppress(SopilotError):
+            found += await settle_orphan(store, record.id, clock=clock)
+    return found
+
+
+async def settle_orphan(
+    store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
+) -> list[LeftOpen]:
+    """Notes what is open in one session. One that somebody has is left alone."""
+    with suppress(LeaseHeld):
+        async with await attach_session(
+            store, session_id, clock=clock, take_over=take_over
+        ) as session:
+            before = set(session.unknown_outcomes)
+            async with session.writing():
+                await note_unknown_outcomes(session)
+            pending = session.configuration.pending
+            return [
+                LeftOpen(session_id, call_id, pending[call_id].action)
+                for call_id in session.unknown_outcomes
+                if call_id not in before
+            ]
+    return []
+
+
+def is_unsettled(record: SessionRecord, *, now: float) -> bool:
+    """A call was left without an outcome: on record as such, or open where nobody is any more.
+    Of a session that an older release wrote last, nothing tells whether a call is open: one that
+    runs and is nobody's may have one."""
+    if record.summary.get("status") == "unknown":
+        return True
+    open_calls = record.summary.get("open", record.summary.get("status") == "running")
+    return bool(open_calls) and not _is_owned(record, now)
+
+
+def _is_owned(record: SessionRecord, now: float) -> bool:
+    return bool(record.owner) and record.lease_expires_at > now
+
+
+def _open_calls(loaded: Loaded) -> list[LeftOpen]:
+    return [
+        LeftOpen(loaded.record.id, call_id, pending.action)
+        for call_id, pending in loaded.configuration.pending.items()
+        if pending.action in loaded.programs.guarded
+    ]

@@ -1,2 +1,0 @@
-def exit_conversation() -> None:
-    """Ends the conversation."""

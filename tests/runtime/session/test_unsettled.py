@@ -1,0 +1,199 @@
+"""Calls that a killed process left open are found without anybody coming back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from test_session_commands import run
+
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.runtime.audit import audit_trace
+from sopilot.runtime.session import (
+    HeldState,
+    Session,
+    Settings,
+    Store,
+    SystemClock,
+    ToolResult,
+    open_session,
+)
+from sopilot.runtime.session.deciding import decide_or_leave
+from sopilot.runtime.session.unsettled import settle_orphan, sweep, waiting_in
+from sopilot.runtime.vm import JSON
+
+
+class Hanging(CountingTools):
+    """Its transfer does its work and says nothing before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        result = await super().call(name, arguments, key=key)
+        if name == "transfer":
+            self.begun.set()
+            await self.go_on.wait()
+        return result
+
+
+async def at_work(
+    store: Store, tools: Hanging, clock: HandClock
+) -> tuple[Session, asyncio.Task[object]]:
+    session = await open_session(store, COUNTER, tools=tools, clock=clock, handbook="counter")
+    await walk(session, "transfer", stop_at_action="transfer")
+    work = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
+    await tools.begun.wait()
+    return session, work
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    return MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
+
+
+def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
+    async def case() -> None:
+        clock, tools = HandClock(), Hanging()
+        session, work = await at_work(store, tools, clock)
+        assert await sweep(store, clock=clock) == []
+        assert await store.unsettled(now=clock.now()) == []
+        alive = await waiting_in(store, session.id, clock=clock)
+        assert (alive.running, alive.unknown) == (True, ())
+        clock.advance(session.settings.lease_seconds + 3)  # killed: nobody renews
+        (orphan,) = await store.unsettled(now=clock.now())
+        assert orphan.id == session.id
+        (found,) = await sweep(store, clock=clock)
+        assert (found.session_id, found.call_id, found.action) == (session.id, "t", "transfer")
+        assert await sweep(store, clock=clock) == []
+        record = await store.record(session.id)
+        assert record.summary["status"] == "unknown"
+        assert record.owner == ""
+        waiting = await waiting_in(store, session.id, clock=clock)
+        assert [one.call_id for one in waiting.unknown] == ["t"]
+        work.cancel()
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Store) -> None:
+    async def case() -> None:
+        clock, tools = HandClock(), Hanging()
+        session, work = await at_work(store, tools, clock)
+        clock.advance(session.settings.lease_seconds + 3)
+        assert len(await sweep(store, clock=clock)) == 1
+        tools.go_on.set()
+        answer = await work
+        assert "ok" in str(answer)
+        assert session.unknown_outcomes == ()
+        assert (await store.record(session.id)).summary["status"] != "unknown"
+        assert await store.unsettled(now=clock.now()) == []
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_a_settled_call_is_history_in_the_audit() -> None:
+    async def case() -> None:
+        store, clock, tools = MemoryStore(), HandClock(), Hanging()
+        session, work = await at_work(store, tools, clock)
+        clock.advance(60)
+        await settle_orphan(store, session.id, clock=clock)
+        work.cancel()
+        await session.refresh()
+
+        def severities() -> list[str]:
+            events = [sealed.event for sealed in session.events]
+            report = audit_trace(COUNTER.programs, events)
+            return [str(one.severity) for one in report.findings if one.code == "unknown-outcome"]
+
+        assert severities() == ["warning"]
+        await session.settle_outcome("t", ok=True, by="una")
+        assert severities() == ["note"]
+
+    asyncio.run(case())
+
+
+def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> None:
+    async def case() -> None:
+        session = await open_session(
+            store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=0.3)
+        )
+        async with session.keep_alive():
+            await walk(session, "wire", stop_at_action="wire")
+            answer = await session.call_tool("wire", ERRANDS["wire"], "w")
+            assert answer.held is not None
+            assert (await waiting_in(store, session.id)).held[0].call_id == "w"
+            for by, role in (("Ada", "supervisor"), ("Grace", "auditor")):
+                _, _, left = await decide_or_leave(
+                    store, session.id, "approve", "w", by=by, role=role
+                )
+                assert left
+            for _ in range(100):
+                await asyncio.sleep(0.02)
+                if session.ledger.held["w"].state is HeldState.APPROVED:
+                    break
+            assert [one.by for one in session.ledger.held["w"].rulings] == ["Ada", "Grace"]
+            assert await store.left(session.id) == []
+            done = await session.run_held("w")
+            assert done.result is not None
+        await session.release()
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_nobody_meanwhile_means_nothing_to_read_again(store: Store) -> None:
+    async def case() -> None:
+        session = await open_session(store, COUNTER, tools=CountingTools())
+        await session.release()
+        assert await session.reacquire() is False
+        await session.user_said("hello")
+        await session.release()
+        await settle_orphan(store, session.id)  # somebody looks
+        assert await session.reacquire() is True
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+
+    class Past:
+        def now(self) -> float:
+            return SystemClock().now() - 100.0
+
+    async def prepare() -> str:
+        store, tools = SQLiteStore(tmp_path / "sessions.db"), Hanging()
+        session = await open_session(
+            store, COUNTER, tools=tools, clock=Past(), handbook="counter", extra={"gateway": "x"}
+        )
+        await walk(session, "transfer", stop_at_action="transfer")
+        work = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
+        await tools.begun.wait()
+        work.cancel()
+        await asyncio.wait({work})
+        await store.close()
+        return session.id
+
+    session_id = asyncio.run(prepare())
+    listed = run("sessions", "--orphaned", "--json")
+    assert (listed.exit_code, json.loads(listed.output)["sessions"][0]["id"]) == (1, session_id)
+    assert "outcome unknown" in run("approve", "list", session_id).output
+    resumed = run("resume", session_id)
+    assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
+    settled = run("approve", "settle", session_id, "t", "--as", "una", "--happened")
+    assert settled.exit_code == 0
+    assert run("sessions", "--orphaned").output == "no sessions\n"
+    assert run("store", "sweep").exit_code == 0
+    assert run("store", "migrate").output == "schema 4\n"
+    refused = run("store", "migrate", "--runtime", "runner")
+    assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
