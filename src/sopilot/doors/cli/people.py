@@ -165,7 +165,7 @@ def demand(store_spec: str | None, token_file: Path | None, what: str, off: bool
 @json_option
 def list_people(store_spec: str | None, as_json: bool) -> None:
     """Everybody, with roles, tokens and deputies."""
-    people = with_store(store_spec, load_people)
+    people = with_store(store_spec, load_people, reading=True)
     if as_json:
         print_json(_as_json(people))
         return

@@ -41,4 +41,4 @@ def command(
             raise RunEnded(f"session {session_id} is in no entry that the head covers")
         return dict(prove_inclusion(log, named[-1], seal))
 
-    print_json(with_store(store_spec, use), indent=None)
+    print_json(with_store(store_spec, use, reading=True), indent=None)

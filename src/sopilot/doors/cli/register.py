@@ -85,7 +85,7 @@ def command(
                 )
         return await register(store, wanted, conditions, columns=names)
 
-    found = with_store(store_spec, use)
+    found = with_store(store_spec, use, reading=True)
     if as_csv:
         hand_out(_as_csv(found.entries(limit), names, now))
     elif as_json:

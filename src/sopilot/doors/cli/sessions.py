@@ -32,7 +32,7 @@ def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -
             return found[:limit], len(found)
         return await store.sessions(limit=limit), await store.records.count_sessions()
 
-    records, count = with_store(store_spec, use)
+    records, count = with_store(store_spec, use, reading=True)
     if as_json:
         listed = [_as_json(record) for record in records]
         print_json({"sessions": listed, "of": count}, indent=None)

@@ -61,7 +61,7 @@ def export(
             store, session_id, payloads=payloads, programs=not without_programs
         )
 
-    text = write_trace(with_store(store_spec, use))
+    text = write_trace(with_store(store_spec, use, reading=True))
     if output is None:
         hand_out(text)
         return

@@ -66,7 +66,9 @@ def command(
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
     seals = read_seal_file(head_file)
     found = with_store(
-        store_spec, lambda store: verify_store(store, seals, keys, events=not without_events)
+        store_spec,
+        lambda store: verify_store(store, seals, keys, events=not without_events),
+        reading=True,
     )
     if as_json:
         print_json(_as_json(found, without_events))
