@@ -21,6 +21,7 @@ from sopilot.runtime.session._entitlement import (
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people
+from sopilot.runtime.session.releases import authors_of
 from sopilot.runtime.vm import JSON, Decision
 from sopilot.runtime.vm.values import plain_mapping
 
@@ -71,6 +72,7 @@ async def decide(
         problem, principal = objection(
             people, session.metadata, session.configuration, held, decision,
             by=by, role=role, arguments=arguments, who=who, at=session.clock.now(),
+            authors=await authors_of(session._store, session.metadata),
         )  # fmt: skip
         if problem is not None:
             if by and problem.code in REFUSED:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from sopilot.language.diagnostics import Diagnostic, did_you_mean, mistake
 from sopilot.runtime.records.people import People, Principal
@@ -35,11 +35,15 @@ def objection(
     arguments: Mapping[str, JSON] | None,
     who: Principal | None,
     at: float,
+    authors: Collection[str] = (),
 ) -> tuple[Diagnostic | None, Mapping[str, JSON]]:
     """What speaks against the decision, and how whoever makes it proved who they are."""
     problem = _problem(held, decision, by, role, arguments)
     if problem is None and decision != "expire":
-        problem = _party(metadata, configuration, held, people.names_of(by), by)
+        names = people.names_of(by)
+        problem = _party(metadata, configuration, held, names, by)
+        if problem is None and names & set(authors):
+            problem = _part("who wrote the handbook", by)
     if problem is not None or decision == "expire":
         return problem, {}
     given = held.arguments if arguments is None else arguments
@@ -152,8 +156,10 @@ def _party(
             for field, value in given.items():
                 if isinstance(value, str) and same_name(value) in names:
                     whose = f"a party to this call (its `{field}`)"
-    if not whose:
-        return None
+    return _part(whose, by) if whose else None
+
+
+def _part(whose: str, by: str) -> Diagnostic:
     return Diagnostic(
         "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
     )

@@ -20,6 +20,7 @@ from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
+from sopilot.runtime.session.releases import require_released
 from sopilot.runtime.trace.runtime_notes import OPENED, PROGRAM_CHANGED
 from sopilot.runtime.vm import JSON, Actor, Fail, Judge, Note
 
@@ -52,6 +53,7 @@ async def open_session(
     own = ProgramSet.of(programs)
     settings = settings or Settings()
     clock = clock or SystemClock()
+    await require_released(store, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {
         "format": METADATA_FORMAT,
         "handbook": handbook,
@@ -168,6 +170,8 @@ async def _check_programs(session: Session, present: ProgramSet, accepted: bool)
         return
     if not accepted:
         raise ProgramChanged(changes)
+    handbook = str(session.metadata.get("handbook") or "")
+    await require_released(session._store, handbook, present.hashes, session.clock.now())
     # A cursor means nothing in another program: what runs there ends, on record.
     while _runs_any(session, changes):
         await session.step(Fail("the program was changed"), actor=Actor.RUNTIME)

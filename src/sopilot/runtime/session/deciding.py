@@ -18,6 +18,7 @@ from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.releases import authors_of
 from sopilot.runtime.vm import JSON
 
 PATIENCE_SECONDS = 15.0
@@ -55,6 +56,7 @@ async def decide_or_leave(
         problem, _ = objection(
             people, loaded.record.metadata, loaded.configuration, held, decision,
             by=by, role=role, arguments=arguments, who=who, at=now,
+            authors=await authors_of(store, loaded.record.metadata),
         )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem]) from None
