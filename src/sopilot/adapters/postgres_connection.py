@@ -66,15 +66,15 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class PostgresServer:
-    """``pool_size`` is how many connections there are at most, for all who use the store. Who is
-    only ``reading`` leaves a database as it is, whoever's it may be."""
+    """``pool_size`` is how many connections there are at most, for all who use the store; one is
+    waited for ``wait`` seconds. Who is only ``reading`` leaves a database as it is, whoever's it may be."""
 
     def __init__(
         self,
         dsn: str,
         *,
         schema: str,
-        connect_seconds: float,
+        wait: float,
         pool_size: int = 10,
         reading: bool = False,
     ) -> None:
@@ -84,12 +84,12 @@ class PostgresServer:
             raise UserMistake("a pool has one connection at least")
         self._dsn = dsn
         self._schema = schema
-        self._connect_seconds = connect_seconds
+        self._wait = wait
         self._names = {table: f"{schema}.{table}" for table in TABLES}
         self._statements: dict[str, bytes] = {}
         self._checked = False
         self._reading = reading
-        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=connect_seconds)
+        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=wait)
 
     def sql(self, text: str) -> bytes:
         """The statement with its table names filled in. Values never go this way."""
@@ -153,7 +153,7 @@ class PostgresServer:
     async def _connect(self) -> AsyncConnection:
         psycopg = _psycopg()
         connection: AsyncConnection = await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, connect_timeout=max(1, round(self._connect_seconds))
+            self._dsn, autocommit=True, connect_timeout=max(1, round(self._wait))
         )
         ready = False
         try:

@@ -82,11 +82,7 @@ class PostgresStore:
         reading: bool = False,
     ) -> None:
         self._server = PostgresServer(
-            dsn,
-            schema=schema,
-            connect_seconds=connect_seconds,
-            pool_size=pool_size,
-            reading=reading,
+            dsn, schema=schema, wait=connect_seconds, pool_size=pool_size, reading=reading
         )
         self.records = PostgresRecords(self._server)
 
