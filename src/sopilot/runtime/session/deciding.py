@@ -15,6 +15,7 @@ from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
 PATIENCE_SECONDS = 15.0
@@ -33,8 +34,8 @@ async def decide_or_leave(
     reason: str = "",
     clock: Clock | None = None,
 ) -> tuple[HeldCall, HeldCall, bool]:
-    """The call before and after, and whether the decision was only left: somebody runs the
-    session, and puts it on record within seconds."""
+    """The call before and after, as people may see it, and whether the decision was only left:
+    somebody runs the session, and puts it on record within seconds."""
     try:
         async with await attach_session(store, session_id, clock=clock) as session:
             await session.take_decisions()
@@ -42,7 +43,7 @@ async def decide_or_leave(
             after = await session.decide(
                 decision, call_id, by=by, role=role, arguments=arguments, reason=reason
             )
-            return before, after, False
+            return session.secrets.shown_call(before), session.secrets.shown_call(after), False
     except LeaseHeld:
         loaded = await load(store, session_id)
         held = _held(loaded.ledger.held, call_id)
@@ -54,7 +55,8 @@ async def decide_or_leave(
         left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
         given = {**left, "arguments": arguments, "reason": reason}
         await store.leave(session_id, given, at=(clock or SystemClock()).now())
-        return held, held, True
+        shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
+        return shown, shown, True
 
 
 async def settle_when_free(
