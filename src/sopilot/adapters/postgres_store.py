@@ -247,7 +247,11 @@ class PostgresStore:
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(
-                self._sql(_RECORD + " ORDER BY created_at DESC, number DESC LIMIT %s"), (limit,)
+                self._sql(
+                    _RECORD + " WHERE left(id, 8) <> 'journal.'"
+                    " ORDER BY created_at DESC, number DESC LIMIT %s"
+                ),
+                (limit,),
             )
             rows = await cursor.fetchall()
         return [_record(row) for row in rows]

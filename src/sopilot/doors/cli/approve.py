@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall
+from sopilot.runtime.session import HeldCall, Store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
 from sopilot.runtime.session.unsettled import waiting_in
 
-BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
+BY = click.option(
+    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
+)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -24,7 +29,7 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
+    return SESSION(CALL(role(BY(reason(TOKEN_FILE(STORE(json_option(command))))))))
 
 
 @click.group()
@@ -112,11 +117,14 @@ def _decide(
     call_id: str,
     store_spec: str | None,
     as_json: bool,
+    token_file: Path | None,
     **vote: Any,
 ) -> None:
-    before, held, left = with_store(
-        store_spec, lambda store: decide_or_leave(store, session_id, decision, call_id, **vote)
-    )
+    async def use(store: Store) -> tuple[HeldCall, HeldCall, bool]:
+        who = await who_asks(store, token_file)
+        return await decide_or_leave(store, session_id, decision, call_id, who=who, **vote)
+
+    before, held, left = with_store(store_spec, use)
     if as_json:
         print_json({"session": session_id, **held.as_json(), "left": left}, indent=None)
     else:
@@ -124,11 +132,9 @@ def _decide(
     if left:
         say("somebody runs this session: the decision is left for it", err=True)
     elif decision == "approve" and held.approvals == before.approvals:
-        say(
-            f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
-            "already, and counts once",
-            err=True,
-        )
+        still = f"recorded, and still {held.approvals} of {held.needed}"
+        by = held.rulings[-1].by
+        say(f"{still}: {by} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
 
 
@@ -138,5 +144,7 @@ def _show(held: HeldCall) -> None:
         f"{held.call_id}  {held.state}  {held.action} {arguments}  "
         f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
     )
+    for one in held.rulings:
+        say(f"  {one.decision} by {one.by} as {one.role} ({one.identity})")
     if held.why:
         say(f"  not proven: {held.why}")

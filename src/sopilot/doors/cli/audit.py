@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.cli.people import TOKEN_FILE
+from sopilot.doors.cli.seal import FILE
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
     Audited,
@@ -18,12 +22,15 @@ from sopilot.doors.sources.audit_inputs import (
     file_input,
     session_input,
 )
+from sopilot.doors.sources.audit_records import on_record
 from sopilot.doors.sources.given_values import pairs
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.pages import render_audit
+from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.trace import load_key
 
 
 @click.command()
@@ -49,6 +56,9 @@ from sopilot.runtime.session.protocols import JSON
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a self-contained page as well.",
 )
+@click.option("--keep", is_flag=True, help="Keep the result as a record; findings open deviations.")
+@click.option("--key", "key_file", type=FILE, help="Sign what is kept (`sopilot trace keygen`).")
+@TOKEN_FILE
 @json_option
 @STORE
 def command(
@@ -59,6 +69,9 @@ def command(
     knows: tuple[str, ...],
     verify: bool,
     page: Path | None,
+    keep: bool,
+    key_file: Path | None,
+    token_file: Path | None,
     as_json: bool,
     store_spec: str | None,
 ) -> None:
@@ -77,12 +90,25 @@ def command(
     if page is not None:
         _write_page(page, audited)
     reports = [one.report for one in audited]
+    records: dict[str, Any] = {}
+    if isinstance(given, TraceInput) and not Path(what).exists():
+        key = load_key(key_file) if key_file is not None else None
+
+        async def use(store: Store) -> dict[str, Any]:
+            who = await who_asks(store, token_file)
+            return await on_record(store, reports[0], keep=keep, key=key, who=who)
+
+        records = with_store(store_spec, use)
+    elif keep:
+        raise UserMistake("only the audit of a session of the store can be kept with it")
     if as_json:
-        print_json(_as_json(reports))
+        print_json({**_as_json(reports), **records})
     elif len(reports) == 1:
         say(render_text(reports[0]))
     else:
         say(render_batch_text(batch(reports)))
+    if not as_json:
+        _tell(records)
     if page is not None and not as_json:
         say(f"\nwritten: {page}")
     sys.exit(0 if all(report.clean for report in reports) else 1)
@@ -102,6 +128,17 @@ def read_input(
     return with_store(
         store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
     )
+
+
+def _tell(records: dict[str, Any]) -> None:
+    for one in records.get("earlier_audits", ()):
+        for difference in one["differences"]:
+            earlier = f"audit {one['audit']} of release {one['release']}"
+            say(f"judged otherwise than {earlier}: {difference}")
+        if one["signature_holds"] is False:
+            say(f"the signature of audit {one['audit']} does not hold")
+    if "kept" in records:
+        say(f"kept as audit {records['kept']}")
 
 
 def _as_json(reports: list[Report]) -> dict[str, JSON]:

@@ -293,6 +293,7 @@ class CallHandler:
                     role=vote.role,
                     arguments=vote.arguments,
                     reason=vote.reason,
+                    who=vote.who,
                 )
                 if held.state is not HeldState.WAITING:
                     break
