@@ -67,7 +67,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 class PostgresServer:
     """``pool_size`` is how many connections there are at most, for all who use the store; one is
-    waited for ``wait`` seconds. Who is only ``reading`` leaves a database as it is, whoever's it may be."""
+    waited for ``wait`` seconds. Who is only ``reading`` leaves a database as it is."""
 
     def __init__(
         self,
