@@ -46,7 +46,7 @@ def command() -> None:
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
-    found = with_store(store_spec, lambda store: waiting_in(store, session_id))
+    found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
     give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 

@@ -118,7 +118,9 @@ def read_input(
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
     return with_store(
-        store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
+        store_spec,
+        lambda store: session_input(store, what, handbook=handbook, goal=goal),
+        reading=True,
     )
 
 

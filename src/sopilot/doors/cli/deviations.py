@@ -35,7 +35,7 @@ def list_deviations(
 ) -> None:
     """Which sessions deviated, and what was done about it."""
     now = SystemClock().now()
-    known = list(with_store(store_spec, load_deviations).values())
+    known = list(with_store(store_spec, load_deviations, reading=True).values())
     found = [
         one
         for one in known

@@ -75,7 +75,7 @@ def command(
         described = (
             None
             if Path(what).exists()
-            else with_store(store_spec, lambda store: kept_options(store, what))
+            else with_store(store_spec, lambda store: kept_options(store, what), reading=True)
         )
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}

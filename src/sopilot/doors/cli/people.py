@@ -140,5 +140,5 @@ def demand(off: bool, **given: Any) -> None:
 @json_option
 def list_people(store_spec: str | None, as_json: bool) -> None:
     """Everybody, with roles, tokens and deputies."""
-    people = with_store(store_spec, load_people)
+    people = with_store(store_spec, load_people, reading=True)
     give(as_json, people_json(people), people_lines(people))

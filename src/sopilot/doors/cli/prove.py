@@ -36,4 +36,4 @@ def command(
     async def use(store: Store) -> Mapping[str, object]:
         return prove(await store.records.log(), seal, session_id=session_id, since=old)
 
-    print_json(with_store(store_spec, use), indent=None)
+    print_json(with_store(store_spec, use, reading=True), indent=None)

@@ -66,7 +66,7 @@ def command(
         await make_anew(store, when_due=not rebuild, told=warn)
         return await register(store, wanted, conditions, columns=names)
 
-    found = with_store(store_spec, use)
+    found = with_store(store_spec, use, reading=True)
     if as_csv:
         hand_out(register_csv(found.entries(limit), names, now))
     elif as_json:

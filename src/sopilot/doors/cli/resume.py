@@ -79,7 +79,7 @@ def command(
         raise UserMistake("--as-started or --accept-changed, not both")
     budgets = chosen_budgets(budget, deep=deep)
 
-    options = with_store(store_spec, lambda store: kept_options(store, session_id))
+    options = with_store(store_spec, lambda store: kept_options(store, session_id), reading=True)
     if options is None:
         _tidy(session_id, store_spec, take_over=how["take_over"], as_json=as_json)
         return

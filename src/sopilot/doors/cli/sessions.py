@@ -29,7 +29,7 @@ def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -
             return found[:limit], len(found)
         return await store.sessions(limit=limit), await store.records.count_sessions()
 
-    records, count = with_store(store_spec, use)
+    records, count = with_store(store_spec, use, reading=True)
     listed = {"sessions": [record.as_json() for record in records], "of": count}
     give(as_json, listed, session_lines(records, count), indent=None)
     if orphaned and records:

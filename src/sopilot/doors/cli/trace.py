@@ -46,7 +46,9 @@ def export(
     """Write the trace of session ID as JSON Lines."""
 
     kept = {"payloads": payloads, "programs": not without_programs}
-    trace = with_store(store_spec, lambda store: export_trace(store, session_id, **kept))
+    trace = with_store(
+        store_spec, lambda store: export_trace(store, session_id, **kept), reading=True
+    )
     text = write_trace(trace)
     if output is None:
         hand_out(text)

@@ -64,7 +64,9 @@ def command(
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
     seals = read_seal_file(head_file)
     found = with_store(
-        store_spec, lambda store: verify_store(store, seals, keys, events=not without_events)
+        store_spec,
+        lambda store: verify_store(store, seals, keys, events=not without_events),
+        reading=True,
     )
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)

@@ -13,9 +13,24 @@ from sopilot.language.diagnostics import InternalBug, SopilotError, mistake
 from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
 from sopilot.runtime.audit import Finding, Report
 from sopilot.runtime.session import Store
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.session.protocols import JSON, ToolSchema
 
 PLAY = "play"
+SAY_TOOL = ToolSchema(
+    "say_to_user",
+    "Say something to the user you serve; the result is the user's answer.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+FINISH_TOOL = ToolSchema(
+    "finish_task",
+    "The task is over: end the session and get its score.",
+    {"type": "object", "properties": {}, "additionalProperties": False},
+)
 
 Answer = TypeVar("Answer")
 

@@ -37,7 +37,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.session.recovery import program_changes
-from sopilot.runtime.session.secrets import shown_events
+from sopilot.runtime.session.secrets import SecretPlaces, shown_events
 from sopilot.runtime.session.trace_check import as_recorded
 from sopilot.runtime.vm import Event, TraceError
 
@@ -87,8 +87,7 @@ class TraceInput:
 
     def _judged(self) -> Audited:
         trace = self.trace
-        secrets = self._secrets()
-        whole: list[Event] = shown_events(trace.events, trace.payloads, secrets)
+        whole: list[Event] = shown_events(trace.events, trace.payloads, self._secrets())
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
@@ -125,12 +124,13 @@ class TraceInput:
         )
         return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
 
-    def _secrets(self) -> frozenset[str]:
-        """The secret names of the programs that came along; an export has no values of others."""
+    def _secrets(self) -> SecretPlaces | None:
+        """Where the programs that came along say that secrets stand; an export has no values of
+        others."""
         texts = self.trace.program_texts
         if any(digest not in texts for digest in self.trace.programs.values()):
-            return frozenset()
-        return ProgramSet.from_texts(self.trace.programs, texts).secrets
+            return None
+        return SecretPlaces(ProgramSet.from_texts(self.trace.programs, texts))
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts

@@ -26,11 +26,14 @@ STORE = click.option(
 )
 
 
-def with_store(spec: str | None, use: Callable[[Store], Awaitable[Answer]]) -> Answer:
-    """Runs ``use`` on the store and closes it, whatever happens."""
+def with_store(
+    spec: str | None, use: Callable[[Store], Awaitable[Answer]], *, reading: bool = False
+) -> Answer:
+    """Runs ``use`` on the store and closes it, whatever happens. What only looks is
+    ``reading``, and makes nothing where there is nothing."""
 
     async def run() -> Answer:
-        store = open_store(spec)
+        store = open_store(spec, reading=reading)
         try:
             return await use(store)
         finally:

@@ -21,6 +21,7 @@ from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
 GRACE_SECONDS = 2.0
@@ -63,11 +64,15 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     now = (clock or SystemClock()).now()
     loaded = await load(store, session_id)
     running = _is_owned(loaded.record, now)
-    held = tuple(one for one in loaded.ledger.held.values() if one.is_open(now))
+    secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+    held = tuple(secrets.shown_call(one) for one in loaded.ledger.held.values() if one.is_open(now))
     unknown = [
         one for one in _open_calls(loaded) if one.call_id in loaded.ledger.unknown or not running
     ]
-    left = tuple(decision for _, decision in await store.left(session_id))
+    left = tuple(
+        secrets.shown_decision(decision, loaded.ledger.held)
+        for _, decision in await store.left(session_id)
+    )
     return Waiting(held, tuple(unknown), running, left)
 
 
