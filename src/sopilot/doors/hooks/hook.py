@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sopilot.doors.hooks._loop_thread import LoopThread
+from sopilot.doors.hooks._loop_thread import caller
 from sopilot.doors.hooks.json_values import as_json
-from sopilot.language.diagnostics import RunEnded, UserMistake, mistake
-from sopilot.runtime.agent import UNLIMITED, Arm, Briefing, Driver, Operator, open_run
-from sopilot.runtime.session import CallAnswer, CallStatus, Session, Settings, Store
+from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake, mistake
+from sopilot.runtime.agent import (
+    UNLIMITED,
+    Arm,
+    Briefing,
+    Driver,
+    Operator,
+    open_run,
+    resume_run,
+    run_programs,
+)
+from sopilot.runtime.session import (
+    CallAnswer,
+    CallStatus,
+    LeaseHeld,
+    LeaseLost,
+    ProgramSet,
+    Session,
+    SessionExists,
+    Settings,
+    Store,
+    UnknownSession,
+)
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
 
@@ -21,6 +43,7 @@ Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """The agent's own call, with the arguments that were let through: not always as written."""
 JudgeResult = Callable[[str, JSON], bool]
 Answer = TypeVar("Answer")
+_POLL_SECONDS = 0.1
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
 """The tool that the agent is calling, by name."""
 
@@ -45,11 +68,11 @@ def always_ok(name: str, value: JSON) -> bool:
 
 
 class ProcedureHook:
-    """One session. ``is_ok`` tells from a tool's value whether it did what its name says; a
-    tool that raises did not. ``operator`` decides about held calls at once; without one they
-    wait for ``sopilot approve``. Arms without a machine have nothing to hook into.
-    ``reader`` makes the calls that the machine makes by itself, before an action with
-    ``recheck``: a hook has only the call that it wraps."""
+    """One session: one conversation of whoever has several. ``is_ok`` tells from a tool's value
+    whether it did what its name says; a tool that raises did not. ``operator`` decides about held
+    calls at once; without one they wait for ``sopilot approve``. Arms without a machine have
+    nothing to hook into. ``reader`` makes the calls that the machine makes by itself, before an
+    action with ``recheck``: a hook has only the call that it wraps."""
 
     def __init__(
         self,
@@ -73,8 +96,11 @@ class ProcedureHook:
             raise mistake("recheck-without-reader", message, help=cure)
         self.session = session
         self._tools = AgentsOwnTools(is_ok, reader)
-        self._thread: LoopThread | None = None
         session.tools = self._tools
+        self.conversation: str | None = None
+        """What the framework calls the conversation, once it has said so."""
+        self.busy = 0
+        """How many use it now, for who keeps several."""
         self.driver = Driver(session, briefing, arm, budgets=UNLIMITED, operator=operator)
 
     @classmethod
@@ -102,7 +128,77 @@ class ProcedureHook:
             await session.release()
             raise
 
+    @classmethod
+    async def for_conversation(
+        cls,
+        store: Store,
+        conversation: str,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        is_ok: JudgeResult = always_ok,
+        operator: Operator | None = None,
+        reader: Tools | None = None,
+        model: str = "hooked",
+        settings: Settings | None = None,
+        accept_changed: bool = False,
+        programs: ProgramSet | None = None,
+        patience_seconds: float = 15.0,
+    ) -> ProcedureHook:
+        """On the session of this conversation, opened if there is none: whichever process the
+        next message reaches goes on with it. One that another process is using is waited for."""
+        programs = programs or run_programs(briefing, arm)
+        session_id = conversation_id(briefing.handbook.name, conversation)
+        waited = 0.0
+        while True:
+            try:
+                session = await resume_run(
+                    store, session_id, programs=programs, accept_changed=accept_changed
+                )
+                break
+            except UnknownSession:
+                with suppress(SessionExists):
+                    session = await open_run(
+                        store, briefing, arm, tools=None, model=model, settings=settings,
+                        extra={"conversation": conversation}, programs=programs,
+                        session_id=session_id,
+                    )  # fmt: skip
+                    break
+            except LeaseHeld:
+                if waited >= patience_seconds:
+                    raise
+                waited += _POLL_SECONDS
+                await asyncio.sleep(_POLL_SECONDS)
+        try:
+            hook = cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
+            hook.belongs_to(conversation)
+            for call_id in session.retryable:  # nobody is there to make them: they failed
+                await session.retry(call_id)
+        except SopilotError:
+            await session.release()
+            raise
+        return hook
+
+    def belongs_to(self, conversation: str) -> None:
+        """Raises where another conversation has it: two customers are never one trace."""
+        if self.conversation is None:
+            self.conversation = conversation
+        elif self.conversation != conversation:
+            message = (
+                f"this hook is the session of conversation `{self.conversation}`, "
+                f"and `{conversation}` is another"
+            )
+            cure = "give the middleware `Conversations(store, briefing, arm)`: a session for each"
+            raise mistake("mixed-conversations", message, help=cure)
+
     # --- what a model is shown ------------------------------------------------------
+
+    async def ready(self) -> None:
+        """Before a model call: the session is this hook's, and up to date. It may have been
+        given up, or taken by another process while nobody asked."""
+        if await self.session.refresh():
+            await self.driver.catch_up()
+        await self.session.take_decisions()
 
     @property
     def instructions(self) -> str:
@@ -111,6 +207,8 @@ class ProcedureHook:
 
     def slot(self) -> str:
         """Where the program stands: the last thing before every model call, never kept."""
+        if not self.session.is_current:
+            raise LeaseLost(self.session.id)
         return self.driver.request().slot
 
     @property
@@ -123,6 +221,7 @@ class ProcedureHook:
         """The bookkeeping tool; the text is its answer to the model."""
         if not isinstance(arguments, str):
             arguments = json.dumps(dict(arguments), ensure_ascii=False)
+        await self.ready()
         return await self.driver.calls.handle(ToolCall("", TOOL_NAME, arguments))
 
     async def tool_call(
@@ -141,6 +240,7 @@ class ProcedureHook:
         """As ``tool_call``, with what ``execute`` raised beside the answer."""
         token = _UNDER_WAY.set((name, execute))
         try:
+            await self.ready()
             async with self.session.keep_alive():
                 answer = await self.driver.calls.domain(call_id, name, arguments)
         finally:
@@ -149,15 +249,15 @@ class ProcedureHook:
 
     def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """For agents that are not asynchronous: one of the hook's coroutines, to its end."""
-        if self._thread is None:
-            self._thread = LoopThread()
-        return self._thread.run(work)
+        return caller().wait(work)
 
     async def close(self) -> None:
-        if self._thread is not None:
-            self._thread.close()
-            self._thread = None
         await self.session.release()
+
+
+def conversation_id(handbook: str, conversation: str) -> str:
+    """The id of a conversation's session: the same wherever it is asked for."""
+    return hashlib.sha256(f"{handbook}\n{conversation}".encode()).hexdigest()[:32]
 
 
 class AgentsOwnTools:

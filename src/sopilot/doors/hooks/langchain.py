@@ -1,23 +1,27 @@
 """LangChain and LangGraph: a middleware for ``create_agent``.
 
-agent = create_agent(model, tools, middleware=[SopilotMiddleware(hook)])
-await agent.ainvoke({"messages": [...]})
+conversations = Conversations(store, briefing, arm)
+agent = create_agent(model, tools, middleware=[SopilotMiddleware(conversations)])
+await agent.ainvoke({"messages": [...]}, {"configurable": {"thread_id": "…"}})
 """
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
+from langgraph.config import get_config
 from langgraph.types import Command
 
+from sopilot.doors.hooks._loop_thread import caller
+from sopilot.doors.hooks.conversations import Conversations
 from sopilot.doors.hooks.hook import Failed, ProcedureHook, was_made
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.session import CallAnswer
 from sopilot.runtime.session.protocols import JSON
 
@@ -25,21 +29,29 @@ Given = ToolMessage | Command[Any]
 
 
 class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
-    """For ``ainvoke`` and ``astream``, and for ``invoke`` and ``stream`` on a hook that nothing
-    else is using at that time. Anthropic and Google take system messages only at the
+    """For ``ainvoke``, ``astream``, ``invoke`` and ``stream``. ``Conversations`` have a session
+    for each ``thread_id``, as a service compiles its graph once; a hook alone is one session, and
+    a second ``thread_id`` is refused. Anthropic and Google take system messages only at the
     beginning: ``slot_last=False`` puts the slot there, at the price of the prompt's cache."""
 
-    def __init__(self, hook: ProcedureHook, *, slot_last: bool = True) -> None:
+    def __init__(self, hook: ProcedureHook | Conversations, *, slot_last: bool = True) -> None:
         super().__init__()
-        self._hook = hook
+        self._hooks = hook
         self._slot_last = slot_last
         schema = hook.step_tool
 
         async def step(**arguments: Any) -> str:
-            return await hook.step(arguments)
+            async with self._using(_thread_id()) as hook:
+                return await hook.step(arguments)
 
         def step_and_wait(**arguments: Any) -> str:
-            return hook.wait(hook.step(arguments))
+            thread = _thread_id()
+
+            async def work() -> str:
+                async with self._using(thread) as hook:
+                    return await hook.step(arguments)
+
+            return caller().wait(work())
 
         self._step_tool = StructuredTool(
             name=schema.name,
@@ -50,6 +62,19 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         self.tools = [self._step_tool]
 
+    @asynccontextmanager
+    async def _using(self, thread: str | None) -> AsyncIterator[ProcedureHook]:
+        if isinstance(self._hooks, Conversations):
+            if thread is None:
+                cure = 'invoke with config={"configurable": {"thread_id": …}}'
+                raise mistake("no-thread-id", "a conversation needs a `thread_id`", help=cure)
+            async with self._hooks.using(thread) as hook:
+                yield hook
+            return
+        if thread is not None:
+            self._hooks.belongs_to(thread)
+        yield self._hooks
+
     # --- before a model call --------------------------------------------------------
 
     def wrap_model_call(
@@ -57,17 +82,19 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
     ) -> ModelResponse[Any]:
-        return handler(self._shown(request))
+        return handler(caller().wait(self._shown(request, _thread_id())))
 
     async def awrap_model_call(
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        return await handler(self._shown(request))
+        return await handler(await self._shown(request, _thread_id()))
 
-    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        first, slot = self._hook.instructions, self._hook.slot()
+    async def _shown(self, request: ModelRequest[Any], thread: str | None) -> ModelRequest[Any]:
+        async with self._using(thread) as hook:
+            await hook.ready()
+            first, slot = hook.instructions, hook.slot()
         if not self._slot_last:
             return request.override(
                 system_message=_joined(
@@ -86,24 +113,26 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> Given:
         if request.tool_call["name"] == self._step_tool.name:
             return handler(request)
-        # The library keeps its configuration in the context of the calling thread.
-        context = contextvars.copy_context()
+        # The tool itself runs here: the library keeps its configuration in this very thread.
+        here = caller()
 
         async def handle(one: ToolCallRequest) -> Given:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(None, context.run, handler, one)
+            return await here.run(lambda: handler(one))
 
-        return self._hook.wait(self._call(request, handle))
+        return here.wait(self._call(request, handle, _thread_id()))
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Given]]
     ) -> Given:
         if request.tool_call["name"] == self._step_tool.name:
             return await handler(request)
-        return await self._call(request, handler)
+        return await self._call(request, handler, _thread_id())
 
     async def _call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[Given]]
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[Given]],
+        thread: str | None,
     ) -> Given:
         call = request.tool_call
         given: list[Given] = []
@@ -116,9 +145,19 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 return str(answer)
             return Failed(answer.content) if answer.status == "error" else answer.content
 
-        answer = await self._hook.tool_call(call["name"], call["args"], call["id"] or "", execute)
+        async with self._using(thread) as hook:
+            answer = await hook.tool_call(call["name"], call["args"], call["id"] or "", execute)
         own = given[0] if given else None
         return own if isinstance(own, Command) else _message(call, answer, own)
+
+
+def _thread_id() -> str | None:
+    """Of the run that this is called from; outside of one there is none."""
+    try:
+        found = get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:
+        return None
+    return None if found is None else str(found)
 
 
 def _joined(own: SystemMessage | None, text: str) -> SystemMessage:

@@ -64,6 +64,7 @@ def hooked_config(hook: ProcedureHook, config: RunConfig | None = None) -> RunCo
         first = hook.instructions
         if shown.instructions:
             first = f"{shown.instructions}\n\n{first}"
+        await hook.ready()
         slot = hook.slot()
         last: list[Any] = [{"role": "system", "content": slot}] if slot else []
         return ModelInputData(input=[*shown.input, *last], instructions=first)

@@ -27,7 +27,8 @@ class SopilotCapability(AbstractCapability[Any]):
     hook: ProcedureHook
 
     def get_instructions(self) -> Any:
-        def show(ctx: RunContext[Any]) -> str:
+        async def show(ctx: RunContext[Any]) -> str:
+            await self.hook.ready()
             first, slot = self.hook.instructions, self.hook.slot()
             return f"{first}\n\n{SLOT_MARK}\n{slot}" if slot else first
 

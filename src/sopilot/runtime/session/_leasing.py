@@ -76,6 +76,11 @@ class Leased:
                     return False
             return await self._take_back()
 
+    @property
+    def is_current(self) -> bool:
+        """Whether nothing says that the store knows more than this object."""
+        return self._lease is not None and not self._stale
+
     async def reload(self) -> None:
         """What the store holds, verified and replayed."""
         async with self._lock:

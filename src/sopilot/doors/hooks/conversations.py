@@ -1,0 +1,117 @@
+"""A session for each conversation of a service that has many."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sopilot.doors.hooks.hook import JudgeResult, ProcedureHook, always_ok
+from sopilot.runtime.agent import Arm, Briefing, Operator, run_programs
+from sopilot.runtime.agent.toolbox import Toolbox
+from sopilot.runtime.session import Settings, Store
+from sopilot.runtime.session.protocols import Tools, ToolSchema
+
+_POLL_SECONDS = 0.01
+
+
+class Conversations:
+    """Hooks by the framework's own name of a conversation (LangGraph's ``thread_id``), found or
+    opened when the first message of one comes. At most ``most`` are kept at hand; those that were
+    not used for longest are given up, and found again in the store. For any number of threads
+    and event loops."""
+
+    def __init__(
+        self,
+        store: Store,
+        briefing: Briefing,
+        arm: Arm,
+        *,
+        is_ok: JudgeResult = always_ok,
+        operator: Operator | None = None,
+        reader: Tools | None = None,
+        model: str = "hooked",
+        settings: Settings | None = None,
+        accept_changed: bool = False,
+        most: int = 1000,
+    ) -> None:
+        self._store = store
+        self._briefing = briefing
+        self._arm = arm
+        self._is_ok = is_ok
+        self._operator = operator
+        self._reader = reader
+        self._model = model
+        self._settings = settings
+        self._accept_changed = accept_changed
+        self._most = most
+        self._programs = run_programs(briefing, arm)
+        self._hooks: dict[str, ProcedureHook] = {}
+        self._opening: set[str] = set()
+        self._lock = threading.Lock()
+        self.instructions = arm.first_message(briefing)
+        self.step_tool: ToolSchema = Toolbox(arm, briefing, ()).schemas[0]
+
+    @asynccontextmanager
+    async def using(self, conversation: str) -> AsyncIterator[ProcedureHook]:
+        """The conversation's hook, which is not given up meanwhile."""
+        hook = await self._found(conversation)
+        try:
+            yield hook
+        finally:
+            with self._lock:
+                hook.busy -= 1
+            await self._make_room()
+
+    async def _found(self, conversation: str) -> ProcedureHook:
+        while True:
+            async with self._turn(conversation) as mine:
+                if not mine:
+                    continue  # another message of it has come first
+                with self._lock:
+                    found = self._hooks.pop(conversation, None)
+                    if found is not None:
+                        return self._kept(conversation, found)
+                made = await ProcedureHook.for_conversation(
+                    self._store, conversation, self._briefing, self._arm,
+                    is_ok=self._is_ok, operator=self._operator, reader=self._reader,
+                    model=self._model, settings=self._settings,
+                    accept_changed=self._accept_changed, programs=self._programs,
+                )  # fmt: skip
+                with self._lock:
+                    return self._kept(conversation, made)
+
+    def _kept(self, conversation: str, hook: ProcedureHook) -> ProcedureHook:
+        hook.busy += 1
+        self._hooks[conversation] = hook  # the last to give way
+        return hook
+
+    async def close(self) -> None:
+        """Gives every session up; whoever comes next finds them."""
+        hooks, self._hooks = self._hooks, {}
+        for one in hooks.values():
+            await one.close()
+
+    @asynccontextmanager
+    async def _turn(self, conversation: str) -> AsyncIterator[bool]:
+        with self._lock:
+            mine = conversation not in self._opening
+            self._opening.add(conversation)
+        if not mine:
+            await asyncio.sleep(_POLL_SECONDS)
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            with self._lock:
+                self._opening.discard(conversation)
+
+    async def _make_room(self) -> None:
+        with self._lock:
+            idle = [name for name, hook in self._hooks.items() if not hook.busy]
+            too_many = max(0, len(self._hooks) - self._most)
+            leaving = [self._hooks.pop(name) for name in idle[:too_many]]
+        for one in leaving:
+            await one.close()
