@@ -126,10 +126,7 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     """Who looks changes nothing. What opens or closes a gate may: it says so, or does not."""
     return {
-        call.action
-        for predicate in predicates
-        for recipe in predicate.recipes
-        for call in recipe
+        call.action for predicate in predicates for recipe in predicate.recipes for call in recipe
     }
 
 
