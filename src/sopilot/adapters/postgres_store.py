@@ -31,6 +31,7 @@ from sopilot.runtime.trace import (
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError, canonical
+from sopilot.runtime.vm.values import Fields
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -235,6 +236,19 @@ class PostgresStore:
                 (number, list(refs)),
             )
             return cursor.rowcount
+
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        async with self._server.transaction() as db:
+            for session_id, kept in metadata.items():
+                number = await self._number(db, session_id)
+                for table in ("{payloads}", "{decisions}"):
+                    await db.execute(
+                        self._sql(f"DELETE FROM {table} WHERE session = %s"), (number,)
+                    )
+                await db.execute(
+                    self._sql("UPDATE {sessions} SET metadata = %s WHERE number = %s"),
+                    (_text(kept), number),
+                )
 
     async def record(self, session_id: str) -> SessionRecord:
         async with self._server.connection() as db:

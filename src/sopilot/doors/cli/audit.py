@@ -28,7 +28,8 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import Report, batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
 from sopilot.runtime.pages import render_audit
-from sopilot.runtime.session import Store
+from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.privacy import note_reading
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.trace import load_key
 
@@ -82,7 +83,9 @@ def command(
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """
     told = Told(now, pairs("--knows", knows))
-    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec, told=told)
+    given = read_input(
+        what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
+    )
     if verify:
         _verify(given, as_json)
         return
@@ -121,13 +124,18 @@ def read_input(
     goal: str | None,
     store_spec: str | None,
     told: Told | None = None,
+    token_file: Path | None = None,
 ) -> TraceInput | ForeignInput:
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
-    return with_store(
-        store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
-    )
+
+    async def use(store: Store) -> TraceInput:
+        who = await who_asks(store, token_file)
+        allowed = await note_reading(store, "audit", [what], who=who, clock=SystemClock())
+        return await session_input(store, what, handbook=handbook, goal=goal, masked=not allowed)
+
+    return with_store(store_spec, use)
 
 
 def _tell(records: dict[str, Any]) -> None:

@@ -150,13 +150,14 @@ def provider(store_spec: str | None, token_file: Path | None, issuer: str, audie
 
 
 @command.command()
-@click.argument("what", type=click.Choice(["identity", "sign-off"]))
+@click.argument("what", type=click.Choice(["identity", "sign-off", "privacy"]))
 @click.option("--off", is_flag=True, help="Not any more.")
 @TOKEN_FILE
 @STORE
 def demand(store_spec: str | None, token_file: Path | None, what: str, off: bool) -> None:
     """identity: only people who prove who they are decide. sign-off: only handbooks that were
-    signed off run."""
+    signed off run. privacy: contents of new sessions stand beside their traces and can be
+    erased; who reads them is on record."""
     _change(store_spec, token_file, "demanded", what=what, on=not off)
 
 

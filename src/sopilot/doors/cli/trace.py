@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.output import hand_out, json_option, print_json, say
+from sopilot.doors.cli.people import TOKEN_FILE
 from sopilot.doors.cli.public_key import public_key
 from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.language.diagnostics import Place, UserMistake, mistake
@@ -22,6 +24,7 @@ from sopilot.runtime.session import (
     verify_trace,
     write_trace,
 )
+from sopilot.runtime.session.privacy import note_reading
 from sopilot.runtime.trace import (
     SignedHead,
     generate_key,
@@ -46,17 +49,23 @@ def command() -> None:
 @click.option("-o", "--output", type=NEW_FILE, help="Where to; default: standard output.")
 @click.option("--payloads", is_flag=True, help="With the values kept beside the trace.")
 @click.option("--without-programs", is_flag=True, help="Name the programs by hash alone.")
+@TOKEN_FILE
 @STORE
 def export(
     session_id: str,
     output: Path | None,
     payloads: bool,
     without_programs: bool,
+    token_file: Path | None,
     store_spec: str | None,
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
     async def use(store: Store) -> TraceFile:
+        who = await who_asks(store, token_file)
+        allowed = await note_reading(store, "export", [session_id], who=who, clock=SystemClock())
+        if payloads and not allowed:
+            raise mistake("not-entitled", "contents are shown to other roles alone")
         return await export_trace(
             store, session_id, payloads=payloads, programs=not without_programs
         )
