@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_entry, upsert_of
+from sopilot.adapters.postgres_records import PostgresRecords, add_entry, erase_contents, upsert_of
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -65,7 +65,7 @@ _WITH_PROGRAMS = (
 
 class PostgresStore:
     """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
-    threads and event loops.
+    threads and event loops. Who is only ``reading`` makes no tables and renews none.
 
     Text columns hold canonical JSON: ``jsonb`` would rewrite numbers and refuses
     what hashes were taken over. Events are ordered by (session, seq); nothing
@@ -80,9 +80,10 @@ class PostgresStore:
         schema: str = "sopilot",
         connect_seconds: float = 10.0,
         pool_size: int = 10,
+        reading: bool = False,
     ) -> None:
         self._server = PostgresServer(
-            dsn, schema=schema, connect_seconds=connect_seconds, pool_size=pool_size
+            dsn, schema=schema, wait=connect_seconds, pool_size=pool_size, reading=reading
         )
         self.records = PostgresRecords(self._server)
 
@@ -229,26 +230,13 @@ class PostgresStore:
         return {ref: _value(value) for ref, value in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        forgotten = self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)")
         async with self._server.transaction() as db:
             number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)"),
-                (number, list(refs)),
-            )
-            return cursor.rowcount
+            return (await db.execute(forgotten, (number, list(refs)))).rowcount
 
     async def shred(self, metadata: Mapping[str, Fields]) -> None:
-        async with self._server.transaction() as db:
-            for session_id, kept in metadata.items():
-                number = await self._number(db, session_id)
-                for table in ("{payloads}", "{decisions}"):
-                    await db.execute(
-                        self._sql(f"DELETE FROM {table} WHERE session = %s"), (number,)
-                    )
-                await db.execute(
-                    self._sql("UPDATE {sessions} SET metadata = %s WHERE number = %s"),
-                    (_text(kept), number),
-                )
+        await erase_contents(self._server, {one: _text(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
         async with self._server.connection() as db:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall, Store
+from sopilot.doors.sources.given_values import json_object
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, with_person, with_store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
 
-BY = click.option(
-    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
-)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -48,46 +43,8 @@ def command() -> None:
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
-    found = with_store(store_spec, lambda store: waiting_in(store, session_id))
-    if as_json:
-        print_json({"session": session_id, **found.as_json()}, indent=None)
-        return
-    for one in found.held:
-        _show(one)
-    for call in found.unknown:
-        say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
-    for left in found.left:
-        say(f"left for the running session, not on record yet: {json.dumps(left)}")
-    if not found.held and not found.unknown:
-        say("nothing waits")
-
-
-@command.command()
-@decided
-def approve(**given: Any) -> None:
-    """Approve CALL of session ID."""
-    _decide("approve", **given)
-
-
-@command.command()
-@decided
-def reject(**given: Any) -> None:
-    """Reject CALL of session ID. One rejection ends it."""
-    _decide("reject", **given)
-
-
-@command.command()
-@decided
-@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
-def amend(arguments: str, **given: Any) -> None:
-    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
-    try:
-        amended = json.loads(arguments)
-    except (ValueError, RecursionError):
-        raise UserMistake("--arguments is not JSON") from None
-    if not isinstance(amended, dict):
-        raise UserMistake("--arguments must be a JSON object")
-    _decide("amend", arguments=amended, **given)
+    found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
+    give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 
 @command.command()
@@ -104,11 +61,8 @@ def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given
         given["store_spec"],
         lambda store: settle_when_free(store, session_id, call_id, ok=happened, by=given["by"]),
     )
-    if as_json:
-        report = {"session": session_id, "call_id": call_id, "happened": happened}
-        print_json({**report, "unknown": list(left)}, indent=None)
-    else:
-        say(f"{call_id}: recorded")
+    report = {"session": session_id, "call_id": call_id, "happened": happened}
+    give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
 
 
 def _decide(
@@ -120,15 +74,13 @@ def _decide(
     token_file: Path | None,
     **vote: Any,
 ) -> None:
-    async def use(store: Store) -> tuple[HeldCall, HeldCall, bool]:
-        who = await who_asks(store, token_file)
-        return await decide_or_leave(store, session_id, decision, call_id, who=who, **vote)
-
-    before, held, left = with_store(store_spec, use)
-    if as_json:
-        print_json({"session": session_id, **held.as_json(), "left": left}, indent=None)
-    else:
-        _show(held)
+    before, held, left = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: decide_or_leave(store, session_id, decision, call_id, who=who, **vote),
+    )
+    report = {"session": session_id, **held.as_json(), "left": left}
+    give(as_json, report, held_lines(held), indent=None)
     if left:
         say("somebody runs this session: the decision is left for it", err=True)
     elif decision == "approve" and held.approvals == before.approvals:
@@ -138,13 +90,16 @@ def _decide(
         click.get_current_context().exit(1)
 
 
-def _show(held: HeldCall) -> None:
-    arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
-    say(
-        f"{held.call_id}  {held.state}  {held.action} {arguments}  "
-        f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
-    )
-    for one in held.rulings:
-        say(f"  {one.decision} by {one.by} as {one.role} ({one.identity})")
-    if held.why:
-        say(f"  not proven: {held.why}")
+for name, help in (
+    ("approve", "Approve CALL of session ID."),
+    ("reject", "Reject CALL of session ID. One rejection ends it."),
+):
+    command.command(name, help=help)(decided(partial(_decide, name)))
+
+
+@command.command()
+@decided
+@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
+def amend(arguments: str, **given: Any) -> None:
+    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
+    _decide("amend", arguments=json_object("--arguments", arguments), **given)

@@ -8,29 +8,35 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import counted, json_option, print_json, say
-from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.disclosing import disclosed
-from sopilot.language.diagnostics import UserMistake, mistake
-from sopilot.runtime.audit.place_words import moment
-from sopilot.runtime.session import SessionRecord, Store, SystemClock
+from sopilot.doors.terminal.entry_commands import EntryCommands
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import (
+    NOT_SHOWN,
+    STORE,
+    TOKEN_FILE,
+    may_see,
+    signed,
+    with_person,
+    with_store,
+)
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.journal import entries
 from sopilot.runtime.session.privacy import (
     READING,
-    Shredded,
     change_policy,
-    due_sessions,
-    note_reading,
+    reading_lines,
     sessions_with,
+    shred_wanted,
 )
-from sopilot.runtime.session.privacy import shred as shred_sessions
 
 SUBJECTS = click.option(
     "--subject", "subjects", multiple=True, metavar="TEXT", help="A name, number or address."
 )
+WHAT = click.argument("what", metavar="ID|TEXT")
 
 
 @click.group()
@@ -40,60 +46,25 @@ def command() -> None:
     register still verify."""
 
 
-def _change(store_spec: str | None, token_file: Path | None, name: str, **details: Any) -> None:
-    async def use(store: Store) -> None:
-        who = await who_asks(store, token_file)
-        await change_policy(store, name, details, who=who, clock=SystemClock())
-
-    with_store(store_spec, use)
-    say("recorded")
-
-
-@command.command()
-@click.argument("columns", nargs=-1)
-@TOKEN_FILE
-@STORE
-def columns(columns: tuple[str, ...], **given: Any) -> None:
-    """Arguments that stay in register and trace of new sessions: nothing of a person."""
-    _change(**given, name="columns_named", columns=list(columns))
-
-
-@command.command()
-@click.argument("roles", nargs=-1)
-@TOKEN_FILE
-@STORE
-def readers(roles: tuple[str, ...], **given: Any) -> None:
-    """Roles that are shown contents; everybody else sees that there were some."""
-    _change(**given, name="readers_named", roles=list(roles))
-
-
-@command.command()
-@click.argument("handbook")
-@click.argument("days", type=click.FloatRange(min=0))
-@TOKEN_FILE
-@STORE
-def retain(handbook: str, days: float, **given: Any) -> None:
-    """Contents of HANDBOOK's sessions (`*`: of all others) are erased after so many days."""
-    _change(**given, name="period_set", handbook=handbook, seconds=days * 86_400)
-
-
-@command.command()
-@click.argument("what", metavar="ID|TEXT")
-@click.option("--why", required=True)
-@TOKEN_FILE
-@STORE
-def hold(what: str, why: str, **given: Any) -> None:
-    """Legal hold: a session, or every session with TEXT in it, is not erased."""
-    _change(**given, name="hold_set", what=what, why=why)
-
-
-@command.command()
-@click.argument("what", metavar="ID|TEXT")
-@TOKEN_FILE
-@STORE
-def lift(what: str, **given: Any) -> None:
-    """Lift a legal hold."""
-    _change(**given, name="hold_lifted", what=what)
+policy = EntryCommands(command, change_policy)
+policy.add(
+    "columns", "columns_named", "Arguments that stay in register and trace of new sessions: "
+    "nothing of a person.", click.argument("columns", nargs=-1),
+)  # fmt: skip
+policy.add(
+    "readers", "readers_named", "Roles that are shown contents; everybody else sees that there "
+    "were some.", click.argument("roles", nargs=-1),
+)  # fmt: skip
+policy.add(
+    "retain", "period_set", "Contents of HANDBOOK's sessions (`*`: of all others) are erased after "
+    "so many days.", click.argument("handbook"), click.argument("days", type=float),
+    read=lambda given: {"handbook": given["handbook"], "seconds": given["days"] * 86_400},
+)  # fmt: skip
+policy.add(
+    "hold", "hold_set", "Legal hold: a session, or every session with TEXT in it, is not erased.",
+    WHAT, click.option("--why", required=True),
+)  # fmt: skip
+policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 
 
 @command.command()
@@ -104,76 +75,33 @@ def lift(what: str, **given: Any) -> None:
 @TOKEN_FILE
 @json_option
 @STORE
-def shred(
-    subjects: Sequence[str],
-    session_ids: Sequence[str],
-    due: bool,
-    why: str,
-    token_file: Path | None,
-    as_json: bool,
-    store_spec: str | None,
-) -> None:
+def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **wanted: Any) -> None:
     """Erase the contents of sessions. Exit 1 when some were not erased."""
-    if not (subjects or session_ids or due):
-        raise UserMistake("name what to erase: --subject, --session or --due")
-    clock = SystemClock()
-
-    async def use(store: Store) -> Shredded:
-        records: dict[str, SessionRecord] = {}
-        for one in [
-            *(await sessions_with(store, subjects) if subjects else ()),
-            *[await store.record(session_id) for session_id in session_ids],
-            *(await due_sessions(store, clock.now()) if due else ()),
-        ]:
-            records[one.id] = one
-        who = await who_asks(store, token_file)
-        return await shred_sessions(store, list(records.values()), why, who=who, clock=clock)
-
-    done = with_store(store_spec, use)
-    if as_json:
-        print_json(
-            {
-                "erased": list(done.erased),
-                "held": dict(done.held),
-                "inside_the_chain": list(done.bare),
-                "running": list(done.running),
-            }
-        )
-    else:
-        say(f"the contents of {counted(len(done.erased), 'session')} were erased")
-        for session_id, reason in done.held.items():
-            say(f"{session_id} is on hold: {reason}")
-        for session_id in done.bare:
-            say(f"{session_id} was opened without privacy: its contents are part of its chain")
-        for session_id in done.running:
-            say(f"{session_id} is running: try again when it has ended")
-    if done.held or done.bare or done.running:
-        raise SystemExit(1)
+    done = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: shred_wanted(store, who=who, clock=SystemClock(), **wanted),
+    )
+    give(as_json, done.as_json(), done.lines())
+    raise SystemExit(0 if done.all_erased else 1)
 
 
 @command.command()
 @SUBJECTS
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True)
-@TOKEN_FILE
-@STORE
+@click.option("-o", "--output", type=NEW_FILE, required=True)
+@signed
 def disclose(
     subjects: Sequence[str], output: Path, token_file: Path | None, store_spec: str | None
 ) -> None:
     """Write what is kept about a person, session by session, as JSON."""
     if not subjects:
         raise UserMistake("name the person: --subject, as often as they have names")
-
-    async def use(store: Store) -> tuple[str, int]:
-        who = await who_asks(store, token_file)
-        records = await sessions_with(store, subjects)
-        ids = [one.id for one in records]
-        if not await note_reading(store, "disclose", ids, who=who, clock=SystemClock()):
-            raise mistake("not-entitled", "contents are shown to other roles alone")
-        return await disclosed(store, subjects, records), len(ids)
-
-    text, count = with_store(store_spec, use)
+    records = with_store(store_spec, lambda store: sessions_with(store, subjects), reading=True)
+    if not may_see(store_spec, token_file, "disclose", [one.id for one in records]):
+        raise NOT_SHOWN
+    text = with_store(store_spec, lambda store: disclosed(store, subjects, records), reading=True)
     write_whole(output, text, private=True)
-    say(f"{output}: {counted(count, 'session')}")
+    say(f"written: {output}")
 
 
 @command.command()
@@ -181,13 +109,6 @@ def disclose(
 @STORE
 def log(as_json: bool, store_spec: str | None) -> None:
     """Who read or exported contents, and when."""
-    found = with_store(store_spec, lambda store: entries(store, READING))
-    if as_json:
-        print_json({"readings": [{"at": one.at, **one.details} for one in found]})
-        return
-    for one in found:
-        it: dict[str, Any] = dict(one.details)
-        seen = "contents" if it["contents"] else "masked"
-        who = f"{it['by'] or 'somebody'}, {it['identity']}"
-        say(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
-    say(f"{len(found)} on record")
+    found = with_store(store_spec, lambda store: entries(store, READING), reading=True)
+    readings = [{"at": one.at, **one.details} for one in found]
+    give(as_json, {"readings": readings}, reading_lines(found))

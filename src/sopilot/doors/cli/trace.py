@@ -8,35 +8,24 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import hand_out, json_option, print_json, say
-from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.public_key import public_key
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Place, UserMistake, mistake
+from sopilot.doors.sources.signed_files import (
+    public_key,
+    sign_session,
+    signed_heads,
+    trace_text,
+)
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, hand_out, json_option, say
+from sopilot.doors.terminal.stores import NOT_SHOWN, STORE, TOKEN_FILE, may_see, with_store
 from sopilot.runtime.session import (
-    Store,
-    SystemClock,
-    TraceFile,
     export_trace,
     read_trace,
     verify_trace,
     write_trace,
 )
-from sopilot.runtime.session.privacy import note_reading
-from sopilot.runtime.trace import (
-    SignedHead,
-    generate_key,
-    load_key,
-    sign_head,
-    signed_head_from_json,
-    write_key,
-)
+from sopilot.runtime.trace import generate_key, load_key, write_key
 from sopilot.runtime.vm import TraceError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group()
@@ -61,16 +50,13 @@ def export(
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
-    async def use(store: Store) -> TraceFile:
-        who = await who_asks(store, token_file)
-        allowed = await note_reading(store, "export", [session_id], who=who, clock=SystemClock())
-        if payloads and not allowed:
-            raise mistake("not-entitled", "contents are shown to other roles alone")
-        return await export_trace(
-            store, session_id, payloads=payloads, programs=not without_programs
-        )
-
-    text = write_trace(with_store(store_spec, use))
+    if not may_see(store_spec, token_file, "export", [session_id]) and payloads:
+        raise NOT_SHOWN
+    kept = {"payloads": payloads, "programs": not without_programs}
+    trace = with_store(
+        store_spec, lambda store: export_trace(store, session_id, **kept), reading=True
+    )
+    text = write_trace(trace)
     if output is None:
         hand_out(text)
         return
@@ -91,9 +77,9 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
     signed the last event, in FILE or in a `--head`.
     """
     trusted = {public_key(key) for key in keys}
-    signed = [head for path in heads for head in _heads(path)]
+    signed = [head for path in heads for head in signed_heads(path)]
     try:
-        trace = read_trace(_text(trace_file, errors="surrogateescape"))
+        trace = read_trace(trace_text(trace_file, errors="surrogateescape"))
     except TraceError as problem:
         _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
         return
@@ -105,15 +91,12 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
 def _report(
     as_json: bool, path: Path, problems: Sequence[str], events: int, signatures: int
 ) -> None:
-    if as_json:
-        report = {"file": str(path), "events": events, "signatures": signatures}
-        found = {"verified": not problems, "problems": list(problems)}
-        print_json({**report, **found}, indent=None)
-    elif problems:
-        for problem in problems:
-            say(f"{path}: {problem}")
-    else:
-        say(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
+    report = {"file": str(path), "events": events, "signatures": signatures}
+    lines = [f"{path}: {problem}" for problem in problems] or [
+        f"{path}: {events} events, {signatures} signed heads, nothing wrong"
+    ]
+    verdict = {"verified": not problems, "problems": list(problems)}
+    give(as_json, {**report, **verdict}, lines, indent=None)
     if problems:
         click.get_current_context().exit(1)
 
@@ -127,13 +110,8 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
     """Sign the present head of session ID. Keep the result away from the store."""
     key = load_key(key_file)
 
-    async def use(store: Store) -> SignedHead:
-        record = await store.record(session_id)
-        signed = sign_head(key, record.head, at=SystemClock().now())
-        await store.add_signature(signed)
-        return signed
-
-    text = json.dumps(with_store(store_spec, use).as_json(), sort_keys=True)
+    signed = with_store(store_spec, lambda store: sign_session(store, session_id, key))
+    text = json.dumps(signed.as_json(), sort_keys=True)
     if output is None:
         say(text)
     else:
@@ -148,30 +126,4 @@ def keygen(key_file: Path, as_json: bool) -> None:
     key = generate_key()
     write_key(key, key_file)
     write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
-    if as_json:
-        print_json({"public": key.public}, indent=None)
-    else:
-        say(key.public)
-
-
-def _heads(path: Path) -> list[SignedHead]:
-    found = []
-    for line in _text(path).split("\n"):
-        if line.strip():
-            try:
-                found.append(signed_head_from_json(json.loads(line)))
-            except (ValueError, RecursionError, TraceError) as problem:
-                raise _unreadable(path, f"is not a signed head: {problem}") from None
-    return found
-
-
-def _text(path: Path, errors: str = "strict") -> str:
-    try:
-        # Line ends are part of what was written.
-        return path.read_bytes().decode("utf-8", errors)
-    except (OSError, UnicodeDecodeError) as problem:
-        raise _unreadable(path, f"cannot be read: {problem}") from None
-
-
-def _unreadable(path: Path, message: str) -> UserMistake:
-    return mistake("unreadable", message, Place(str(path)))
+    give(as_json, {"public": key.public}, [key.public], indent=None)

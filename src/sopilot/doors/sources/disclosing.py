@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from sopilot.runtime.session import SessionRecord, Store
 from sopilot.runtime.session.registers import Traces
-from sopilot.runtime.session.secrets import shown_events
+from sopilot.runtime.session.secrets import SecretPlaces, shown_events
 
 
 async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[SessionRecord]) -> str:
@@ -25,7 +25,7 @@ async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[Ses
                 "updated_at": record.updated_at,
                 "events": [
                     {"at": one.at, "actor": one.actor, "kind": one.kind, "payload": one.payload}
-                    for one in shown_events(loaded.events, payloads, loaded.programs.secrets)
+                    for one in shown_events(loaded.events, payloads, SecretPlaces(loaded.programs))
                 ],
             }
         )

@@ -209,7 +209,7 @@ def decided(run: AuditState) -> tuple[Decided, ...]:
             call_id=str(event.payload.get("call_id") or ""),
             by=str(event.payload.get("by") or ""),
             role=str(event.payload.get("role") or ""),
-            reason=str(event.payload.get("reason") or ""),
+            reason=reason if isinstance(reason := event.payload.get("reason"), str) else "",
             identity=identity_of(event.payload.get("principal")),
         )
         for event in events

@@ -95,7 +95,7 @@ class Session(Leased):
         self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
-        self.secrets = Secrets(loaded.programs, loaded.configuration)
+        self.secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
         self.ledger: CallLedger = loaded.ledger
         self._register = loaded.register
         self.head: Head = loaded.record.head
@@ -223,7 +223,7 @@ class Session(Leased):
     async def shown_events(self) -> list[Event]:
         """The events as people may see them: without the values of secret inputs."""
         payloads = await self._store.payloads(self.id)
-        return shown_events(self._events, payloads, self.programs.secrets)
+        return shown_events(self._events, payloads, self.secrets.places)
 
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
@@ -308,7 +308,7 @@ class Session(Leased):
         self._register.changing = programs.changing
         self._changes[note.seq] = programs
         self.programs = programs
-        self.secrets = Secrets(programs, at)
+        self.secrets = Secrets(programs, at, self.ledger.held.values())
         self.machine = programs.machine(self.settings.limits)
 
     async def commit(

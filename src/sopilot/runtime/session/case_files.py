@@ -167,3 +167,12 @@ async def continue_deviation(
     said = {"deviation": number, **details, **writer}
     await write(store, DEVIATIONS, f"deviation_{step}", said, clock=clock)
     return (await load_deviations(store))[number]
+
+
+async def deviation_step(
+    store: Store, step: str, details: dict[str, Any], *, who: Principal | None, clock: Clock
+) -> str:
+    """As commands give it: the deviation's number and a name stand among the details."""
+    number, by = details.pop("number"), details.pop("by")
+    one = await continue_deviation(store, number, step, details, who=who, by=by, clock=clock)
+    return f"deviation {one.number}: {one.state}"

@@ -19,6 +19,7 @@ from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.session.releases import authors_of
+from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
 PATIENCE_SECONDS = 15.0
@@ -38,8 +39,8 @@ async def decide_or_leave(
     who: Principal | None = None,
     clock: Clock | None = None,
 ) -> tuple[HeldCall, HeldCall, bool]:
-    """The call before and after, and whether the decision was only left: somebody runs the
-    session, and puts it on record within seconds."""
+    """The call before and after, as people may see it, and whether the decision was only left:
+    somebody runs the session, and puts it on record within seconds."""
     try:
         async with await attach_session(store, session_id, clock=clock) as session:
             await session.take_decisions()
@@ -47,7 +48,7 @@ async def decide_or_leave(
             after = await session.decide(
                 decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
             )
-            return before, after, False
+            return session.secrets.shown_call(before), session.secrets.shown_call(after), False
     except LeaseHeld:
         loaded = await load(store, session_id)
         held = _held(loaded.ledger.held, call_id)
@@ -68,7 +69,8 @@ async def decide_or_leave(
             "who": None if who is None else asdict(who),
         }
         await store.leave(session_id, given, at=now)
-        return held, held, True
+        shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
+        return shown, shown, True
 
 
 async def settle_when_free(

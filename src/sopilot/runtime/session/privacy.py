@@ -6,16 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sopilot.language.diagnostics import mistake
+from sopilot.language.diagnostics import UserMistake, mistake
+from sopilot.language.diagnostics.plain_text import counted, moment
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.records.privacy import Policy, fold_policy
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import entries, is_journal, write
+from sopilot.runtime.session.journal import Entry, entries, is_journal, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import Fields
 
 JOURNAL = "privacy"
 READING = "reading"
@@ -41,7 +43,7 @@ async def change_policy(
 
 async def settings_here(store: Store, settings: Settings) -> Settings:
     """Private, where the store demands it."""
-    if settings.private or DEMAND not in (await load_people(store)).demands:
+    if settings.private or not await is_demanded(store):
         return settings
     policy = await load_policy(store)
     return replace(settings, private=True, columns=policy.columns)
@@ -56,15 +58,17 @@ async def may_read(store: Store, who: Principal | None) -> bool:
     return person is not None and bool(policy.readers & set(person.roles))
 
 
+async def is_demanded(store: Store) -> bool:
+    return DEMAND in (await load_people(store)).demands
+
+
 async def note_reading(
     store: Store, what: str, session_ids: Sequence[str], *, who: Principal | None, clock: Clock
-) -> bool:
-    """Whether contents may be shown; where the store demands privacy, on record first."""
+) -> None:
+    """Who looks at contents, before they are shown."""
     allowed = await may_read(store, who)
-    if DEMAND in (await load_people(store)).demands:
-        said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": allowed}
-        await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
-    return allowed
+    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": allowed}
+    await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
 async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
@@ -91,6 +95,62 @@ class Shredded:
     held: Mapping[str, str]
     bare: tuple[str, ...]
     running: tuple[str, ...]
+
+    @property
+    def all_erased(self) -> bool:
+        return not (self.held or self.bare or self.running)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "erased": list(self.erased),
+            "held": dict(self.held),
+            "inside_the_chain": list(self.bare),
+            "running": list(self.running),
+        }
+
+    def lines(self) -> list[str]:
+        return [
+            f"the contents of {counted(len(self.erased), 'session')} were erased",
+            *(f"{one} is on hold: {why}" for one, why in self.held.items()),
+            *(
+                f"{one} was opened without privacy: its contents are part of its chain"
+                for one in self.bare
+            ),
+            *(f"{one} is running: try again when it has ended" for one in self.running),
+        ]
+
+
+async def shred_wanted(
+    store: Store,
+    *,
+    subjects: Sequence[str],
+    session_ids: Sequence[str],
+    due: bool,
+    why: str,
+    who: Principal | None,
+    clock: Clock,
+) -> Shredded:
+    """Sessions in which a subject stands, those that are named, and those beyond their period."""
+    if not (subjects or session_ids or due):
+        raise UserMistake("name what to erase: --subject, --session or --due")
+    records: dict[str, SessionRecord] = {}
+    for one in [
+        *(await sessions_with(store, subjects) if subjects else ()),
+        *[await store.record(session_id) for session_id in session_ids],
+        *(await due_sessions(store, clock.now()) if due else ()),
+    ]:
+        records[one.id] = one
+    return await shred(store, list(records.values()), why, who=who, clock=clock)
+
+
+def reading_lines(readings: Sequence[Entry]) -> list[str]:
+    lines = []
+    for one in readings:
+        it: Fields = one.details
+        seen = "contents" if it["contents"] else "masked"
+        who = f"{it['by'] or 'somebody'}, {it['identity']}"
+        lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
+    return [*lines, f"{len(readings)} on record"]
 
 
 async def shred(
