@@ -101,6 +101,15 @@ STOPPED = 130
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option(
+    "--limit",
+    "limited",
+    multiple=True,
+    metavar="NAME=NUMBER",
+    help="One of: header-seconds (10), body-seconds (30), idle-seconds (1800), connections of an "
+    "address (200), requests (100) and clients (500) of an owner, initializes a minute (600), "
+    "sessions (200), sessions-of-one owner (50), upstreams connected to at once (400).",
+)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
 def command(
@@ -121,6 +130,7 @@ def command(
     token_file: Path | None,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
+    limited: tuple[str, ...],
     session_id: str | None,
     store_spec: str | None,
 ) -> None:
@@ -141,8 +151,10 @@ def command(
     if len(set(names)) != len(names):
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
     from sopilot.doors.mcp import serving
+    from sopilot.doors.mcp.limits import read_limits
 
-    settings = serving.http_settings(address, token_file, allow_host, allow_origin)
+    limits = read_limits(limited)
+    settings = serving.http_settings(address, token_file, allow_host, allow_origin, limits)
     chosen = arm_named(arm)
 
     async def serve() -> None:
@@ -171,7 +183,13 @@ def command(
                 service = _gateway(handbook, chosen, catalogue, language, share_upstream)
             else:
                 service = _service(source, chosen, language, tools)
-            hub = Hub(store, service)
+            hub = Hub(
+                store,
+                service,
+                most_seats=limits.seats(0 if share_upstream else len(specs)),
+                most_of_one=limits.sessions_of_one,
+                idle_seconds=limits.idle_seconds,
+            )
             procedures = ProcedureServer(
                 hub, catalogue=catalogue, session_id=session_id, tell=_tell
             )
