@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import asdict
 
 import pytest
 
@@ -16,6 +18,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp.building import source_service
 from sopilot.doors.mcp.hub import Hub
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.mcp.limits import Limits, read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.sources import open_source
@@ -205,3 +208,9 @@ def test_one_owner_displaces_only_itself() -> None:
         await hub.close()
 
     asyncio.run(case())
+
+
+def test_the_help_tells_every_limit_and_its_default() -> None:
+    for name, value in asdict(Limits()).items():
+        spelled = name.replace("_", "-")
+        assert re.search(rf"{spelled}[^,]*\({value:g}\)", LIMITS_HELP), name
