@@ -9,13 +9,11 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall, Store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
 
 BY = click.option(
@@ -49,17 +47,7 @@ def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
     found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
-    if as_json:
-        print_json({"session": session_id, **found.as_json()}, indent=None)
-        return
-    for one in found.held:
-        _show(one)
-    for call in found.unknown:
-        say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
-    for left in found.left:
-        say(f"left for the running session, not on record yet: {json.dumps(left)}")
-    if not found.held and not found.unknown:
-        say("nothing waits")
+    give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 
 @command.command()
@@ -104,11 +92,8 @@ def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given
         given["store_spec"],
         lambda store: settle_when_free(store, session_id, call_id, ok=happened, by=given["by"]),
     )
-    if as_json:
-        report = {"session": session_id, "call_id": call_id, "happened": happened}
-        print_json({**report, "unknown": list(left)}, indent=None)
-    else:
-        say(f"{call_id}: recorded")
+    report = {"session": session_id, "call_id": call_id, "happened": happened}
+    give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
 
 
 def _decide(
@@ -120,15 +105,13 @@ def _decide(
     token_file: Path | None,
     **vote: Any,
 ) -> None:
-    async def use(store: Store) -> tuple[HeldCall, HeldCall, bool]:
-        who = await who_asks(store, token_file)
-        return await decide_or_leave(store, session_id, decision, call_id, who=who, **vote)
-
-    before, held, left = with_store(store_spec, use)
-    if as_json:
-        print_json({"session": session_id, **held.as_json(), "left": left}, indent=None)
-    else:
-        _show(held)
+    before, held, left = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: decide_or_leave(store, session_id, decision, call_id, who=who, **vote),
+    )
+    report = {"session": session_id, **held.as_json(), "left": left}
+    give(as_json, report, held_lines(held), indent=None)
     if left:
         say("somebody runs this session: the decision is left for it", err=True)
     elif decision == "approve" and held.approvals == before.approvals:
@@ -136,15 +119,3 @@ def _decide(
         by = held.rulings[-1].by
         say(f"{still}: {by} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
-
-
-def _show(held: HeldCall) -> None:
-    arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
-    say(
-        f"{held.call_id}  {held.state}  {held.action} {arguments}  "
-        f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
-    )
-    for one in held.rulings:
-        say(f"  {one.decision} by {one.by} as {one.role} ({one.identity})")
-    if held.why:
-        say(f"  not proven: {held.why}")

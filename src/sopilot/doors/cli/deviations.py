@@ -7,14 +7,11 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.people import TOKEN_FILE
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.runtime.audit.place_words import moment
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
 from sopilot.runtime.records import read_moment
-from sopilot.runtime.records.deviations import DISPOSITIONS, Deviation
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.records.deviations import DISPOSITIONS, deviation_lines
+from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.case_files import continue_deviation, load_deviations
 
 BY = click.option("--as", "by", default="", metavar="NAME", help="Who; a token says so itself.")
@@ -34,11 +31,7 @@ def command() -> None:
 @json_option
 @STORE
 def list_deviations(
-    state: str | None,
-    session_id: str | None,
-    overdue: bool,
-    as_json: bool,
-    store_spec: str | None,
+    state: str | None, session_id: str | None, overdue: bool, as_json: bool, store_spec: str | None
 ) -> None:
     """Which sessions deviated, and what was done about it."""
     now = SystemClock().now()
@@ -50,39 +43,26 @@ def list_deviations(
         and session_id in (None, one.session_id)
         and (one.overdue(now) or not overdue)
     ]
-    if as_json:
-        print_json({"deviations": [one.as_json() for one in found], "of": len(known)})
-        return
-    if found:
-        header = ("NO", "STATE", "FINDING", "OWNER", "DUE", "DISPOSITION", "CLOSED BY", "SESSION")
-        say(table([_row(one, now) for one in found], header))
-        say()
-    say(f"{len(found)} of {len(known)} deviations")
-
-
-def _row(one: Deviation, now: float) -> tuple[str, ...]:
-    due = "-" if one.due is None else moment(one.due)[:10] + (" late" if one.overdue(now) else "")
-    return (
-        str(one.number), one.state, f"{one.code} #{one.seq}", one.owner or "-", due,
-        one.disposition or "-", one.closed_by or "-", one.session_id,
-    )  # fmt: skip
+    report = {"deviations": [one.as_json() for one in found], "of": len(known)}
+    give(as_json, report, deviation_lines(found, len(known), now))
 
 
 def _step(
     step: str, number: int, store_spec: str | None, token_file: Path | None, by: str, **details: Any
 ) -> None:
-    async def use(store: Store) -> Deviation:
-        who = await who_asks(store, token_file)
-        return await continue_deviation(
-            store, number, step, details, who=who, by=by, clock=SystemClock()
-        )
-
-    one = with_store(store_spec, use)
+    clock = SystemClock()
+    one = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: continue_deviation(
+            store, number, step, details, who=who, by=by, clock=clock
+        ),
+    )
     say(f"deviation {one.number}: {one.state}")
 
 
 def stepping(command: Any) -> Any:
-    return NUMBER(BY(TOKEN_FILE(STORE(command))))
+    return NUMBER(BY(signed(command)))
 
 
 @command.command()

@@ -2,45 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
-import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from sopilot.adapters.store_by_name import data_folder, open_store
-from sopilot.doors.cli.output import log_visibly, say
-from sopilot.doors.cli.stores import STORE
-from sopilot.doors.mcp.pins import Pins
-from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
-from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
-from sopilot.language.diagnostics import UserMistake, mistake, visible
-from sopilot.runtime.agent import ARMS, Arm, arm_named
-from sopilot.runtime.agent.toolbox import END_SESSION
-from sopilot.runtime.vm import TOOL_NAME
-
-if TYPE_CHECKING:
-    from sopilot.doors.mcp.catalogue import Catalogue
-    from sopilot.doors.mcp.hub import Service
-    from sopilot.language.handbook import Handbook
-
-
-class Seconds(click.FloatRange):
-    """A number of seconds: not "not a number", which no comparison refuses, and not forever."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        found = float(super().convert(value, param, ctx))
-        if not math.isfinite(found):
-            self.fail(f"{value} is no number of seconds", param, ctx)
-        return found
-
-
-STOPPED = 130
-"""The exit code that shells give to what was interrupted."""
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
+from sopilot.doors.sources import TOOL_LISTS
+from sopilot.doors.terminal.option_types import Seconds
+from sopilot.doors.terminal.output import say
+from sopilot.doors.terminal.stores import STORE
+from sopilot.language.diagnostics import mistake, visible
+from sopilot.runtime.agent import ARMS
 
 
 @click.command()
@@ -101,29 +74,10 @@ STOPPED = 130
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
-def command(
-    source: str,
-    upstreams: tuple[str, ...],
-    upstream_file: Path | None,
-    pass_through: tuple[str, ...],
-    share_upstream: bool,
-    upstream_timeout: float,
-    pins: Path | None,
-    approve: tuple[str, ...],
-    approve_tools: bool,
-    recheck_tools: float,
-    arm: str,
-    language: str,
-    tools: str,
-    address: str | None,
-    token_file: Path | None,
-    allow_host: tuple[str, ...],
-    allow_origin: tuple[str, ...],
-    session_id: str | None,
-    store_spec: str | None,
-) -> None:
+def command(**given: Any) -> None:
     """Serve SOURCE over MCP.
 
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
@@ -133,88 +87,10 @@ def command(
     their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
+    from sopilot.doors.mcp.serving_source import ServerOptions, log_visibly, serve_source
+
     log_visibly()
-    specs = [parse_upstream(text) for text in upstreams]
-    if upstream_file is not None:
-        specs += read_upstreams(upstream_file)
-    names = [spec.name for spec in specs]
-    if len(set(names)) != len(names):
-        raise UserMistake("two upstream servers have the same name; write NAME=… before each")
-    from sopilot.doors.mcp import serving
-
-    settings = serving.http_settings(address, token_file, allow_host, allow_origin)
-    chosen = arm_named(arm)
-
-    async def serve() -> None:
-        from sopilot.doors.mcp.catalogue import Catalogue
-        from sopilot.doors.mcp.hub import Hub
-        from sopilot.doors.mcp.mcp_server import ProcedureServer
-
-        store = open_store(store_spec)
-        catalogue: Catalogue | None = None
-        try:
-            if specs:
-                handbook = load_source(source)
-                catalogue = Catalogue(
-                    specs,
-                    Pins(pins or data_folder() / "tool-pins.json"),
-                    _tell,
-                    handbook=handbook,
-                    pass_through=pass_through,
-                    reserved=frozenset({TOOL_NAME, END_SESSION}),
-                    approve_all=approve_tools,
-                    approve=approve,
-                    timeout_seconds=upstream_timeout,
-                    recheck_seconds=recheck_tools,
-                )
-                await catalogue.open()
-                service = _gateway(handbook, chosen, catalogue, language, share_upstream)
-            else:
-                service = _service(source, chosen, language, tools)
-            hub = Hub(store, service)
-            procedures = ProcedureServer(
-                hub, catalogue=catalogue, session_id=session_id, tell=_tell
-            )
-            try:
-                stopped = await serving.serve(procedures, settings, _tell)
-            finally:
-                await procedures.close()
-        finally:
-            if catalogue is not None:
-                await catalogue.close()
-            await store.close()
-        if stopped:
-            # A thread still waits for a line from the client, and would keep the process.
-            os._exit(STOPPED)
-
-    with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
-        runner.run(serve())
-
-
-def _gateway(
-    handbook: Handbook, arm: Arm, catalogue: Catalogue, language: str, share: bool
-) -> Service:
-    from sopilot.doors.mcp.building import gateway_service
-
-    missing = [
-        name
-        for name, action in handbook.actions.items()
-        if action.offered and catalogue.offer(name) is None
-    ]
-    if missing:
-        _tell(f"no upstream offers {', '.join(missing)}")
-    return gateway_service(handbook, arm, catalogue, language=language, share_upstreams=share)
-
-
-def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
-    from sopilot.doors.mcp.building import source_service, task_service
-
-    if is_task(source):
-        return task_service(source, arm, tools=tools, language=language)
-    opened = open_source(source)
-    if not opened.bundled:
-        _tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
-    return source_service(opened, arm, language=language)
+    serve_source(ServerOptions(**given), _tell)
 
 
 def _tell(text: str) -> None:

@@ -7,20 +7,12 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.sign_in import who_asks
-from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.runtime.audit.place_words import moment
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
 from sopilot.runtime.records import read_condition, read_moment
-from sopilot.runtime.records.people import People
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.records.people_text import people_json, people_lines
+from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
-
-TOKEN_FILE = click.option(
-    "--token-file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Your token, or a provider's; else what SOPILOT_TOKEN holds.",
-)
 
 
 @click.group()
@@ -32,12 +24,12 @@ def command() -> None:
     """
 
 
-def _change(store_spec: str | None, token_file: Path | None, name: str, **details: Any) -> None:
-    async def use(store: Store) -> None:
-        who = await who_asks(store, token_file)
-        await change_people(store, name, details, who=who, clock=SystemClock())
-
-    with_store(store_spec, use)
+def _change(name: str, *, store_spec: str | None, token_file: Path | None, **details: Any) -> None:
+    with_person(
+        store_spec,
+        token_file,
+        lambda store, who: change_people(store, name, details, who=who, clock=SystemClock()),
+    )
     say("recorded")
 
 
@@ -46,68 +38,59 @@ def _change(store_spec: str | None, token_file: Path | None, name: str, **detail
 @click.option("--role", "roles", multiple=True, help="As often as needed.")
 @click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number.")
 @click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT")
-@TOKEN_FILE
-@STORE
-def add(store_spec: str | None, token_file: Path | None, **given: Any) -> None:
+@signed
+def add(**given: Any) -> None:
     """Add NAME, or say anew what they are."""
-    details = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in given.items()
-    }
-    _change(store_spec, token_file, "person_added", **details)
+    given |= {name: list(given[name]) for name in ("roles", "aliases", "subjects")}
+    _change("person_added", **given)
 
 
 @command.command()
 @click.argument("person", metavar="NAME")
-@TOKEN_FILE
-@STORE
-def remove(store_spec: str | None, token_file: Path | None, person: str) -> None:
+@signed
+def remove(**given: Any) -> None:
     """NAME decides nothing any more; their tokens are worth nothing."""
-    _change(store_spec, token_file, "person_removed", person=person)
+    _change("person_removed", **given)
 
 
 @command.command()
 @click.argument("person", metavar="NAME")
 @click.option("--name", "token_name", required=True, help="What the token is called in records.")
 @click.option("--until", metavar="DATE", help="Up to and with this date (UTC).")
-@TOKEN_FILE
-@STORE
+@signed
 def token(
     person: str, token_name: str, until: str | None, token_file: Path | None, store_spec: str | None
 ) -> None:
     """A new token of NAME, printed once: the store keeps its hash alone."""
     expires = None if until is None else read_moment(until, whole_day=True)
 
-    async def use(store: Store) -> str:
-        who = await who_asks(store, token_file)
-        clock = SystemClock()
-        return await issue_token(
-            store, person, token_name, expires_at=expires, who=who, clock=clock
-        )
-
-    say(with_store(store_spec, use))
+    made = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: issue_token(
+            store, person, token_name, expires_at=expires, who=who, clock=SystemClock()
+        ),
+    )
+    say(made)
 
 
 @command.command()
 @click.argument("token_name", metavar="TOKEN")
-@TOKEN_FILE
-@STORE
-def revoke(store_spec: str | None, token_file: Path | None, token_name: str) -> None:
+@signed
+def revoke(token_name: str, **given: Any) -> None:
     """The token called TOKEN is worth nothing from now on."""
-    _change(store_spec, token_file, "token_revoked", token=token_name)
+    _change("token_revoked", token=token_name, **given)
 
 
 @command.command()
 @click.argument("role")
 @click.argument("conditions", nargs=-1, metavar="CONDITION...")
-@TOKEN_FILE
-@STORE
-def limit(
-    store_spec: str | None, token_file: Path | None, role: str, conditions: tuple[str, ...]
-) -> None:
+@signed
+def limit(conditions: tuple[str, ...], **given: Any) -> None:
     """ROLE decides only where every CONDITION on the arguments holds: "amount<=5000"."""
     for text in conditions:
         read_condition(text)
-    _change(store_spec, token_file, "limit_set", role=role, conditions=list(conditions))
+    _change("limit_set", conditions=list(conditions), **given)
 
 
 @command.command()
@@ -116,48 +99,40 @@ def limit(
 @click.option("--role", required=True)
 @click.option("--from", "begin", required=True, metavar="DATE")
 @click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date (UTC).")
-@TOKEN_FILE
-@STORE
-def deputy(store_spec: str | None, token_file: Path | None, **given: Any) -> None:
+@signed
+def deputy(begin: str, end: str, stands_for: str, **given: Any) -> None:
     """NAME stands for somebody in a role, between two dates."""
-    begin, end = read_moment(given["begin"]), read_moment(given["end"], whole_day=True)
-    details = {"person": given["person"], "for": given["stands_for"], "role": given["role"]}
-    _change(store_spec, token_file, "deputy_named", **details, begin=begin, end=end)
+    given |= {"for": stands_for, "begin": read_moment(begin)}
+    _change("deputy_named", end=read_moment(end, whole_day=True), **given)
 
 
 @command.command()
 @click.argument("role")
 @click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
 @click.option("--before", "minutes", type=click.FloatRange(min=0), required=True, metavar="MINUTES")
-@TOKEN_FILE
-@STORE
-def escalate(
-    store_spec: str | None, token_file: Path | None, role: str, to: str, minutes: float
-) -> None:
+@signed
+def escalate(minutes: float, **given: Any) -> None:
     """So many minutes before a request to ROLE expires, another role may decide it."""
-    seconds = minutes * 60
-    _change(store_spec, token_file, "escalation_set", role=role, to=to, before_seconds=seconds)
+    _change("escalation_set", before_seconds=minutes * 60, **given)
 
 
 @command.command()
 @click.argument("issuer")
 @click.option("--audience", required=True, help="For whom its tokens must be made out.")
-@TOKEN_FILE
-@STORE
-def provider(store_spec: str | None, token_file: Path | None, issuer: str, audience: str) -> None:
+@signed
+def provider(**given: Any) -> None:
     """Believe signed tokens of the OpenID Connect provider ISSUER (extra `openid`)."""
-    _change(store_spec, token_file, "provider_named", issuer=issuer, audience=audience)
+    _change("provider_named", **given)
 
 
 @command.command()
 @click.argument("what", type=click.Choice(["identity", "sign-off"]))
 @click.option("--off", is_flag=True, help="Not any more.")
-@TOKEN_FILE
-@STORE
-def demand(store_spec: str | None, token_file: Path | None, what: str, off: bool) -> None:
+@signed
+def demand(off: bool, **given: Any) -> None:
     """identity: only people who prove who they are decide. sign-off: only handbooks that were
     signed off run."""
-    _change(store_spec, token_file, "demanded", what=what, on=not off)
+    _change("demanded", on=not off, **given)
 
 
 @command.command("list")
@@ -166,49 +141,4 @@ def demand(store_spec: str | None, token_file: Path | None, what: str, off: bool
 def list_people(store_spec: str | None, as_json: bool) -> None:
     """Everybody, with roles, tokens and deputies."""
     people = with_store(store_spec, load_people, reading=True)
-    if as_json:
-        print_json(_as_json(people))
-        return
-    rows = [
-        (one.name, ", ".join(one.roles) or "-", _tokens(people, one.name) or "-")
-        for one in people.persons.values()
-    ]
-    say(table(rows, ("NAME", "ROLES", "TOKENS")) if rows else "nobody is known here")
-    for role, conditions in people.limits.items():
-        say(f"{role} decides within {', '.join(conditions) or 'no limit'}")
-    for one in people.deputies:
-        begin, end = moment(one.begin), moment(one.end)
-        say(f"{one.person} stands for {one.stands_for} as {one.role} from {begin} to {end}")
-    for role, (to, seconds) in people.escalations.items():
-        say(f"{to} may decide as {role} {seconds / 60:g} minutes before a request expires")
-    for one_demand in sorted(people.demands):
-        say(f"demanded: {one_demand}")
-
-
-def _tokens(people: People, person: str) -> str:
-    own = [one for one in people.tokens.values() if one.person == person]
-    return ", ".join(f"{one.name} (revoked)" if one.revoked else one.name for one in own)
-
-
-def _as_json(people: People) -> dict[str, Any]:
-    return {
-        "people": [
-            {
-                "name": one.name,
-                "roles": list(one.roles),
-                "aliases": list(one.aliases),
-                "openid": list(one.subjects),
-                "tokens": [
-                    {"name": t.name, "expires_at": t.expires_at, "revoked": t.revoked}
-                    for t in people.tokens.values()
-                    if t.person == one.name
-                ],
-            }
-            for one in people.persons.values()
-        ],
-        "limits": {role: list(texts) for role, texts in people.limits.items()},
-        "providers": [
-            {"issuer": p.issuer, "audience": p.audience} for p in people.providers.values()
-        ],
-        "demands": sorted(people.demands),
-    }
+    give(as_json, people_json(people), people_lines(people))

@@ -16,7 +16,7 @@ from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS
-from sopilot.runtime.audit import Finding, Report, audit_trace
+from sopilot.runtime.audit import Finding, Report, audit_trace, batch
 from sopilot.runtime.audit.timeline import TimelineRow, rows_of_trace, rows_of_transcript
 from sopilot.runtime.audit.transcript import (
     Transcript,
@@ -25,6 +25,7 @@ from sopilot.runtime.audit.transcript import (
 )
 from sopilot.runtime.audit.transcripts import audit_transcript
 from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.pages import render_audit
 from sopilot.runtime.session import (
     Problem,
     ProgramSet,
@@ -313,3 +314,19 @@ def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
 
 def _mistake(what: str, message: str, cure: str) -> UserMistake:
     return mistake("audit-input", message, Place(what), cure)
+
+
+def reports_json(reports: list[Report]) -> dict[str, JSON]:
+    if len(reports) == 1:
+        return reports[0].as_json()
+    return {
+        "clean": all(report.clean for report in reports),
+        "batch": batch(reports).as_json(),
+        "reports": [report.as_json() for report in reports],
+    }
+
+
+def page_of(audited: Sequence[Audited]) -> str:
+    """Of the first that has findings."""
+    worst = next((one for one in audited if not one.report.clean), audited[0])
+    return render_audit(worst.report, worst.rows, title=worst.title)

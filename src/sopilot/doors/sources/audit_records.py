@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sopilot import __version__
@@ -42,3 +43,14 @@ async def on_record(
             store, report, release=release, clock=SystemClock(), key=key, who=who
         )
     return found
+
+
+def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
+    for one in records.get("earlier_audits", ()):
+        for difference in one["differences"]:
+            earlier = f"audit {one['audit']} of release {one['release']}"
+            yield f"judged otherwise than {earlier}: {difference}"
+        if one["signature_holds"] is False:
+            yield f"the signature of audit {one['audit']} does not hold"
+    if "kept" in records:
+        yield f"kept as audit {records['kept']}"

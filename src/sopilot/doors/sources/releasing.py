@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,11 @@ from sopilot.desks.tasks.testing import reached, run_scenarios, summary
 from sopilot.doors.sources._source import open_source
 from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent.progress import nobody_watches
+from sopilot.runtime.records import read_moment
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.records.versions import Version, difference
-from sopilot.runtime.session import ProgramSet
+from sopilot.runtime.session import ProgramSet, Store, SystemClock
+from sopilot.runtime.session.releases import load_versions, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +64,40 @@ def differences_between(before: Version, after: Version) -> dict[str, list[str]]
         load_handbook(before.text, f"{name} {before.number}"),
         load_handbook(after.text, f"{name} {after.number}"),
     )
+
+
+def moments(begin: str | None, end: str | None) -> tuple[float, float | None]:
+    """From when to when, as people write it; from now on, and for good, where they do not."""
+    start = SystemClock().now() if begin is None else read_moment(begin)
+    return start, None if end is None else read_moment(end, whole_day=True)
+
+
+async def release_next(
+    store: Store,
+    ready: Releasable,
+    hours: tuple[float, float | None],
+    *,
+    who: Principal | None,
+    by: str,
+) -> tuple[Version, Version | None]:
+    """The new version, and the one before it."""
+    one = await release(
+        store,
+        ready.handbook,
+        text=ready.text,
+        programs=ready.programs,
+        begin=hours[0],
+        end=hours[1],
+        coverage=ready.coverage,
+        clock=SystemClock(),
+        who=who,
+        by=by,
+    )
+    return one, (await load_versions(store)).find(ready.handbook, one.number - 1)
+
+
+def difference_lines(changed: dict[str, list[str]]) -> Iterator[str]:
+    for kind, lines in changed.items():
+        yield f"{kind}: {len(lines) or 'no'} {'difference' if len(lines) == 1 else 'differences'}"
+        for line in lines:
+            yield f"  {line}"

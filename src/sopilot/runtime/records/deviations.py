@@ -5,10 +5,11 @@ Folded from the entries of a journal: nothing of it can be changed, only continu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import Diagnostic
+from sopilot.language.diagnostics.plain_text import moment, table
 from sopilot.runtime.vm.values import JSON, same_name
 
 DISPOSITIONS = ("true", "false-alarm", "accepted-risk")
@@ -114,3 +115,19 @@ def why_not(one: Deviation, step: str, by: set[str]) -> Diagnostic | None:
                 f"deviation {one.number} is closed by a second person: not who judged or owns it",
             )
     return None
+
+
+def deviation_lines(found: Sequence[Deviation], known: int, now: float) -> Iterator[str]:
+    if found:
+        header = ("NO", "STATE", "FINDING", "OWNER", "DUE", "DISPOSITION", "CLOSED BY", "SESSION")
+        yield table([_row(one, now) for one in found], header)
+        yield ""
+    yield f"{len(found)} of {known} deviations"
+
+
+def _row(one: Deviation, now: float) -> tuple[str, ...]:
+    due = "-" if one.due is None else moment(one.due)[:10] + (" late" if one.overdue(now) else "")
+    return (
+        str(one.number), one.state, f"{one.code} #{one.seq}", one.owner or "-", due,
+        one.disposition or "-", one.closed_by or "-", one.session_id,
+    )  # fmt: skip

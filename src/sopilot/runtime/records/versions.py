@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from sopilot.language.diagnostics import Diagnostic
+from sopilot.language.diagnostics.plain_text import moment, table
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.vm.values import JSON, same_name
 
@@ -150,3 +151,15 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
 def author_of(versions: Versions, handbook: str, programs: Mapping[str, str]) -> frozenset[str]:
     """Who wrote what a session runs by, as names are compared."""
     return frozenset(same_name(one.author) for one in versions.that_run(handbook, programs))
+
+
+def version_lines(found: Sequence[Version]) -> Iterator[str]:
+    rows = [
+        (
+            one.handbook, one.number, one.author, ", ".join(one.signed) or "-",
+            moment(one.begin), "-" if one.end is None else moment(one.end),
+        )
+        for one in found
+    ]  # fmt: skip
+    header = ("HANDBOOK", "VERSION", "AUTHOR", "SIGNED OFF BY", "FROM", "TO")
+    yield table(rows, header) if rows else "no version was released here"

@@ -7,10 +7,12 @@ find it and can settle it.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
@@ -87,6 +89,29 @@ async def sweep(
         with suppress(SopilotError):
             found += await settle_orphan(store, record.id, clock=clock)
     return found
+
+
+async def keep_sweeping(
+    store: Store,
+    every: float | None,
+    tell: Callable[[list[LeftOpen]], None],
+    warn: Callable[[str], None],
+) -> bool:
+    """Once, or so often until it is stopped; whether anything was found. A store that fails
+    is asked again."""
+    seen = False
+    while True:
+        try:
+            found = await sweep(store)
+            tell(found)
+            seen = seen or bool(found)
+        except RunEnded as problem:
+            if every is None:
+                raise
+            warn(f"sopilot: {problem}")
+        if every is None:
+            return seen
+        await asyncio.sleep(every)
 
 
 async def settle_orphan(

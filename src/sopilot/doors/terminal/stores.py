@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
+from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.store_by_name import open_store
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import Store
 
 Answer = TypeVar("Answer")
@@ -36,3 +40,28 @@ def with_store(
             await store.close()
 
     return asyncio.run(run())
+
+
+TOKEN_FILE = click.option(
+    "--token-file",
+    type=NEW_FILE,
+    help="Your token, or a provider's; else what SOPILOT_TOKEN holds.",
+)
+
+
+def signed(command: Callable[..., None]) -> Callable[..., None]:
+    """By whoever has the token, on this store."""
+    return TOKEN_FILE(STORE(command))
+
+
+def with_person(
+    spec: str | None,
+    token_file: Path | None,
+    use: Callable[[Store, Principal | None], Awaitable[Answer]],
+) -> Answer:
+    """As ``with_store``, with whoever the token says asks for it."""
+
+    async def run(store: Store) -> Answer:
+        return await use(store, await who_asks(store, token_file))
+
+    return with_store(spec, run)
