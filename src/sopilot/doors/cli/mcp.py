@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.output import say
@@ -73,6 +74,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
 def command(**given: Any) -> None:
