@@ -7,11 +7,13 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from sopilot.language.diagnostics import visible
 from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM
 from sopilot.language.handbook.assent import assent
 from sopilot.language.handbook.wording import fill
 from sopilot.language.program.model import Act, Function, Program
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+from sopilot.runtime.trace import MASK
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -78,19 +80,24 @@ def question_text(
             continue
         if not arguments.keys() <= fixed.keys():
             continue
-        values = {**program.constants, **{key: _told(one) for key, one in arguments.items()}}
-        said = fill(function.question, values)
+        hidden = {key: MASK for key in arguments if key in program.secrets}
+        values = {key: visible(_told(one), keep="") for key, one in arguments.items()} | hidden
+        said = fill(function.question, {**program.constants, **values})
         if name == ASK_USER:
             return said
-        shown = ", ".join(
-            f"{key}: {_told(one)}" for key, one in arguments.items() if key != "action"
-        )
+        # Quoted: no value can pass for the machine's own words.
+        quoted = {key: visible(_quoted(one), keep="") for key, one in arguments.items()} | hidden
+        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items() if key != "action")
         return f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
     return None
 
 
 def _told(value: JSON) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return value if isinstance(value, str) else _quoted(value)
+
+
+def _quoted(value: JSON) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
