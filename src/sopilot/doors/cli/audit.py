@@ -22,7 +22,7 @@ from sopilot.doors.sources.audit_records import on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
-from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, may_see, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -73,7 +73,9 @@ def command(
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """
     told = Told(now, pairs("--knows", knows))
-    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec, told=told)
+    given = read_input(
+        what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
+    )
     if verify:
         _verify(given, as_json)
         return
@@ -113,13 +115,15 @@ def read_input(
     goal: str | None,
     store_spec: str | None,
     told: Told | None = None,
+    token_file: Path | None = None,
 ) -> TraceInput | ForeignInput:
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
+    masked = not may_see(store_spec, token_file, "audit", [what])
     return with_store(
         store_spec,
-        lambda store: session_input(store, what, handbook=handbook, goal=goal),
+        lambda store: session_input(store, what, handbook=handbook, goal=goal, masked=masked),
         reading=True,
     )
 

@@ -46,6 +46,7 @@ COMMANDS = {
     "audit": "Judge a session, a trace or a transcript by its SOP.",
     "deviations": "What was found wrong, and what was done about it.",
     "handbooks": "Versions: who wrote and signed them, when they hold.",
+    "privacy": "Contents: who reads them, how long they stay, erasing them.",
     "bench": "SOPBench, scored by its own oracle; sweeps and reports.",
     "stats": "Exact paired tests, clustered permutation, intervals.",
     "gate": "Know your model before you page: the discipline check.",

@@ -23,7 +23,9 @@ async def on_record(
     release: str = __version__,
 ) -> dict[str, Any]:
     """What earlier audits judged otherwise, and under which number this one was kept."""
-    earlier = await kept_audits(store, report.score_card.session_id or "")
+    session_id = report.score_card.session_id or ""
+    earlier = await kept_audits(store, session_id)
+    salt = str((await store.record(session_id)).metadata.get("salt") or "")
     found: dict[str, Any] = {}
     if earlier:
         found["earlier_audits"] = [
@@ -34,7 +36,7 @@ async def on_record(
                 "by": one.by or None,
                 "clean": one.clean,
                 "signature_holds": one.genuine,
-                "differences": differences(one, report),
+                "differences": differences(one, report, salt),
             }
             for one in earlier
         ]
