@@ -34,7 +34,7 @@ from sopilot.language.program import (
     Holds,
     Kind,
     Program,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -278,7 +278,7 @@ def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
     while True:
         step: Step = function.steps[position]
         target: str | None = None
-        if isinstance(step, Return):
+        if isinstance(step, ReturnStep):
             assert step.holds is not None
             return _true(step.holds, truth), asked
         if isinstance(step, Check):

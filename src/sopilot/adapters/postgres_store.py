@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_entry, upsert_of
+from sopilot.adapters.postgres_records import PostgresRecords, add_entry, erase_contents, upsert_of
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -31,6 +31,7 @@ from sopilot.runtime.trace import (
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError, canonical
+from sopilot.runtime.vm.values import Fields
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -229,13 +230,13 @@ class PostgresStore:
         return {ref: _value(value) for ref, value in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        forgotten = self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)")
         async with self._server.transaction() as db:
             number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)"),
-                (number, list(refs)),
-            )
-            return cursor.rowcount
+            return (await db.execute(forgotten, (number, list(refs)))).rowcount
+
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        await erase_contents(self._server, {one: _text(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
         async with self._server.connection() as db:

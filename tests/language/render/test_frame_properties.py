@@ -14,7 +14,7 @@ from rendered_handbooks import handbooks
 from frames import problems
 from sopilot.language.compiler import compile_procedure
 from sopilot.language.handbook import Handbook
-from sopilot.language.program import Check, Every, Function, Holds, Kind, Return, Some
+from sopilot.language.program import Check, Every, Function, Holds, Kind, ReturnStep, Some
 from sopilot.language.program.model import Always
 from sopilot.language.render import LANGUAGES, render_function
 
@@ -67,7 +67,7 @@ CONDITIONS = st.recursive(
 def groups(draw: st.DrawFn) -> Function:
     """Checks that jump forward as they like, written by hand."""
     labels = [*SLOTS, "yes", "no", "result"]
-    steps: list[Check | Return] = []
+    steps: list[Check | ReturnStep] = []
     for position, slot in enumerate(SLOTS):
         ahead = st.none() | st.sampled_from(labels[position + 1 :])
         steps.append(Check(slot, slot, (), slot, draw(st.booleans()), draw(ahead), draw(ahead)))
@@ -77,9 +77,9 @@ def groups(draw: st.DrawFn) -> Function:
     )
     value = draw(CONDITIONS) if asked else Always(draw(st.booleans()))
     steps += [
-        Return("result", value),
-        Return("yes", Always(True)),
-        Return("no", Always(False)),
+        ReturnStep("result", value),
+        ReturnStep("yes", Always(True)),
+        ReturnStep("no", Always(False)),
     ]
     return Function("some_group", Kind.GROUP, (), tuple(steps))
 
@@ -119,7 +119,7 @@ def test_the_reader_notices_what_is_wrong() -> None:
         (
             Check("a", "a", (), "a"),
             Check("b", "b", (), "b"),
-            Return("r", Some((Holds("a"), Holds("b")))),
+            ReturnStep("r", Some((Holds("a"), Holds("b")))),
         ),
     )
     held: Counter[str] = Counter()

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
-from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.output import say
 from sopilot.doors.terminal.stores import STORE
 from sopilot.language.diagnostics import mistake, visible
@@ -38,7 +38,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=Seconds(min=0.1),
+    type=click.FloatRange(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
@@ -55,7 +55,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=Seconds(min=0),
+    type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,
@@ -73,6 +73,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
 def command(**given: Any) -> None:

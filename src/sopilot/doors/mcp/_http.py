@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
-from sopilot.doors.mcp._limits import Limits, Shares, protocol
+from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import UserMistake, mistake
 
@@ -195,6 +195,7 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
     app = procedures.server.streamable_http_app(
         streamable_http_path=PATH,
         host=settings.host,
+        session_idle_timeout=settings.limits.idle_seconds,
         # The gatekeeper is stricter and stands in front.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

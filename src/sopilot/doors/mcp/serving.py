@@ -11,6 +11,7 @@ from pathlib import Path
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
+from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 
@@ -57,6 +58,7 @@ def http_settings(
     token_file: Path | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    limits: Limits,
 ) -> HttpSettings | None:
     if address is None:
         return None
@@ -66,7 +68,7 @@ def http_settings(
     whole = port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT
     if not bare or odd or not whole:
         raise UserMistake(f"--http: `{address}` is not HOST:PORT")
-    settings = HttpSettings(bare, int(port), _tokens(token_file), hosts, origins)
+    settings = HttpSettings(bare, int(port), _tokens(token_file), hosts, origins, limits)
     settings.check()
     return settings
 

@@ -14,6 +14,7 @@ from sopilot.doors.mcp._http import HttpSettings
 from sopilot.doors.mcp.building import gateway_service, source_service, task_service
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Service
+from sopilot.doors.mcp.limits import read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.serving import Tell
@@ -50,6 +51,7 @@ class ServerOptions:
     token_file: Path | None
     allow_host: tuple[str, ...]
     allow_origin: tuple[str, ...]
+    limited: tuple[str, ...]
     session_id: str | None
     store_spec: str | None
 
@@ -62,7 +64,11 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     if len(set(names)) != len(names):
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
     settings = serving.http_settings(
-        options.address, options.token_file, options.allow_host, options.allow_origin
+        options.address,
+        options.token_file,
+        options.allow_host,
+        options.allow_origin,
+        read_limits(options.limited),
     )
     arm_named(options.arm)
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
@@ -72,6 +78,7 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
 async def _serve(
     options: ServerOptions, specs: list[UpstreamSpec], settings: HttpSettings | None, tell: Tell
 ) -> None:
+    limits = read_limits(options.limited)
     store = open_store(options.store_spec)
     catalogue: Catalogue | None = None
     try:
@@ -82,8 +89,15 @@ async def _serve(
             service = _gateway(options, handbook, catalogue, tell)
         else:
             service = _service(options, tell)
+        hub = Hub(
+            store,
+            service,
+            most_seats=limits.seats(0 if options.share_upstream else len(specs)),
+            most_of_one=limits.sessions_of_one,
+            idle_seconds=limits.idle_seconds,
+        )
         procedures = ProcedureServer(
-            Hub(store, service), catalogue=catalogue, session_id=options.session_id, tell=tell
+            hub, catalogue=catalogue, session_id=options.session_id, tell=tell
         )
         try:
             stopped = await serving.serve(procedures, settings, tell)

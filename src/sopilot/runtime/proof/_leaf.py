@@ -14,6 +14,7 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program.model import Act, Kind
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.proof._grade import Grade
+from sopilot.runtime.vm.evidence import done_with
 from sopilot.runtime.vm.freshness import may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
@@ -269,7 +270,8 @@ class Prover:
     ) -> _GateCalls:
         """With the gate's own values; what only the user can give may be any. A call that leaves
         one of them out, or has another input besides, may have touched the gate and proves
-        nothing. With ``others``, the calls that may be for anybody else instead."""
+        nothing; what was done may have had any that the action declares. With ``others``, the
+        calls that may be for anybody else instead."""
         own = {name: values[name] for name in layout.function.parameters}
 
         def value(name: str) -> JSON | Absent:
@@ -285,7 +287,11 @@ class Prover:
             if one.touched < 0 or not _counts(call, one.arguments, others):
                 continue
             touched = max(touched, one.touched)
-            exact = one.arguments.keys() == call.arguments.keys() | set(call.open)
+            inputs = call.arguments.keys() | set(call.open)
+            exact = one.arguments.keys() == inputs or (
+                layout.function.is_fact
+                and done_with(self.programs, act.action, inputs, one.arguments)
+            )
             if others:
                 named = exact and not _may_concern(call, one.arguments)
             else:

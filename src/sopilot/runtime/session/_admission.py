@@ -11,7 +11,7 @@ from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program import Guarded
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
-from sopilot.runtime.session._call_results import record_result
+from sopilot.runtime.session._call_results import read_failure, record_result
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.guards import Hold, hold_reason
 from sopilot.runtime.session.protocols import ToolResult
@@ -141,8 +141,9 @@ async def _recheck(session: Session, licence: Licence) -> None:
         try:
             result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
         except Exception as problem:  # as for every tool: it broke off
-            result = ToolResult(False, {"error": f"the tool could not be reached: {problem}"})
-        await record_result(session, own_id, result)
+            told = {"error": f"the tool could not be reached: {problem}"}
+            result = ToolResult(False, told, unknown=True)
+        await record_result(session, own_id, read_failure(session, action, result))
 
 
 async def _drop_doubted(

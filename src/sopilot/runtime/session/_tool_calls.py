@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.session._admission import admit, hold_call, under_way
-from sopilot.runtime.session._call_results import note_unknown, record_result, unknown_call
+from sopilot.runtime.session._call_results import (
+    note_unknown,
+    read_failure,
+    record_result,
+    unknown_call,
+)
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
 from sopilot.runtime.session.errors import LeaseHeld, LeaseLost
 from sopilot.runtime.session.protocols import ToolResult
@@ -108,7 +112,7 @@ async def _perform(
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
-        result = _read_failure(session, name, result)
+        result = read_failure(session, name, result)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)
@@ -131,19 +135,3 @@ async def _record_after_all(session: Session, call_id: str, result: ToolResult) 
         if call_id not in session.configuration.pending:
             raise LeaseLost(session.id)
         return await record_result(session, call_id, result)
-
-
-def _read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
-    """A tool that says that there is no such thing has answered, where the handbook says so."""
-    if result.ok or result.unknown:
-        return result
-    for program in session.programs.programs.values():
-        condition = program.not_found.get(name)
-        if condition is None:
-            continue
-        try:
-            if session.judge(condition, {**program.constants, "result": result.value}):
-                return replace(result, ok=True)
-        except SopilotError:
-            continue
-    return result
