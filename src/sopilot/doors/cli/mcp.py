@@ -9,7 +9,6 @@ import click
 
 from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
-from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.output import say
 from sopilot.doors.terminal.stores import STORE
 from sopilot.language.diagnostics import mistake, visible
@@ -39,7 +38,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=Seconds(min=0.1),
+    type=click.FloatRange(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
@@ -56,7 +55,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=Seconds(min=0),
+    type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,
