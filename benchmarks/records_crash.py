@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from unittest.mock import patch
 
-from counter_desk import COUNTER, CountingTools, HandClock, wander
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.runtime.records.log import NO_ACTIONS, SealFile, digest_of
 from sopilot.runtime.session import Store, open_session
@@ -63,7 +63,11 @@ async def work(store: Store, seed: int) -> None:
         session = await open_session(
             store, COUNTER, tools=CountingTools(), clock=clock, session_id=f"s{number}"
         )
-        await wander(session, source, 8)
+        await wander(session, source, 4)
+        await walk(session, "transfer")
+        await walk(session, "wire", stop_at_action="wire")
+        await session.call_tool("wire", ERRANDS["wire"], "w")
+        await session.decide("approve", "w", by="Ann", role="supervisor")
         await session.release()
         await write(store, "people", "demanded", {"what": "x", "on": bool(number)}, clock=clock)
         await seal_store(store, KEY, at=float(number))
@@ -102,7 +106,7 @@ def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
             return connect(*given, factory=Counted, **options)  # type: ignore[call-overload, no-any-return]
 
         with patch("sopilot.adapters.sqlite_connection.sqlite3.connect", counted):
-            store = SQLiteStore(Path(first) / "s.db", synchronous="OFF")
+            store = SQLiteStore(Path(first) / "s.db", synchronous="NORMAL")
             try:
                 asyncio.run(work(store, seed))
                 return False, []
@@ -110,7 +114,7 @@ def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
                 Counted.crash_at = 0
                 with suppress(Crash):
                     asyncio.run(store.close())
-        left = SQLiteStore(Path(second) / "s.db", synchronous="OFF")
+        left = SQLiteStore(Path(second) / "s.db", synchronous="NORMAL")
 
         async def look() -> list[str]:
             try:
