@@ -26,7 +26,7 @@ def _holds(handbook: Handbook) -> None:
         assert list(problems(program, language, held)) == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=40, derandomize=True)
 @given(handbooks())
 def test_frames_of_any_handbook_say_what_it_means(handbook: Handbook) -> None:
     _holds(_plainly_worded(handbook))
@@ -129,4 +129,4 @@ def test_the_reader_notices_what_is_wrong() -> None:
     program = compile_procedure(_ANY, "goal").program
     assert list(machine_moves(group, program, ["  a: call a(); must be true"], "en", held))
     ways = ["  verify: tool look(x)", "    or instead: read(x)", "    or instead: read(x)"]
-    assert list(twice(group, ways, held))
+    assert list(twice(group, program, ways, held))

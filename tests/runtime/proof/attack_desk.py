@@ -50,7 +50,7 @@ class AttackDesk:
             await self.session.operate(Fail("given up"))
         return await self.start(goal, **values)
 
-    async def call(self, action: str, **arguments: JSON) -> CallAnswer:
+    async def call(self, action: str, /, **arguments: JSON) -> CallAnswer:
         self.calls += 1
         return await self.session.call_tool(action, arguments, f"c{self.calls}")
 

@@ -18,7 +18,7 @@ from sopilot.doors.sources.audit_inputs import (
     reports_json,
     session_input,
 )
-from sopilot.doors.sources.audit_records import on_record, record_lines
+from sopilot.doors.sources.audit_records import chain_check, on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
@@ -77,8 +77,9 @@ def command(
         what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
     )
     if verify:
-        _verify(given, as_json)
-        return
+        report, lines = chain_check(given)
+        give(as_json, report, lines)
+        sys.exit(0 if report["verified"] else 1)
     audited = given.audit()
     if page is not None:
         if len(audited) > 1:
@@ -126,18 +127,3 @@ def read_input(
         lambda store: session_input(store, what, handbook=handbook, goal=goal, masked=masked),
         reading=True,
     )
-
-
-def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
-    if isinstance(given, ForeignInput):
-        raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
-    problems = given.verify()
-    listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
-    events, signed = len(given.trace.events), len(given.trace.signatures)
-    whole = f"{events} events, chain whole, {signed} signed heads agree"
-    give(
-        as_json,
-        {"verified": not problems, "problems": listed},
-        [str(one) for one in problems] or [whole],
-    )
-    sys.exit(1 if problems else 0)

@@ -39,6 +39,7 @@ COMMANDS = {
     "store": "Make and renew the tables of a store; find calls that were left open.",
     "seal": "Seal the log of all sessions, and send the head elsewhere.",
     "verify": "Hold a store against a sealed head: what is missing, what was altered.",
+    "export": "Records of a time as a bundle, with a verifier that runs offline.",
     "prove": "Proofs that a session stands in the log, or that the log only grew.",
     "approve": "Approve, reject or amend a call that waits for people.",
     "people": "Who may decide: tokens, roles, limits, deputies.",
