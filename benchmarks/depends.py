@@ -1,8 +1,8 @@
 """What a campaign depends on: its script, and whatever of this project that imports or names.
 
 Imports are followed wherever they stand; so is a text that names a module, which stands for its
-room (commands are loaded by their names), or another script of this folder, which is then run. Files that are no Python
-belong to the package in which they lie.
+room (commands are loaded by their names), or another script of this folder, which is then run.
+Files that are no Python belong to the package in which they lie.
 """
 
 from __future__ import annotations
