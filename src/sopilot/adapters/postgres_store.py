@@ -252,6 +252,16 @@ class PostgresStore:
             rows = await cursor.fetchall()
         return [_record(row) for row in rows]
 
+    async def states(self) -> dict[str, int]:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    "SELECT coalesce(substring(encode(summary, 'escape')"
+                    " from '\"status\":\"([a-z]+)\"'), 'new'), count(*) FROM {sessions} GROUP BY 1"
+                )
+            )
+            return dict(await cursor.fetchall())
+
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(

@@ -5,20 +5,24 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from sopilot.adapters.logs import FORMATS, LOG, log_to_stderr
+from sopilot.adapters.metrics import metered, metrics
+from sopilot.adapters.settings_file import read_settings
 from sopilot.adapters.store_by_name import data_folder, open_store
-from sopilot.doors.cli.output import log_visibly, say
 from sopilot.doors.cli.stores import STORE
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
 from sopilot.doors.sources import TOOL_LISTS, is_task, load_source, open_source
-from sopilot.language.diagnostics import UserMistake, mistake, visible
+from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.runtime.agent import ARMS, Arm, arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.session import Settings
 from sopilot.runtime.vm import TOOL_NAME
 
 if TYPE_CHECKING:
@@ -37,6 +41,19 @@ class Seconds(click.FloatRange):
         if not math.isfinite(found):
             self.fail(f"{value} is no number of seconds", param, ctx)
         return found
+
+
+def read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
+    """The file's values are what is taken where the command line says nothing."""
+    if path is None:
+        return
+    known = {one.opts[0].lstrip("-"): one.name for one in ctx.command.params}
+    values = read_settings(path)
+    for name in values:
+        if name not in known:
+            place = Place(str(path))
+            raise mistake("unknown-setting", f"`{name}` is none", place, did_you_mean(name, known))
+    ctx.default_map = {known[name] or "": value for name, value in values.items()}
 
 
 STOPPED = 130
@@ -74,6 +91,11 @@ STOPPED = 130
 )
 @click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
 @click.option(
+    "--require-pins",
+    is_flag=True,
+    help="Refuse an upstream that nobody has approved, instead of approving it at first sight.",
+)
+@click.option(
     "--approve-tool",
     "approve",
     multiple=True,
@@ -101,6 +123,50 @@ STOPPED = 130
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Processes behind the one address; more than one need --stateless.",
+)
+@click.option(
+    "--stateless",
+    is_flag=True,
+    help="Several servers share the store: any of them goes on with any request.",
+)
+@click.option("--admin", metavar="HOST:PORT", help="Health and metrics, for operators alone.")
+@click.option(
+    "--limit",
+    "limits",
+    multiple=True,
+    metavar="NAME=N",
+    help="Another limit: connections (of an address), requests (of an owner at once), sessions, "
+    "sessions_of_one (owner), header_seconds, body_seconds, idle_seconds, drain_seconds.",
+)
+@click.option(
+    "--lease-seconds",
+    type=Seconds(min=1),
+    default=5.0,
+    show_default=True,
+    help="How long a killed server keeps a session from the others.",
+)
+@click.option(
+    "--sweep-seconds",
+    type=Seconds(min=0.5),
+    default=5.0,
+    show_default=True,
+    help="How often calls that were left open are looked for.",
+)
+@click.option("--log", "log_format", type=click.Choice(FORMATS), default="text")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=read_config,
+    help="A YAML or JSON file of these options by their names, with ${VARIABLES} filled in.",
+)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
 def command(
@@ -111,6 +177,7 @@ def command(
     share_upstream: bool,
     upstream_timeout: float,
     pins: Path | None,
+    require_pins: bool,
     approve: tuple[str, ...],
     approve_tools: bool,
     recheck_tools: float,
@@ -121,6 +188,13 @@ def command(
     token_file: Path | None,
     allow_host: tuple[str, ...],
     allow_origin: tuple[str, ...],
+    workers: int,
+    stateless: bool,
+    admin: str | None,
+    limits: tuple[str, ...],
+    lease_seconds: float,
+    sweep_seconds: float,
+    log_format: str,
     session_id: str | None,
     store_spec: str | None,
 ) -> None:
@@ -133,7 +207,7 @@ def command(
     their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
-    log_visibly()
+    log_to_stderr(log_format)
     specs = [parse_upstream(text) for text in upstreams]
     if upstream_file is not None:
         specs += read_upstreams(upstream_file)
@@ -142,15 +216,24 @@ def command(
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
     from sopilot.doors.mcp import serving
 
-    settings = serving.http_settings(address, token_file, allow_host, allow_origin)
+    def http_settings() -> serving.HttpSettings | None:
+        return serving.http_settings(
+            address, token_file, allow_host, allow_origin,
+            limits=limits, stateless=stateless or workers > 1, admin=admin,
+        )  # fmt: skip
+
+    settings = http_settings()
     chosen = arm_named(arm)
+    if workers > 1 and settings is not None and not serving.is_worker():
+        raise SystemExit(serving.supervise(settings, workers, _tell))
 
     async def serve() -> None:
         from sopilot.doors.mcp.catalogue import Catalogue
         from sopilot.doors.mcp.hub import Hub
         from sopilot.doors.mcp.mcp_server import ProcedureServer
 
-        store = open_store(store_spec)
+        meter = metrics()
+        store = metered(open_store(store_spec), meter)
         catalogue: Catalogue | None = None
         try:
             if specs:
@@ -166,17 +249,24 @@ def command(
                     approve=approve,
                     timeout_seconds=upstream_timeout,
                     recheck_seconds=recheck_tools,
+                    require_pins=require_pins,
+                    meter=meter,
                 )
                 await catalogue.open()
                 service = _gateway(handbook, chosen, catalogue, language, share_upstream)
             else:
                 service = _service(source, chosen, language, tools)
-            hub = Hub(store, service)
+            service = replace(service, settings=Settings(lease_seconds=lease_seconds))
+            hub = Hub(store, service, **serving.hub_limits(settings), meter=meter)
             procedures = ProcedureServer(
-                hub, catalogue=catalogue, session_id=session_id, tell=_tell
-            )
+                hub, catalogue=catalogue, session_id=session_id, tell=_tell, meter=meter,
+                telemetry=serving.telemetry(),
+            )  # fmt: skip
+            watch = serving.Watch(store, meter, sweep_seconds)
             try:
-                stopped = await serving.serve(procedures, settings, _tell)
+                stopped = await serving.serve(
+                    procedures, settings, _tell, watch=watch, reread=http_settings
+                )
             finally:
                 await procedures.close()
         finally:
@@ -219,7 +309,7 @@ def _service(source: str, arm: Arm, language: str, tools: str) -> Service:
 
 def _tell(text: str) -> None:
     """The operator reads stderr; stdout belongs to the protocol."""
-    say(visible(f"sopilot: {text}"), err=True)
+    LOG.warning("%s", text)
 
 
 def _need_mcp() -> None:

@@ -7,7 +7,6 @@ a cursor, changes a colour or hides.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -78,15 +77,3 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
 
 def _is_number(text: str) -> bool:
     return text.replace(",", "").replace(".", "").replace("-", "").replace("%", "").isdigit()
-
-
-def log_visibly() -> None:
-    """What libraries log may quote what servers and clients sent: a line each, on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Visible())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-
-
-class _Visible(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(record.getMessage())

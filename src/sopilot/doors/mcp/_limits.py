@@ -7,7 +7,9 @@ one who opens many gets no more than a share. Others are served meanwhile.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sopilot.doors.mcp._clients import LOCAL
+from sopilot.language.diagnostics import did_you_mean, mistake
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +27,39 @@ class Limits:
     """``header_seconds`` is how long a request may take to arrive up to its body, and
     ``body_seconds`` how long the next piece of a body may. ``connections`` are those of one
     address, ``requests`` those that one owner has under way, streams that are listened on
-    among them."""
+    among them. ``sessions`` have connections to upstreams at once, ``sessions_of_one`` for one
+    owner; one that nobody used for ``idle_seconds`` gives its connections back. Stopping waits
+    ``drain_seconds`` for what is under way."""
 
     header_seconds: float = 10.0
     body_seconds: float = 30.0
     connections: int = 200
     requests: int = 100
+    sessions: int = 200
+    sessions_of_one: int = 50
+    idle_seconds: float = 300.0
+    drain_seconds: float = 5.0
     connected: Counter[str] = field(default_factory=Counter, compare=False)
+
+
+NAMES = ("header_seconds", "body_seconds", "connections", "requests", "sessions",
+         "sessions_of_one", "idle_seconds", "drain_seconds")  # fmt: skip
+
+
+def limits_from(given: Sequence[str]) -> Limits:
+    """``NAME=NUMBER`` each."""
+    values: dict[str, float] = {}
+    for text in given:
+        name, _, number = text.partition("=")
+        if name not in NAMES:
+            raise mistake("unknown-limit", f"`{name}` is no limit", help=did_you_mean(name, NAMES))
+        try:
+            values[name] = float(number) if name.endswith("_seconds") else int(number)
+        except ValueError:
+            values[name] = 0
+        if not 0 < values[name] < math.inf:
+            raise mistake("bad-limit", f"`{text}` is not NAME=NUMBER with a number above 0")
+    return Limits(**values)  # type: ignore[arg-type]  # whole numbers where they are wanted
 
 
 def protocol(limits: Limits) -> type[H11Protocol]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -17,6 +18,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from sopilot import __version__
+from sopilot.adapters.logs import LOG, about
+from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._audience import Audience
 from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, ProgressReport
 from sopilot.doors.mcp._clients import Asker, Context, asker
@@ -28,10 +31,15 @@ from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.pins import Drift
 from sopilot.doors.mcp.playing import score_play, session_report
-from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent import Offer
+from sopilot.runtime.session import LeaseHeld, UnknownSession
 from sopilot.runtime.session.protocols import ToolSchema
+from sopilot.runtime.vm import TOOL_NAME
+
+if TYPE_CHECKING:
+    from sopilot.adapters.telemetry import Telemetry
 
 FRAME_URI = "sopilot://frame"
 CARD_URI = "sopilot://score-card"
@@ -65,11 +73,15 @@ class ProcedureServer:
         catalogue: Catalogue | None = None,
         session_id: str | None = None,
         tell: Callable[[str], None] = lambda text: None,
+        meter: NoMetrics | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
-        self._hub = hub
+        self.hub = self._hub = hub
         self._catalogue = catalogue
         self._session_id = session_id
         self._tell = tell
+        self._meter = meter or NoMetrics()
+        self._telemetry = telemetry
         self._audience = Audience()
         self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
@@ -142,19 +154,37 @@ class ProcedureServer:
         self, who: Asker, params: types.CallToolRequestParams, link: CallLink
     ) -> types.CallToolResult:
         session_id = who.session_id or ""
+        begun = time.perf_counter()
         try:
             seat = await self._hub.seat(who.owner, who.key, who.session_id)
             session_id = seat.session.id
-            async with seat.using() as player:
-                result = await self._move(seat, params, link)
-                if player.session.held_calls:
-                    self._tell(f"session {session_id} waits for a decision: sopilot approve")
+            with self._spanned(params.name, session_id), about(session=session_id):
+                async with seat.using() as player:
+                    result = await self._move(seat, params, link)
+                    if player.session.held_calls:
+                        self._tell(f"session {session_id} waits for a decision: sopilot approve")
         except SopilotError as problem:
-            return answered(
-                f"The runtime cannot do this: {problem}", "", ok=False, session_id=session_id
-            )
+            with about(session=session_id):
+                self._tell(f"a call of `{params.name}` was not handled: {problem}")
+            self._logged(who, params.name, session_id, "failed", begun)
+            return answered(_told(problem), "", ok=False, session_id=session_id)
+        outcome = "not_done" if result.is_error else "ok"
+        self._logged(who, params.name, session_id, outcome, begun)
         await self._changed(seat)
         return result
+
+    def _spanned(self, name: str, session_id: str) -> AbstractContextManager[object]:
+        if self._telemetry is None:
+            return nullcontext()
+        return self._telemetry.tool(name, f"{session_id}:")
+
+    def _logged(self, who: Asker, name: str, session_id: str, outcome: str, begun: float) -> None:
+        self._meter.count("calls", outcome=outcome)
+        if name == TOOL_NAME:
+            self._meter.count("steps")
+        ms = round((time.perf_counter() - begun) * 1000, 2)
+        fields = {"session": session_id, "owner": who.owner, "tool": name, "outcome": outcome}
+        LOG.info("call", extra={"fields": {**fields, "ms": ms}})
 
     async def _move(
         self, seat: Seat, params: types.CallToolRequestParams, link: CallLink
@@ -222,7 +252,7 @@ class ProcedureServer:
                     report = await session_report(player, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
         except SopilotError as problem:
-            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+            raise MCPError(types.INVALID_REQUEST, _told(problem)) from None
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
         )
@@ -300,7 +330,8 @@ class ProcedureServer:
         try:
             return await self._hub.seat(who.owner, who.key, who.session_id)
         except SopilotError as problem:
-            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+            self._tell(f"a client was not served: {problem}")
+            raise MCPError(types.INVALID_REQUEST, _told(problem)) from None
 
     def _tools_changed(self) -> None:
         task = asyncio.ensure_future(self._audience.tools_changed())
@@ -319,6 +350,17 @@ class ProcedureServer:
         await self._hub.close()
         if self._catalogue is not None:
             await self._catalogue.close()
+
+
+def _told(problem: SopilotError) -> str:
+    """What a model can do about it. Owners, leases and stores are operators' matters."""
+    if isinstance(problem, UnknownSession):
+        return "The runtime cannot do this: there is no such session."
+    if isinstance(problem, LeaseHeld):
+        return "Not done: another call of this session is under way. Try again in a moment."
+    if isinstance(problem, RunEnded):
+        return "Not done: the runtime cannot do this now. Try again in a moment; operators know."
+    return f"The runtime cannot do this: {problem}"
 
 
 def _tool(schema: ToolSchema) -> types.Tool:
