@@ -195,14 +195,16 @@ def test_streams_end_with_the_server() -> None:
     async def case() -> None:
         store = MemoryStore()
         watch = Watch(store)
-        async with server(store, HttpSettings(port=0), watch=watch) as url:
-            async with httpx2.AsyncClient(timeout=20) as http:
-                talker = Talker(http, [url])
-                await talker.initialize()
-                async with http.stream("GET", f"{url}/mcp", headers=talker.headers) as stream:
-                    assert stream.status_code == 200
-                    asyncio.get_running_loop().call_later(0.2, watch.stopping.set)
-                    assert [line async for line in stream.aiter_lines()] == []
+        async with (
+            server(store, HttpSettings(port=0), watch=watch) as url,
+            httpx2.AsyncClient(timeout=20) as http,
+        ):
+            talker = Talker(http, [url])
+            await talker.initialize()
+            async with http.stream("GET", f"{url}/mcp", headers=talker.headers) as stream:
+                assert stream.status_code == 200
+                asyncio.get_running_loop().call_later(0.2, watch.stopping.set)
+                assert [line async for line in stream.aiter_lines()] == []
 
     asyncio.run(case())
 

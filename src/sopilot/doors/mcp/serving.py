@@ -175,7 +175,7 @@ def _tokens(path: Path | None) -> dict[str, str]:
     if path is None:
         token = os.environ.get(TOKEN_VARIABLE)
         return {"default": token} if token else {}
-    if os.name == "posix" and path.exists() and path.stat().st_mode & 0o077:
+    if os.name == "posix" and path.exists() and _is_open(path.stat()):
         message = "others can read this file of tokens"
         raise mistake("open-secret", message, Place(str(path)), "chmod 600")
     tokens: dict[str, str] = {}
@@ -191,6 +191,13 @@ def _tokens(path: Path | None) -> dict[str, str]:
     if not tokens:
         raise UserMistake(f"{path}: there is no token in it")
     return tokens
+
+
+def _is_open(found: os.stat_result) -> bool:
+    """Whether others than this process can read it. A secret that a cluster mounts is root's, and
+    readable for the group that the process is in."""
+    theirs = 0o037 if found.st_uid == 0 != os.getuid() else 0o077
+    return bool(found.st_mode & theirs)
 
 
 def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
