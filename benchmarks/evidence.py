@@ -53,6 +53,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
+    "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],
 }
 
 

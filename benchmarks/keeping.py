@@ -35,6 +35,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "twelve-faults": lambda found: found["asked"],
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
+    "mcp-conformance": lambda found: found["scenarios"],
     "airline-agreement": lambda found: sum(found["cases"].values()),
     "airline-gold": lambda found: found["actions"],
     "airline-recorded": lambda found: found["runs"],

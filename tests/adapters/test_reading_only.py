@@ -14,8 +14,10 @@ from click.testing import CliRunner, Result
 from test_sqlite_migration import old_file
 
 from counter_desk import COUNTER, CountingTools, HandClock
+from postgres_here import PostgresHere
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import StoreCorrupt, open_session
 
 
@@ -113,3 +115,32 @@ def test_exports_and_pages_are_their_owners_alone(tmp_path: Path) -> None:
     assert call("audit", session, "--html", str(page)).exit_code == 0
     assert call("trace", "export", session, "-o", str(trace)).exit_code == 0
     assert [path.stat().st_mode & 0o777 for path in (page, trace)] == [0o600, 0o600]
+
+
+READERS = (
+    ("sessions",),
+    ("register",),
+    ("audit", "some-session"),
+    ("approve", "list", "some-session"),
+    ("trace", "export", "some-session"),
+    ("resume", "some-session"),
+)
+
+
+def test_reading_makes_nothing_in_a_database_of_something_else(postgres: PostgresHere) -> None:
+    import psycopg
+
+    def names() -> list[tuple[str]]:
+        with psycopg.connect(postgres.dsn, autocommit=True) as db:
+            found: list[tuple[str]] = db.execute(
+                "SELECT nspname FROM pg_namespace WHERE nspname = 'sopilot'"
+            ).fetchall()
+            return found
+
+    assert names() == []
+    for command in READERS:
+        done = call(*command, "--store", f"postgres:{postgres.dsn}")
+        assert isinstance(done.exception, UserMistake), command
+        assert "there is no store of sessions in this database" in str(done.exception)
+        assert "nothing was written" in str(done.exception)
+    assert names() == []

@@ -9,6 +9,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[2] / "src"
 LONGEST_FILE = 400
+MOST_LINES_OF_COMMANDS = 3_500
 ROOM_DEPTH = 3
 """`sopilot.wing.room`; a wing's own modules are a room by themselves."""
 
@@ -112,3 +113,10 @@ def test_no_file_is_longer_than_one_sitting() -> None:
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LONGEST_FILE
     }
     assert long == {}
+
+
+def test_commands_stay_options_printing_and_wiring() -> None:
+    """What else a command needs stands in a room of the library, where others can use it."""
+    commands = (SOURCES / "sopilot" / "doors" / "cli").glob("*.py")
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in commands)
+    assert lines <= MOST_LINES_OF_COMMANDS

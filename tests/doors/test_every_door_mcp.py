@@ -38,7 +38,8 @@ from sopilot.doors.mcp import resume_play
 from sopilot.doors.mcp._content import SESSION_META
 from sopilot.doors.mcp.building import task_service
 from sopilot.doors.mcp.hub import Hub
-from sopilot.doors.mcp.mcp_server import FINISH_TOOL, FRAME_URI, SAY_TOOL, ProcedureServer
+from sopilot.doors.mcp.mcp_server import FRAME_URI, ProcedureServer
+from sopilot.doors.mcp.playing import FINISH_TOOL, SAY_TOOL
 from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_arm
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolSchema

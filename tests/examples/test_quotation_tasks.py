@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
 from sopilot.desks.folders import load_folder
-from sopilot.desks.tasks.folder_tasks import folder_coverage
-from sopilot.doors.cli.folder_runs import TaskRun, run_all
+from sopilot.desks.tasks.folder_tasks import TaskRun, folder_coverage
+from sopilot.doors.cli.folder_runs import run_all
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources import FolderSource
 from sopilot.doors.sources.run_options import RunOptions

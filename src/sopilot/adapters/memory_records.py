@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sopilot.runtime.records import ActionRow, Wanted
 from sopilot.runtime.records.log import LogEntry, SealedHead, digest_of
+from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.trace import Head
 from sopilot.runtime.vm.values import spell
 
@@ -43,7 +44,7 @@ class MemoryRecords:
         return sum(map(len, self._rows.values()))
 
     async def count_sessions(self) -> int:
-        return len(self.session_heads)
+        return sum(not is_journal(one) for one in self.session_heads)
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         if self.session_heads.get(head.session_id) != head:

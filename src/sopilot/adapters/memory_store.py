@@ -20,6 +20,7 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
@@ -155,7 +156,11 @@ class MemoryStore:
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         newest = sorted(
-            (kept.record for kept in reversed(self._sessions.values())),
+            (
+                kept.record
+                for kept in reversed(self._sessions.values())
+                if not is_journal(kept.record.id)
+            ),
             key=lambda record: record.created_at,
             reverse=True,
         )

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.postgres_pool import ConnectionPool
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import Diagnostic, UserMistake, mistake
 from sopilot.runtime.session import StoreTooNew, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -66,10 +66,17 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
 class PostgresServer:
-    """``pool_size`` is how many connections there are at most, for all who use the store."""
+    """``pool_size`` is how many connections there are at most, for all who use the store; one is
+    waited for ``wait`` seconds. Who is only ``reading`` leaves a database as it is."""
 
     def __init__(
-        self, dsn: str, *, schema: str, connect_seconds: float, pool_size: int = 10
+        self,
+        dsn: str,
+        *,
+        schema: str,
+        wait: float,
+        pool_size: int = 10,
+        reading: bool = False,
     ) -> None:
         if not _NAME.fullmatch(schema):
             raise UserMistake(f"`{schema}` cannot name a schema: use letters, digits and _")
@@ -77,11 +84,12 @@ class PostgresServer:
             raise UserMistake("a pool has one connection at least")
         self._dsn = dsn
         self._schema = schema
-        self._connect_seconds = connect_seconds
+        self._wait = wait
         self._names = {table: f"{schema}.{table}" for table in TABLES}
         self._statements: dict[str, bytes] = {}
         self._checked = False
-        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=connect_seconds)
+        self._reading = reading
+        self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=wait)
 
     def sql(self, text: str) -> bytes:
         """The statement with its table names filled in. Values never go this way."""
@@ -145,7 +153,7 @@ class PostgresServer:
     async def _connect(self) -> AsyncConnection:
         psycopg = _psycopg()
         connection: AsyncConnection = await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, connect_timeout=max(1, round(self._connect_seconds))
+            self._dsn, autocommit=True, connect_timeout=max(1, round(self._wait))
         )
         ready = False
         try:
@@ -167,6 +175,8 @@ class PostgresServer:
         version = -1
         try:
             version = await self._version(connection)
+            if version < SCHEMA_VERSION and self._reading:
+                raise self._only_read(version)
             if version < SCHEMA_VERSION:
                 await self._migrate(connection)
         except psycopg.errors.InsufficientPrivilege as problem:
@@ -183,6 +193,15 @@ class PostgresServer:
                     )
                 ]
             ) from None
+
+    def _only_read(self, version: int) -> UserMistake:
+        if not version:
+            message = f"there is no store of sessions in this database (schema `{self._schema}`)"
+            cure = "name another database; the first run makes one, and `sopilot store migrate`"
+        else:
+            message = f"this store has schema {version}, and this release reads {SCHEMA_VERSION}"
+            cure = "`sopilot store migrate` renews it"
+        return mistake("no-store", f"{message}; nothing was written", help=cure)
 
     async def _version(self, connection: AsyncConnection) -> int:
         psycopg = _psycopg()

@@ -90,7 +90,7 @@ class PostgresRecords:
         return await self._count("SELECT count(*) FROM {actions}")
 
     async def count_sessions(self) -> int:
-        return await self._count("SELECT count(*) FROM {sessions}")
+        return await self._count("SELECT count(*) FROM {sessions} WHERE left(id, 8) <> 'journal.'")
 
     async def _count(self, query: str) -> int:
         async with self._server.transaction() as db:

@@ -64,7 +64,7 @@ _WITH_PROGRAMS = (
 
 class PostgresStore:
     """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
-    threads and event loops.
+    threads and event loops. Who is only ``reading`` makes no tables and renews none.
 
     Text columns hold canonical JSON: ``jsonb`` would rewrite numbers and refuses
     what hashes were taken over. Events are ordered by (session, seq); nothing
@@ -79,9 +79,10 @@ class PostgresStore:
         schema: str = "sopilot",
         connect_seconds: float = 10.0,
         pool_size: int = 10,
+        reading: bool = False,
     ) -> None:
         self._server = PostgresServer(
-            dsn, schema=schema, connect_seconds=connect_seconds, pool_size=pool_size
+            dsn, schema=schema, wait=connect_seconds, pool_size=pool_size, reading=reading
         )
         self.records = PostgresRecords(self._server)
 
@@ -247,7 +248,11 @@ class PostgresStore:
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(
-                self._sql(_RECORD + " ORDER BY created_at DESC, number DESC LIMIT %s"), (limit,)
+                self._sql(
+                    _RECORD + " WHERE left(id, 8) <> 'journal.'"
+                    " ORDER BY created_at DESC, number DESC LIMIT %s"
+                ),
+                (limit,),
             )
             rows = await cursor.fetchall()
         return [_record(row) for row in rows]

@@ -57,7 +57,11 @@ class SQLiteRecords:
 
     async def count_sessions(self) -> int:
         async with self._file.reading() as db:
-            return int(db.execute("SELECT count(*) FROM sessions").fetchone()[0])
+            return int(
+                db.execute(
+                    "SELECT count(*) FROM sessions WHERE substr(id, 1, 8) <> 'journal.'"
+                ).fetchone()[0]
+            )
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
         async with self._file.writing() as db:

@@ -212,7 +212,9 @@ class SQLiteStore:
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(
-                f"{_RECORD} ORDER BY created_at DESC, number DESC LIMIT ?", (limit,)
+                f"{_RECORD} WHERE substr(id, 1, 8) <> 'journal.'"
+                " ORDER BY created_at DESC, number DESC LIMIT ?",
+                (limit,),
             ).fetchall()
         return [_record(row) for row in rows]
 

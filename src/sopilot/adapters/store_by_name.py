@@ -18,8 +18,9 @@ def data_folder() -> Path:
     return (Path(data) if data else Path.home() / ".local" / "share") / "sopilot"
 
 
-def open_store(spec: str | None = None) -> Store:
-    """The store that ``spec`` names; nothing is opened before it is used."""
+def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
+    """The store that ``spec`` names; nothing is opened before it is used. Who is only
+    ``reading`` makes no tables in a database that has none (a file is never made by reading)."""
     if not spec:
         from sopilot.adapters.sqlite_store import SQLiteStore
 
@@ -33,7 +34,8 @@ def open_store(spec: str | None = None) -> Store:
         from sopilot.adapters.postgres_store import PostgresStore
 
         # A whole URL is as good as a prefix and a connection string.
-        return PostgresStore(f"postgresql:{where}" if where.startswith("//") else where)
+        dsn = f"postgresql:{where}" if where.startswith("//") else where
+        return PostgresStore(dsn, reading=reading)
     raise mistake(
         "unknown-store",
         f"`{spec}` names no store",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
-from sopilot.language.diagnostics import Place, mistake
+from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
 from sopilot.language.program import Program, program_from_yaml
 
 
@@ -22,6 +23,15 @@ def read_text(path: Path) -> str:
     except OSError as error:
         message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
     raise mistake("unreadable-file", message, Place(str(path)), cure)
+
+
+def require_new(paths: Iterable[Path], cure: str) -> None:
+    there = [path for path in paths if os.path.exists(path)]
+    if there:
+        message = "the file is already there"
+        raise UserMistake(
+            [Diagnostic("file-exists", message, Place(str(path)), cure) for path in there]
+        )
 
 
 def write_whole(

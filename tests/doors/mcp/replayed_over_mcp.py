@@ -15,7 +15,8 @@ from replayed_moves import Move, Renumbered
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.mcp.building import task_service
 from sopilot.doors.mcp.hub import Hub
-from sopilot.doors.mcp.mcp_server import FINISH_TOOL, SAY_TOOL, ProcedureServer
+from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.doors.mcp.playing import FINISH_TOOL, SAY_TOOL
 from sopilot.runtime.agent import arm_named
 
 

@@ -10,7 +10,8 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from sopilot.doors.mcp._mcp_client import McpUpstream, UpstreamFailed
+from sopilot.doors.mcp._kept_connection import UpstreamFailed
+from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")

@@ -66,7 +66,7 @@ def test_misuse_is_explained(home: Path) -> None:
 def test_a_model_that_says_nothing_useful_is_not_paged(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sopilot.doors.cli import gate as module
+    from sopilot.lab.discipline import whole_check as module
     from sopilot.runtime.session.protocols import ModelReply, ModelRequest
 
     class Mute:

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.adapters.user_terminal import PROMPT
 from sopilot.desks.tasks import Result
 from sopilot.desks.tasks._kept_world import KeptWorld
-from sopilot.doors.cli.human_user import PROMPT
 from sopilot.doors.cli.run_and_audit import perform
-from sopilot.doors.cli.stores import with_store
 from sopilot.doors.sources.run_options import RunOptions, options_from_json
+from sopilot.doors.terminal.stores import with_store
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.session import SessionRecord, Store
 from sopilot.runtime.session.protocols import ToolResult

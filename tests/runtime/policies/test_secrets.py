@@ -5,15 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.store_by_name import open_store
+from sopilot.doors.cli.main import sopilot
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent import Briefing, ScriptedUser, arm_named, audit_session
 from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent.progress import Progress
 from sopilot.runtime.session import (
+    Session,
     Settings,
     export_trace,
     open_session,
@@ -21,7 +28,8 @@ from sopilot.runtime.session import (
     write_trace,
 )
 from sopilot.runtime.session.protocols import ToolCall, ToolResult, ToolSchema
-from sopilot.runtime.vm import Automation, Fail, Start
+from sopilot.runtime.session.unsettled import waiting_in
+from sopilot.runtime.vm import Automation, Complete, Fail, Operation, Start
 
 BOOK = load_handbook("""
 handbook: vault-desk
@@ -102,3 +110,176 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
 
 def test_a_program_names_what_is_secret_under_every_name() -> None:
     assert PROGRAMS["open_box"].secrets == ("code", "pass_phrase")
+
+
+MANY_NAMES = load_handbook("""
+handbook: box-desk
+actions:
+  login: {input: {user: string, password: {type: string, secret: true}}}
+  send_code: {input: {user: string}}
+  check_code: {input: {user: string, code: {type: string, secret: true}}}
+  check_pin: {input: {user: string, pin: {type: integer, secret: true}}}
+  tell: {input: {user: string, note: string}}
+  open_box: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(user): {says: "known", established_by: "login(user, password)"}
+  code_ok(user, number): {says: "ok", verify: "check_code(user, code=number)", verdict: result.ok}
+  sent_ok(user):
+    says: ok
+    verify: {all: [send_code(user), "check_code(user, code=send_code.sms)"]}
+    verdict: results.check_code.ok
+  pin_ok(user, pin): {says: "pin ok", verify: "check_pin(user, pin)", verdict: result.ok}
+  told(user, text): {says: "told", verify: "tell(user, note=text)", verdict: result.ok}
+procedures:
+  open_box:
+    inputs: {token: string}
+    requires: {in_order: [known(user), "code_ok(user, token)", "told(user, token)"]}
+  by_pin: {action: open_box, inputs: {figure: integer}, requires: "pin_ok(user, figure)"}
+  by_sms: {action: open_box, requires: sent_ok(user)}
+""")
+
+
+def test_a_secret_is_followed_through_every_name_that_it_goes_by() -> None:
+    """A procedure's own input reaches it through a predicate's parameter; an answer's field does;
+    and what reaches it there goes on under other names."""
+    (found,) = {one.program.secrets for one in compile_handbook(MANY_NAMES).values()}
+    assert found == (
+        "code", "figure", "note", "number", "password", "pin", "sms", "text", "token",
+    )  # fmt: skip
+
+
+class Echo:
+    """Answers with what it was given."""
+
+    def schemas(self) -> Sequence[ToolSchema]:
+        return ()
+
+    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
+        return ToolResult(True, {"ok": True, "echo": dict(arguments)})
+
+
+async def _kept(*moves: Operation | tuple[str, dict[str, Any]] | str) -> tuple[Session, list[str]]:
+    """What is kept and shown of a session with these moves: calls, operations, the assistant's
+    words."""
+    store = MemoryStore()
+    programs = {name: one.program for name, one in compile_handbook(MANY_NAMES).items()}
+    session = await open_session(store, programs, tools=Echo())
+    for number, move in enumerate(moves):
+        if isinstance(move, str):
+            await session.assistant_said(move)
+        elif isinstance(move, tuple):
+            await session.call_tool(*move, call_id=f"c{number}")
+        else:
+            await session.operate(move)
+    exports = [
+        write_trace(await export_trace(store, session.id, payloads=kept)) for kept in (False, True)
+    ]
+    return session, [*exports, repr(session.events), repr(await session.shown_events())]
+
+
+BEGIN = Start("open_box", {"user": "ann", "token": "zzz"})
+LOGIN = ("login", {"user": "ann", "password": SECRET})
+
+
+@pytest.mark.parametrize(
+    ("secret", "moves"),
+    [
+        pytest.param(SECRET, [Start("open_box", {"user": "ann", "token": SECRET})], id="input"),
+        pytest.param("918273", [Start("by_pin", {"user": "ann", "figure": 918273})], id="number"),
+        pytest.param(
+            "918273",
+            [
+                ("check_pin", {"user": "ann", "pin": 918273.0}),
+                ("tell", {"note": "", "user": 918273}),
+            ],
+            id="number-elsewhere",
+        ),
+        pytest.param(SECRET, [BEGIN, f"I log you in with {SECRET}.", LOGIN], id="said-before"),
+        pytest.param(SECRET, [BEGIN, Fail(f"{SECRET} is wrong"), BEGIN, LOGIN], id="reason-before"),
+        pytest.param(SECRET, [Complete(f"with {SECRET}"), BEGIN, LOGIN], id="summary-before"),
+        pytest.param(SECRET, [BEGIN, ("login", {"user": "a", "pasword": SECRET})], id="misspelled"),
+        pytest.param(SECRET, [BEGIN, ("open_box", {"user": "a", "pw": SECRET})], id="held"),
+        pytest.param(SECRET, [BEGIN, ("no_tool", {"pw": SECRET})], id="nobodys-tool"),
+        pytest.param(
+            SECRET, [Start("open_box", {"user": "ann", "passwd": SECRET})], id="start-misspelled"
+        ),
+        pytest.param(
+            SECRET,
+            [BEGIN, ("login", {"user": "ann", "password": {"a": [SECRET]}}), Fail(f"no {SECRET}")],
+            id="nested",
+        ),
+        pytest.param(
+            SECRET, [BEGIN, LOGIN, ("tell", {"user": {SECRET: 1}, "note": "x"})], id="key"
+        ),
+        pytest.param(
+            SECRET,
+            [
+                BEGIN,
+                ("login", {"user": "a", "password": f'"q {SECRET}'}),
+                json.dumps(f'"q {SECRET}'),
+            ],
+            id="escaped",
+        ),
+    ],
+)
+def test_no_way_leads_it_into_what_is_kept_or_shown(secret: str, moves: list[Any]) -> None:
+    for text in asyncio.run(_kept(*moves))[1]:
+        assert secret not in text
+
+
+def test_words_and_strange_names_are_whole_for_the_session_itself() -> None:
+    moves = (BEGIN, f"I log you in with {SECRET}.", ("login", {"user": "ann", "pasword": SECRET}))
+    session, _ = asyncio.run(_kept(*moves))
+    assert SECRET in repr(asyncio.run(session.whole_events()))
+    assert SECRET in session.secrets.values  # the call lacked a secret: this must be it
+
+
+HELD = load_handbook("""
+handbook: pay-desk
+actions:
+  pay:
+    input: {user: string, pin: {type: string, secret: true}, amount: number}
+    irreversible: true
+    confirm: false
+    approval: {roles: [manager]}
+procedures:
+  pay: {}
+""")
+
+
+def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> None:
+    spec = f"sqlite:{tmp_path / 's.db'}"
+    programs = {name: one.program for name, one in compile_handbook(HELD).items()}
+    arguments = {"user": "ann", "pin": SECRET, "amount": 5}
+
+    async def hold() -> str:
+        store = open_store(spec)
+        session = await open_session(store, programs, tools=Echo())
+        await session.operate(Start("pay", arguments))
+        assert (await session.call_tool("pay", arguments, "c1")).held is not None
+        assert session.held_calls[0].arguments["pin"] == SECRET
+        # What was left for whoever runs the session is shown as well.
+        left = {"decision": "amend", "call_id": "c1", "arguments": arguments, "reason": SECRET}
+        await store.leave(session.id, left, at=0.0)
+        waiting = await waiting_in(store, session.id)
+        assert waiting.held[0].arguments == {"user": "ann", "pin": "•••", "amount": 5}
+        await store.took(session.id, [number for number, _ in await store.left(session.id)])
+        await session.release()
+        await store.close()
+        return session.id
+
+    held = asyncio.run(hold())
+    vote = ["--role", "manager", "--as", "eve", "--reason", f"the pin {SECRET}", "--store", spec]
+    amended = json.dumps(arguments | {"amount": 4})
+    for command in (
+        ["approve", "list", held, "--store", spec],
+        ["approve", "list", held, "--store", spec, "--json"],
+        ["approve", "amend", held, "c1", "--arguments", amended, *vote],
+        ["approve", "reject", held, "c1", *vote, "--json"],
+        ["register", "--store", spec, "--json"],
+        ["sessions", "--store", spec, "--json"],
+        ["audit", held, "--store", spec, "--json"],
+    ):
+        shown = CliRunner().invoke(sopilot, command)
+        assert SECRET not in shown.output
+        assert "ann" in shown.output or command[0] in ("sessions", "audit")

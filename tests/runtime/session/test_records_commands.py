@@ -86,7 +86,7 @@ def test_a_condition_that_is_none_is_refused(kept: list[str]) -> None:
 
 
 def test_customers_cannot_write_formulas_into_a_csv(kept: list[str]) -> None:
-    from sopilot.doors.cli.register import _harmless
+    from sopilot.runtime.records.register_text import _harmless
 
     assert _harmless("=cmd()") == "'=cmd()"
     assert _harmless("-5.20") == "-5.20"

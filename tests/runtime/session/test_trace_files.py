@@ -225,3 +225,13 @@ def test_keys_are_their_owners_alone(tmp_path: Path) -> None:
 def test_what_is_no_trace_is_refused(text: str) -> None:
     with pytest.raises(TraceError):
         read_trace(text)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN"])
+def test_a_number_that_cannot_be_spelled_again_is_no_event(number: str) -> None:
+    header, first, *rest = write_trace(TRACE).split("\n")
+    at = json.loads(first)["at"]
+    forged = first.replace(f'"at":{json.dumps(at)}', f'"at":{number}')
+    assert forged != first
+    with pytest.raises(TraceError, match="line 2"):
+        read_trace("\n".join((header, forged, *rest)))

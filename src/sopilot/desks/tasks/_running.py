@@ -151,7 +151,7 @@ async def finish_task(task: Task, world: World, conditions: Conditions, session:
         goal=task.goal or None,
         ended=result.ending is not Ending.WAITING,
     )
-    held = session.held_calls
+    held = tuple(map(session.secrets.shown_call, session.held_calls))
     return Result(result, report, verdict, task.expected, held, session.events)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from sopilot.desks.folders import (
@@ -16,6 +17,7 @@ from sopilot.desks.scenarios import Coverage, ProgramCoverage, coverage_of
 from sopilot.desks.tasks._result import Result
 from sopilot.desks.tasks._task import Surroundings, Task
 from sopilot.desks.tasks.world import FinishedRun
+from sopilot.language.diagnostics.plain_text import Heading, table
 from sopilot.runtime.agent import Briefing, Ending, VerdictJudge
 from sopilot.runtime.session.protocols import JSON
 
@@ -54,3 +56,37 @@ def folder_coverage(folder: WorkflowFolder, results: Sequence[Result]) -> Progra
     for result in results:
         touched.add(folder.program, [sealed.event for sealed in result.events])
     return coverage_of(folder.goal, folder.program, touched)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    task: FolderTask
+    result: Result
+    resumed: bool
+
+
+def folder_lines(runs: Sequence[TaskRun], coverage: ProgramCoverage) -> Iterator[str]:
+    rows = [
+        (
+            run.task.id,
+            run.task.title,
+            str(run.result.run.ending) + (" (resumed)" if run.resumed else ""),
+            run.result.run.agent_turns,
+            run.result.run.domain_calls,
+            len(run.result.audit.findings),
+            "yes" if run.result.good else "NO",
+        )
+        for run in runs
+    ]
+    yield table(rows, ("task", "what", "ending", "turns", "calls", "findings", "as expected"))
+    yield ""
+    for run in runs:
+        if run.result.run.ending is Ending.REFUSED:
+            yield f"task {run.task.id}: {run.result.run.reason}"
+    yield ""
+    yield Heading(
+        f"steps reached {coverage.steps_reached}/{coverage.steps}, "
+        f"branches {coverage.branches_reached}/{coverage.branches}"
+    )
+    for gap in coverage.gaps:
+        yield f"  not reached: {gap}"

@@ -4,7 +4,7 @@ them reached."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
@@ -109,3 +109,15 @@ def _row(scenario: Scenario, result: Result) -> dict[str, object]:
 
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w-]+", "-", name).strip("-") or "scenario"
+
+
+def coverage_lines(one: ProgramCoverage) -> Iterator[str]:
+    if one.steps_reached == 0:
+        yield f"\n{one.goal}: no scenario"
+        return
+    yield (
+        f"\n{one.goal}: {one.steps_reached} of {one.steps} steps, "
+        f"{one.branches_reached} of {one.branches} branches"
+    )
+    for gap in one.gaps:
+        yield f"  {gap}"

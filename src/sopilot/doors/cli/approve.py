@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
 
-BY = click.option("--as", "by", required=True, metavar="NAME", help="Who decides.")
+BY = click.option(
+    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
+)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -24,7 +27,7 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(STORE(json_option(command)))))))
+    return SESSION(CALL(role(BY(reason(TOKEN_FILE(STORE(json_option(command))))))))
 
 
 @click.group()
@@ -43,18 +46,8 @@ def command() -> None:
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
 
-    found = with_store(store_spec, lambda store: waiting_in(store, session_id))
-    if as_json:
-        print_json({"session": session_id, **found.as_json()}, indent=None)
-        return
-    for one in found.held:
-        _show(one)
-    for call in found.unknown:
-        say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
-    for left in found.left:
-        say(f"left for the running session, not on record yet: {json.dumps(left)}")
-    if not found.held and not found.unknown:
-        say("nothing waits")
+    found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
+    give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 
 @command.command()
@@ -99,11 +92,8 @@ def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given
         given["store_spec"],
         lambda store: settle_when_free(store, session_id, call_id, ok=happened, by=given["by"]),
     )
-    if as_json:
-        report = {"session": session_id, "call_id": call_id, "happened": happened}
-        print_json({**report, "unknown": list(left)}, indent=None)
-    else:
-        say(f"{call_id}: recorded")
+    report = {"session": session_id, "call_id": call_id, "happened": happened}
+    give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
 
 
 def _decide(
@@ -112,31 +102,20 @@ def _decide(
     call_id: str,
     store_spec: str | None,
     as_json: bool,
+    token_file: Path | None,
     **vote: Any,
 ) -> None:
-    before, held, left = with_store(
-        store_spec, lambda store: decide_or_leave(store, session_id, decision, call_id, **vote)
+    before, held, left = with_person(
+        store_spec,
+        token_file,
+        lambda store, who: decide_or_leave(store, session_id, decision, call_id, who=who, **vote),
     )
-    if as_json:
-        print_json({"session": session_id, **held.as_json(), "left": left}, indent=None)
-    else:
-        _show(held)
+    report = {"session": session_id, **held.as_json(), "left": left}
+    give(as_json, report, held_lines(held), indent=None)
     if left:
         say("somebody runs this session: the decision is left for it", err=True)
     elif decision == "approve" and held.approvals == before.approvals:
-        say(
-            f"recorded, and still {held.approvals} of {held.needed}: {vote['by']} has approved "
-            "already, and counts once",
-            err=True,
-        )
+        still = f"recorded, and still {held.approvals} of {held.needed}"
+        by = held.rulings[-1].by
+        say(f"{still}: {by} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
-
-
-def _show(held: HeldCall) -> None:
-    arguments = json.dumps(dict(held.arguments), ensure_ascii=False)
-    say(
-        f"{held.call_id}  {held.state}  {held.action} {arguments}  "
-        f"{held.approvals} of {held.needed} from {', '.join(held.roles)}"
-    )
-    if held.why:
-        say(f"  not proven: {held.why}")

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import (
-    Audited,
     ForeignInput,
     Told,
     TraceInput,
     file_input,
+    page_of,
+    reports_json,
     session_input,
 )
+from sopilot.doors.sources.audit_records import on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.audit import Report, batch
+from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
-from sopilot.runtime.pages import render_audit
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.trace import load_key
 
 
 @click.command()
@@ -43,12 +46,10 @@ from sopilot.runtime.session.protocols import JSON
     help="What the user of a transcript told, for a procedure's own inputs. May be given again.",
 )
 @click.option("--verify", is_flag=True, help="Check chain and signatures alone.")
-@click.option(
-    "--html",
-    "page",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a self-contained page as well.",
-)
+@click.option("--html", "page", type=NEW_FILE, help="Write a self-contained page as well.")
+@click.option("--keep", is_flag=True, help="Keep the result as a record; findings open deviations.")
+@click.option("--key", "key_file", type=FILE, help="Sign what is kept (`sopilot trace keygen`).")
+@TOKEN_FILE
 @json_option
 @STORE
 def command(
@@ -59,6 +60,9 @@ def command(
     knows: tuple[str, ...],
     verify: bool,
     page: Path | None,
+    keep: bool,
+    key_file: Path | None,
+    token_file: Path | None,
     as_json: bool,
     store_spec: str | None,
 ) -> None:
@@ -75,14 +79,28 @@ def command(
         return
     audited = given.audit()
     if page is not None:
-        _write_page(page, audited)
+        if len(audited) > 1:
+            say("the page shows the first report with findings")
+        write_whole(page, page_of(audited), private=True)
     reports = [one.report for one in audited]
+    records: dict[str, Any] = {}
+    if isinstance(given, TraceInput) and not Path(what).exists():
+        key = load_key(key_file) if key_file is not None else None
+        records = with_person(
+            store_spec,
+            token_file,
+            lambda store, who: on_record(store, reports[0], keep=keep, key=key, who=who),
+        )
+    elif keep:
+        raise UserMistake("only the audit of a session of the store can be kept with it")
     if as_json:
-        print_json(_as_json(reports))
+        print_json({**reports_json(reports), **records})
     elif len(reports) == 1:
         say(render_text(reports[0]))
     else:
         say(render_batch_text(batch(reports)))
+    if not as_json:
+        tell(record_lines(records))
     if page is not None and not as_json:
         say(f"\nwritten: {page}")
     sys.exit(0 if all(report.clean for report in reports) else 1)
@@ -100,39 +118,22 @@ def read_input(
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
     return with_store(
-        store_spec, lambda store: session_input(store, what, handbook=handbook, goal=goal)
+        store_spec,
+        lambda store: session_input(store, what, handbook=handbook, goal=goal),
+        reading=True,
     )
-
-
-def _as_json(reports: list[Report]) -> dict[str, JSON]:
-    if len(reports) == 1:
-        return reports[0].as_json()
-    return {
-        "clean": all(report.clean for report in reports),
-        "batch": batch(reports).as_json(),
-        "reports": [report.as_json() for report in reports],
-    }
 
 
 def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
     if isinstance(given, ForeignInput):
         raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
     problems = given.verify()
-    if as_json:
-        listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
-        print_json({"verified": not problems, "problems": listed})
-    else:
-        events = len(given.trace.events)
-        for problem in problems:
-            say(str(problem))
-        if not problems:
-            signed = len(given.trace.signatures)
-            say(f"{events} events, chain whole, {signed} signed heads agree")
+    listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
+    events, signed = len(given.trace.events), len(given.trace.signatures)
+    whole = f"{events} events, chain whole, {signed} signed heads agree"
+    give(
+        as_json,
+        {"verified": not problems, "problems": listed},
+        [str(one) for one in problems] or [whole],
+    )
     sys.exit(1 if problems else 0)
-
-
-def _write_page(page: Path, audited: list[Audited]) -> None:
-    worst = next((one for one in audited if not one.report.clean), audited[0])
-    if len(audited) > 1:
-        say("the page shows the first report with findings")
-    write_whole(page, render_audit(worst.report, worst.rows, title=worst.title), private=True)

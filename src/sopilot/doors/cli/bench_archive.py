@@ -8,12 +8,18 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import read_text
-from sopilot.doors.cli.output import json_option, print_json, progress, say
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code
 from sopilot.doors.sources import open_source
+from sopilot.doors.terminal.option_types import FILE, FOLDER, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.archive import Beside, build_archive, example_case
-from sopilot.lab.bench.archive_reading import is_archive, opened_archive, verify_archive
+from sopilot.lab.bench.archive_reading import (
+    is_archive,
+    opened_archive,
+    verification_lines,
+    verify_archive,
+)
 from sopilot.lab.bench.report import load_runs
 from sopilot.lab.bench.report.files import archive_analysis, whole_document
 from sopilot.lab.bench.report.runs import run_folders
@@ -23,25 +29,16 @@ from sopilot.language.diagnostics import Place, mistake
 
 
 @click.command()
-@click.argument(
-    "folders",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-)
+@click.argument("folders", nargs=-1, required=True, type=FOLDER)
+@click.option("-o", "--output", required=True, type=NEW_FILE, help="A ZIP.")
 @click.option(
-    "-o", "--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="A ZIP."
-)
-@click.option(
-    "--study",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The study whose runs these are: its tests come first in the tables.",
+    "--study", type=FILE, help="The study whose runs these are: its tests come first in the tables."
 )
 @click.option("--screen", type=click.Choice(list(SCREENS)), default="paper", show_default=True)
 @click.option("--vary", multiple=True, metavar="FIELD", help="As for `bench report`.")
 @click.option(
     "--case",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     help="A workflow folder to go with it, whose Python is run. Default: the project's example, "
     "where it is at hand.",
 )
@@ -73,10 +70,7 @@ def archive(
         forbidden=forbid,
         beside=Beside(read_text(study) if study else None, case or example_case()),
     )
-    if as_json:
-        print_json({"archive": output.name, "files": names})
-    else:
-        say(f"{len(names)} files in {output}")
+    give(as_json, {"archive": output.name, "files": names}, [f"{len(names)} files in {output}"])
 
 
 @click.command()
@@ -93,18 +87,6 @@ def verify(path: Path, as_json: bool) -> None:
         raise mistake("archive", "this is no archive", Place(str(path)), cure)
     with opened_archive(path) as base:
         found = verify_archive(base)
-    if as_json:
-        print_json({"agrees": not found.problems, **asdict(found)})
-    else:
-        say(
-            f"{found.files} files, {found.configurations} configurations, {found.runs} judged "
-            f"runs, {found.programs} programs; {found.tables} tables come out the same"
-        )
-        if found.tables_taken:
-            say(f"taken as packed, for they are SOPBench's: {', '.join(found.tables_taken)}")
-        for note in found.notes:
-            say(f"note: {note}")
-        for problem in found.problems:
-            say(f"does not agree: {problem}")
+    give(as_json, {"agrees": not found.problems, **asdict(found)}, verification_lines(found))
     if found.problems:
         raise SystemExit(1)

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, progress, say, table
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench import DOMAINS, shared_upstream
-from sopilot.lab.bench.defects import replay_goals
-from sopilot.lab.bench.reach_survey import reach_cache, survey
+from sopilot.lab.bench.defects import defect_lines, replay_goals
+from sopilot.lab.bench.reach_survey import reach_cache, reach_document, reach_lines
 from sopilot.lab.bench.screen import SCREENED_GOALS
 from sopilot.lab.bench.selection import select_tasks
 
@@ -30,22 +30,9 @@ def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool)
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)
     lists: list[Any] = ["official", "full-state"] if tools == "both" else [tools]
-    answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
-    for each in lists:
-        progress(f"searching with the tool list `{each}` …")
-        cache = None if fresh else reach_cache()
-        found = survey(references, each, upstream, cache=cache)
-        answer[each] = {
-            "reachable": sum(one.reachable for one in found.values()),
-            "unreachable": [one.as_json() for one in found.values() if not one.reachable],
-        }
-    if as_json:
-        print_json(answer)
-        return
-    for each in lists:
-        say(f"{each}: {answer[each]['reachable']} of {len(references)} tasks can be passed")
-        for one in answer[each]["unreachable"]:
-            say(f"  {one['task']}: {one['proof']}")
+    cache = None if fresh else reach_cache()
+    answer = reach_document(references, lists, upstream, cache, progress)
+    give(as_json, answer, reach_lines(answer, lists))
 
 
 @click.command()
@@ -61,31 +48,16 @@ def defects(goals: tuple[str, ...], as_json: bool) -> None:
     upstream = shared_upstream()
     wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
     found = replay_goals(upstream, wanted)
-    if as_json:
-        print_json(
-            {
-                "confirmed": sum(each.classification == "confirmed defect" for each in found),
-                "reachable": sum(each.classification == "reachable" for each in found),
-                "goals": [each.as_json() for each in found],
-                "upstream_commit": upstream.checkout.commit,
-            }
-        )
-        return
-    rows = [
-        (
-            each.domain,
-            each.goal,
-            f"{each.passes}/{each.runs}",
-            f"{each.reachable_tasks}/{each.execute_tasks}",
-            "yes" if each.offered else "no",
-            each.classification,
-        )
-        for each in found
-    ]
-    header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
-    say(table(rows, header))
-    for each in found:
-        say(f"\n{each.domain}/{each.goal}: {each.what}")
+    give(
+        as_json,
+        {
+            "confirmed": sum(each.classification == "confirmed defect" for each in found),
+            "reachable": sum(each.classification == "reachable" for each in found),
+            "goals": [each.as_json() for each in found],
+            "upstream_commit": upstream.checkout.commit,
+        },
+        defect_lines(found),
+    )
 
 
 def _goal(text: str) -> tuple[str, str]:

@@ -6,10 +6,16 @@ from dataclasses import asdict
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say, table
+from sopilot.doors.terminal.output import json_option, print_json, say, tell
 from sopilot.lab.bench import DOMAINS, find_checkout, shared_upstream
-from sopilot.lab.bench.baselines import recompute, subset_size
-from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, stored_recordings, zero_pass
+from sopilot.lab.bench.baselines import baseline_lines, recompute, subset_size
+from sopilot.lab.bench.screen import (
+    SCREENED_GOALS,
+    SCREENS,
+    screen_lines,
+    stored_recordings,
+    zero_pass,
+)
 
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
@@ -45,31 +51,10 @@ def baselines(domain: str, screen_name: str, as_json: bool) -> None:
                 "configurations": [row.as_json() for row in rows],
             }
         )
-        return
-
-    if not rows:
+    elif rows:
+        tell(baseline_lines(rows))
+    else:
         say(_NO_RECORDINGS)
-        return
-
-    def percent(value: float | None) -> str:
-        return "–" if value is None else f"{100 * value:.1f}"
-
-    shown = [
-        (
-            row.domain,
-            row.model,
-            row.mode,
-            row.tools,
-            row.user,
-            row.tally.n,
-            percent(row.pass_rate),
-            percent(row.refusal_rate),
-            row.why,
-        )
-        for row in rows
-    ]
-    header = ["domain", "model", "mode", "tools", "user", "n", "pass %", "refusal %", ""]
-    say(table(shown, header))
 
 
 @click.command()
@@ -93,23 +78,7 @@ def screen(domain: str, as_json: bool) -> None:
                 "without_verdicts": empty,
             }
         )
-        return
-    if not records:
+    elif records:
+        tell(screen_lines(records, recordings, empty))
+    else:
         say(_NO_RECORDINGS)
-        return
-    rows = [
-        (
-            each.domain,
-            each.goal,
-            f"{each.passes}/{each.runs}",
-            "screened" if each.screened else "",
-            "left out by the study" if (each.domain, each.goal) in SCREENED_GOALS else "",
-        )
-        for each in records
-    ]
-    say(table(rows, ["domain", "goal", "passes", "zero-pass rule", "the study"]))
-    if empty:
-        say(
-            f"\n{empty} of {recordings} recordings hold no verdict in this copy: the study, which "
-            "had them, counts more runs"
-        )

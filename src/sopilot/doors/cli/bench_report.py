@@ -6,15 +6,11 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, progress, say
+from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, progress
 from sopilot.lab.bench.archive_reading import archived_document, is_archive, opened_archive
-from sopilot.lab.bench.report import MOST_MISSING, load_runs, read_mechanism
-from sopilot.lab.bench.report.files import (
-    document_data,
-    report_files,
-    whole_document,
-    write_report,
-)
+from sopilot.lab.bench.report import MOST_MISSING, Document, load_runs, read_mechanism
+from sopilot.lab.bench.report.files import document_data, report_files, whole_document, write_report
 from sopilot.lab.bench.screen import SCREENS
 
 
@@ -23,7 +19,7 @@ from sopilot.lab.bench.screen import SCREENS
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="Write report.md, report.html and csv/*.csv into this folder.",
 )
 @click.option(
@@ -43,7 +39,7 @@ from sopilot.lab.bench.screen import SCREENS
 @click.option(
     "--mechanism",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="What `gate --json` or `lens --json` printed, for the figure of the mechanism.",
 )
 @click.option(
@@ -80,17 +76,20 @@ def report(
             mechanism=read_mechanism(mechanism),
             most_missing=most_missing,
         )
-    files = report_files(document)
-    if output is not None:
-        write_report(output, files)
-    if as_json:
-        written = sorted(files) if output is not None else []
-        print_json(document_data(document) | {"written": written})
-    elif output is None:
-        say(files["report.md"])
-    else:
-        say(f"{len(files)} files in {output}")
+    hand_over(document, output, as_json, names_files=True)
     for each in document.alarms:
         progress(f"missing: {each}")
     if document.alarms:
         raise SystemExit(1)
+
+
+def hand_over(
+    document: Document, output: Path | None, as_json: bool, *, names_files: bool = False
+) -> None:
+    """Written where that is wanted, and told: the report itself where it is not."""
+    files = report_files(document)
+    if output is not None:
+        write_report(output, files)
+    told = files["report.md"] if output is None else f"{len(files)} files in {output}"
+    written = {"written": sorted(files) if output is not None else []} if names_files else {}
+    give(as_json, document_data(document) | written, [told])

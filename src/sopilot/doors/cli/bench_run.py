@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,18 @@ import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.desks.tasks import Task
-from sopilot.doors.cli.bench_summary import tell_summary
-from sopilot.doors.cli.output import json_option, print_json, progress, say
-from sopilot.doors.sources import FolderSource, open_source
-from sopilot.doors.sources.given_values import chosen_budgets
+from sopilot.doors.sources.given_values import sweep_budgets
+from sopilot.doors.sources.sweep_tasks import own_sweep_tasks, patience
+from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, progress
+from sopilot.doors.terminal.watching import SweepWatcher, interrupted
 from sopilot.lab.bench import DOMAINS, shared_upstream
-from sopilot.lab.bench.contestant import Contestant, Patience
-from sopilot.lab.bench.own_tasks import own_references
-from sopilot.lab.bench.reach_survey import reach_cache, survey
-from sopilot.lab.bench.record import BenchRecord
+from sopilot.lab.bench.contestant import Contestant
 from sopilot.lab.bench.screen import SCREENS
-from sopilot.lab.bench.selection import KINDS, narrowed, select_tasks
-from sopilot.lab.bench.summary import summarise, summarise_folder
-from sopilot.lab.bench.sweep import Sweep, make_configuration, run_sweep
-from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import Ending, Retries
+from sopilot.lab.bench.selection import KINDS, select_tasks
+from sopilot.lab.bench.summary import whole_summary
+from sopilot.lab.bench.summary_text import summary_lines
+from sopilot.lab.bench.sweep import make_configuration, run_sweep
 
 _TERMS = (
     click.option(
@@ -85,7 +81,7 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--tasks",
     "listed",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="A file of references, one a line (sopbench:bank/get_loan#3).",
 )
 @click.option(
@@ -115,7 +111,7 @@ def terms(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="The folder of this configuration's runs. A sweep that was killed goes on in it.",
 )
 @click.option("--run", "number", default=1, show_default=True, type=click.IntRange(1),
@@ -144,32 +140,20 @@ def run(
     by its scenarios. What is missing in the end is named, with the reason."""
     who = Contestant(model, given["alias"], given["key_variable"], given["served"], given["price"])
     upstream = None if source is not None else shared_upstream(seed_hash)
-    own: dict[str, Task] = {}
-    references: tuple[Any, ...]
+    own: dict[Any, Task] = {}
     if upstream is None:
-        found = own_references(_own_tasks(str(source), goal, language))
-        references = narrowed(
-            tuple(found),
-            lambda each: found[each].expected is Ending.EXECUTED,
-            kind=kind,
-            limit=limit,
-        )
-        own = {str(each): found[each] for each in references}
+        own = own_sweep_tasks(str(source), goal, language, kind=kind, limit=limit)
+        references: tuple[Any, ...] = tuple(own)
     else:
+        screened = SCREENS[screen]
         references = select_tasks(
-            domain,
-            upstream,
-            goal=goal,
-            kind=kind,
-            limit=limit,
-            listed=listed,
-            screen=SCREENS[screen],
+            domain, upstream, goal=goal, kind=kind, limit=limit, listed=listed, screen=screened
         )
     configuration = make_configuration(
         upstream, arm=arm, model=who.label, tools=tools, user=Contestant(user).label,
-        language=language, run=number, budgets=_budgets(given), own=own.values(),
+        language=language, run=number, budgets=sweep_budgets(given), own=own.values(),
     )  # fmt: skip
-    told = Told(len(references))
+    told = SweepWatcher(len(references))
     with tempfile.TemporaryDirectory(prefix="sopilot-bench-") as scratch:
         try:
             sweep = run_sweep(
@@ -179,7 +163,7 @@ def run(
                 contestant=who,
                 user=Contestant(user),
                 patience=patience(given),
-                own=own,
+                own={str(each): task for each, task in own.items()},
                 on=on,
                 runner=runner,
                 workers=1 if own else workers,
@@ -189,73 +173,11 @@ def run(
             )
         except KeyboardInterrupt:
             raise interrupted(told.judged, len(references), output) from None
-        summary = _summary(sweep, upstream, tools)
+        if upstream is not None:
+            progress("\nlooking up what is reachable …")
+        summary = whole_summary(sweep, upstream, tools)
     if output is None:
         summary["note"] = "records were not kept: name a folder with -o"
-    if as_json:
-        print_json(summary)
-    else:
-        tell_summary(summary)
+    give(as_json, summary, summary_lines(summary))
     if summary["missing"]:
         sys.exit(1)
-
-
-def _own_tasks(source: str, goal: str | None, language: str) -> list[Task]:
-    opened = open_source(source)
-    if isinstance(opened, FolderSource):
-        raise UserMistake("the tools of a workflow folder are real: a sweep does not take them")
-    return opened.tasks(goal=goal, language=language)
-
-
-def _budgets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was asked for beside the defaults; ``--budget`` has the last word."""
-    chosen: dict[str, Any] = {}
-    if given["temperature"] is not None:
-        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
-    named = (
-        ("seed", "seed"),
-        ("max_tokens", "reply_tokens"),
-        ("context", "context_tokens"),
-        ("timeout", "request_seconds"),
-    )
-    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
-    return chosen | chosen_budgets(given["budget"], deep=False)
-
-
-def patience(given: Mapping[str, Any]) -> Patience:
-    return Patience(
-        replace(Retries(), attempts=given["attempts"]), given["redraws"], given["most_missing"]
-    )
-
-
-def _summary(sweep: Sweep, upstream: Any, tools: Any) -> dict[str, Any]:
-    reach = {}
-    if upstream is not None:
-        progress("\nlooking up what is reachable …")
-        asked = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
-        references = [each for each in select_tasks("all", upstream) if str(each) in asked]
-        reach = survey(references, tools, upstream, cache=reach_cache())
-    sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
-    return summarise(sweep, reach)
-
-
-def interrupted(judged: int, asked: int, output: Path | None) -> SystemExit:
-    kept = "; the same command goes on from here" if output is not None else ""
-    say(f"\ninterrupted: {judged} of {asked} tasks were judged just now{kept}", err=True)
-    return SystemExit(130)
-
-
-class Told:
-    """Says at once what broke; counts for whoever watches."""
-
-    def __init__(self, asked: int) -> None:
-        self._asked = asked
-        self.judged = 0
-
-    def __call__(self, record: BenchRecord) -> None:
-        self.judged += not record.discarded
-        if record.discarded:
-            progress("", same_line=True)
-            say(f"broken ({record.fault or 'provider'}): {record.task}: {record.reason}", err=True)
-        else:
-            progress(f"{self.judged}/{self._asked} {record.task}", same_line=True)

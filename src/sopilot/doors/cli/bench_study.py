@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.bench_run import Told, interrupted
-from sopilot.doors.cli.output import counted, json_option, print_json, progress, say, table
+from sopilot.doors.cli.bench_report import hand_over
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE, NEW_FOLDER
+from sopilot.doors.terminal.output import give, json_option, print_json, progress, say
+from sopilot.doors.terminal.watching import SweepWatcher, interrupted
 from sopilot.lab.bench import shared_upstream
-from sopilot.lab.bench.report.files import document_data, report_files, write_report
 from sopilot.lab.bench.study import (
     cell_status,
-    estimate,
     load_study,
-    power_rows,
     preset,
     run_study,
     study_cells,
@@ -26,12 +24,11 @@ from sopilot.lab.bench.study import (
 )
 from sopilot.lab.bench.study.cells import study_tasks
 from sopilot.lab.bench.study.plan import PRESETS
+from sopilot.lab.bench.study.plan_text import plan_document, plan_lines, status_lines
 
-_file = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+_file = click.argument("file", type=FILE)
 _base = click.option(
-    "--folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the runs are. Default: beside FILE, under its name.",
+    "--folder", type=NEW_FOLDER, help="Where the runs are. Default: beside FILE, under its name."
 )
 
 
@@ -45,7 +42,7 @@ def study() -> None:
 
 
 @study.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=NEW_FILE)
 @click.option("--preset", "name", type=click.Choice(PRESETS), default="paper", show_default=True)
 def new(file: Path, name: str) -> None:
     """Write a study to begin with: `paper` repeats the paper's, once its names are yours."""
@@ -62,44 +59,9 @@ def new(file: Path, name: str) -> None:
 def plan(file: Path, folder: Path | None, as_json: bool) -> None:
     """Cells, tasks, requests, tokens, cost and power, before the first request."""
     whole, upstream = load_study(file), shared_upstream()
-    tasks = study_tasks(whole, upstream)
-    cells = study_cells(whole, _folder(file, folder), upstream)
     progress("rehearsing with the reference executor …")
-    estimates = estimate(whole, cells, tasks, upstream)
-    power = power_rows(whole, tasks, upstream)
-    costs = [one.cost for one in estimates if one.cost is not None]
-    answer = {
-        "study": whole.name,
-        "hypotheses": whole.fixed.sha256,
-        "tasks": len(tasks),
-        "goals": len({(each.domain, each.goal) for each in tasks}),
-        "cells": [asdict(one) for one in estimates],
-        "requests": sum(one.requests for one in estimates),
-        "prompt_tokens": sum(one.prompt_tokens for one in estimates),
-        "cost": round(sum(costs), 4) if costs else None,
-        "without_price": len(estimates) - len(costs),
-        "power": power,
-    }
-    if as_json:
-        print_json(answer)
-        return
-    fixed = whole.fixed.sha256 or "none: everything is exploratory"
-    say(f"{whole.name}: {counted(len(cells), 'cell')} × {counted(len(tasks), 'task')}")
-    say(f"hypotheses: {fixed}\n")
-    rows = [
-        (one.cell, one.requests, one.prompt_tokens, "–" if one.cost is None else f"{one.cost:.2f}",
-         "" if one.like in one.cell else f"as {one.like}")
-        for one in estimates
-    ]  # fmt: skip
-    say(table(rows, ["cell", "requests", "prompt tokens", "cost", ""]))
-    say("at least: the reference executor makes no detour; four characters a token")
-    for one in power:
-        least = one["why_none"] or f"{100 * one['least_effect']:.1f} points with power 0.8"
-        say(
-            f"\n{one['hypothesis']}: {one['tasks']} tasks of {one['goals']} goals; power "
-            f"{one['power']:.2f} for {100 * whole.effect:g} points at {one['level']:.4f}; "
-            f"least it can see: {least} (independent tasks: an upper bound)"
-        )
+    answer = plan_document(whole, _folder(file, folder), upstream)
+    give(as_json, answer, plan_lines(answer, whole.effect))
 
 
 @study.command()
@@ -111,7 +73,7 @@ def run(file: Path, folder: Path | None, runner: Any, as_json: bool) -> None:
     """Run every cell, one after the other. The same command goes on where it stopped."""
     whole, upstream = load_study(file), shared_upstream()
     base = _folder(file, folder)
-    told = Told(len(study_tasks(whole, upstream)))
+    told = SweepWatcher(len(study_tasks(whole, upstream)))
     done, missing = [], 0
     try:
         for step in run_study(whole, base, upstream, runner=runner, seen=told):
@@ -142,43 +104,20 @@ def status(file: Path, folder: Path | None, as_json: bool) -> None:
     tasks = study_tasks(whole, upstream)
     cells = study_cells(whole, _folder(file, folder), upstream)
     rows = [cell_status(cell, tasks) for cell in cells]
-    if as_json:
-        print_json({"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows})
-        return
-    shown = [
-        (
-            row["cell"],
-            f"{row['judged']}/{row['asked']}",
-            row["missing"],
-            row["broken"],
-            "–" if row["cost"] is None else f"{row['cost']:.4f}",
-            ", ".join(f"{name} ×{count}" for name, count in row["reasons"].items()),
-        )
-        for row in rows
-    ]
-    say(table(shown, ["cell", "judged", "missing", "broken runs", "cost", "why"]))
+    answer = {"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows}
+    give(as_json, answer, status_lines(rows))
 
 
 @study.command()
 @_file
 @_base
-@click.option(
-    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), help="Write it here."
-)
+@click.option("-o", "--output", type=NEW_FOLDER, help="Write it here.")
 @json_option
 def report(file: Path, folder: Path | None, output: Path | None, as_json: bool) -> None:
     """The hypotheses' tests, then every table of the study, marked as exploratory."""
     whole = load_study(file)
     document = study_document(whole, [_folder(file, folder) / "runs"], progress)
-    files = report_files(document)
-    if output is not None:
-        write_report(output, files)
-    if as_json:
-        print_json(document_data(document))
-    elif output is None:
-        say(files["report.md"])
-    else:
-        say(f"{len(files)} files in {output}")
+    hand_over(document, output, as_json)
 
 
 def _folder(file: Path, given: Path | None) -> Path:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.lab.bench import DOMAINS, shared_upstream
-from sopilot.lab.bench.official_check import PAPER, check_official
+from sopilot.lab.bench.official_check import check_official, official_lines
 from sopilot.lab.bench.selection import select_tasks
 
 
@@ -29,23 +29,6 @@ def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
         references, "full-state" if tools == "full-state" else "official", upstream
     )
     row = found.as_json()
-    if as_json:
-        print_json(row | {"upstream_commit": upstream.checkout.commit})
-    else:
-        by_paper = found.paper_leaves + found.paper_checks
-        say(f"{found.identical} of {found.tasks} texts are upstream's, byte for byte")
-        say(f"{found.recipes_below_it} of {found.tasks} have their recipes below the whole text")
-        say(f"{found.as_recorded} of {found.recorded} stand in a recorded run of upstream's")
-        say(
-            f"correspondences: {found.sentences:,} sentences, {found.compared:,} comparisons; "
-            f"{len(found.mismatches)} mismatches"
-        )
-        if found.paper_tasks:
-            say(
-                f"by the study's rule, on {found.paper_tasks} screened Bank tasks: {by_paper} "
-                f"(it counts {PAPER})"
-            )
-        for each in found.mismatches[:5]:
-            say(f"  {each}")
+    give(as_json, row | {"upstream_commit": upstream.checkout.commit}, official_lines(found))
     if not found.holds:
         raise SystemExit(1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
-from sopilot.doors.cli.output import say
-from sopilot.doors.cli.run import tell_world
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
-from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import read_results
-from sopilot.doors.sources.run_options import RunOptions, run_folder
+from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
+from sopilot.doors.terminal.output import say, warn
+from sopilot.doors.terminal.stores import STORE
 
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 
@@ -34,35 +35,29 @@ _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 @STORE
 def command(
     source: str,
-    goal: str | None,
     task: str | None,
-    model: str,
     arm: str | None,
-    language: str,
     results: str | None,
-    approvers: tuple[str, ...],
     frames: bool,
     trust: bool,
     store_spec: str | None,
+    **given: Any,
 ) -> None:
-    if model == "reference":
+    if given["model"] == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
     opened = open_source(source, out=run_folder(source, task, None))
     allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,
-        goal=goal,
         task=task,
-        model=model,
-        arm=arm or default_arm(model, opened),
-        language=language,
+        arm=arm or default_arm(given["model"], opened),
         person=True,
         results=read_results(results) if results else None,
-        approvers=approvers,
         budgets=_PATIENCE,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
+        **given,
     )
-    tell_world(options, opened)
+    warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, frames=frames)
     show(done, as_json=False)
     raise SystemExit(0 if done.good else 1)

@@ -7,20 +7,18 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import json_option, print_json, progress, say, table
-from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, Unit, compile_source
-from sopilot.doors.sources.compile_figures import PAPER, figure_rows, summarise
+from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, compile_source
+from sopilot.doors.sources.compile_figures import PAPER, figure_rows, summarise, write_programs
+from sopilot.doors.terminal.option_types import NEW_FOLDER
+from sopilot.doors.terminal.output import json_option, print_json, progress, say
+from sopilot.language.diagnostics.plain_text import table
 from sopilot.language.program import program_to_yaml
 
 
 @click.command(help=f"Compile SOURCE into verified programs.\n\n{SOURCE_HELP}")
 @click.argument("source")
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write one YAML file a program into this folder.",
+    "-o", "--output", type=NEW_FOLDER, help="Write one YAML file a program into this folder."
 )
 @click.option("--goal", help="Only this procedure.")
 @click.option(
@@ -38,7 +36,7 @@ def command(
     units = compile_source(source, tools=tools, goal=goal)
     artifacts = [program_to_yaml(unit.program) for unit in units]
     seconds = time.perf_counter() - started
-    written = _write(output, units, artifacts) if output else []
+    written = write_programs(output, units, artifacts) if output else []
     summary = summarise(units, artifacts, seconds)
     if as_json:
         print_json(summary | {"written": written})
@@ -54,17 +52,3 @@ def command(
     if written:
         say(f"\n{len(written)} programs in {output}")
     say("every program was accepted by the verifier")
-
-
-def _write(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:
-    names = [f"{_file_name(unit)}.yaml" for unit in units]
-    for name, text in zip(names, artifacts, strict=True):
-        write_whole(folder / name, text)
-    return names
-
-
-def _file_name(unit: Unit) -> str:
-    """``bank-get_loan-3`` for a SOPBench task, the procedure's name for a handbook."""
-    if unit.label.startswith("sopbench:"):
-        return unit.label.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
-    return unit.procedure.name

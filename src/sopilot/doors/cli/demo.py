@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import heading, json_option, print_json, say
 from sopilot.doors.cli.run_and_audit import perform, show
-from sopilot.doors.cli.stores import STORE
 from sopilot.doors.sources import open_source
 from sopilot.doors.sources.run_options import RunOptions
+from sopilot.doors.terminal.output import heading, json_option, print_json, say
+from sopilot.doors.terminal.stores import STORE
 
 DESK = "bank-desk"
 TASKS = ("dispute-electronics", "transfer-above-the-limit")

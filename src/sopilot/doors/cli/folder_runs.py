@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from sopilot.desks.folders import FolderTask
-from sopilot.desks.scenarios import ProgramCoverage
-from sopilot.desks.tasks import Result
-from sopilot.desks.tasks.folder_tasks import folder_coverage
-from sopilot.doors.cli.output import heading, print_json, say, table
+from sopilot.desks.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
 from sopilot.doors.cli.run_and_audit import perform
 from sopilot.doors.sources import FolderSource
 from sopilot.doors.sources.run_options import RunOptions
-from sopilot.runtime.agent import Ending
+from sopilot.doors.terminal.output import give
 
 ALL_TASKS = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class TaskRun:
-    task: FolderTask
-    result: Result
-    resumed: bool
 
 
 def run_all(options: RunOptions, source: FolderSource, store_spec: str | None) -> list[TaskRun]:
@@ -49,43 +38,15 @@ def show_all(source: FolderSource, runs: Sequence[TaskRun], *, as_json: bool) ->
     """Prints the table; the exit code says whether every task came out as it should."""
     folder = source.folder
     coverage = folder_coverage(folder, [run.result for run in runs])
-    if as_json:
-        print_json(
-            {
-                "folder": folder.name,
-                "n": len(runs),
-                "passed": sum(run.result.good for run in runs),
-                "coverage": coverage.as_json(),
-                "tasks": [{"id": run.task.id, **run.result.as_json()} for run in runs],
-            }
-        )
-    else:
-        _tell(runs, coverage)
-    return 0 if all(run.result.good for run in runs) else 1
-
-
-def _tell(runs: Sequence[TaskRun], coverage: ProgramCoverage) -> None:
-    rows = [
-        (
-            run.task.id,
-            run.task.title,
-            str(run.result.run.ending) + (" (resumed)" if run.resumed else ""),
-            run.result.run.agent_turns,
-            run.result.run.domain_calls,
-            len(run.result.audit.findings),
-            "yes" if run.result.good else "NO",
-        )
-        for run in runs
-    ]
-    say(table(rows, ("task", "what", "ending", "turns", "calls", "findings", "as expected")))
-    say()
-    for run in runs:
-        if run.result.run.ending is Ending.REFUSED:
-            say(f"task {run.task.id}: {run.result.run.reason}")
-    say()
-    heading(
-        f"steps reached {coverage.steps_reached}/{coverage.steps}, "
-        f"branches {coverage.branches_reached}/{coverage.branches}"
+    give(
+        as_json,
+        {
+            "folder": folder.name,
+            "n": len(runs),
+            "passed": sum(run.result.good for run in runs),
+            "coverage": coverage.as_json(),
+            "tasks": [{"id": run.task.id, **run.result.as_json()} for run in runs],
+        },
+        folder_lines(runs, coverage),
     )
-    for gap in coverage.gaps:
-        say(f"  not reached: {gap}")
+    return 0 if all(run.result.good for run in runs) else 1

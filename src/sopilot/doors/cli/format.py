@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import read_text, write_whole
-from sopilot.doors.cli.output import say
+from sopilot.doors.terminal.output import say
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.handbook import format_handbook
 from sopilot.language.handbook.upgrading import upgrade_handbook

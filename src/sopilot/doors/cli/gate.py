@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from sopilot.adapters.memory_store import MemoryStore
-from sopilot.adapters.model_by_name import MODEL_HELP, make_model
-from sopilot.adapters.store_by_name import data_folder
-from sopilot.adapters.text_files import write_whole
-from sopilot.desks.tasks import Task
-from sopilot.doors.cli.gate_report import tell_estimate, tell_recorded, tell_verdict
-from sopilot.doors.cli.output import json_option, print_json, say
+from sopilot.adapters.model_by_name import MODEL_HELP
+from sopilot.adapters.text_files import read_text, write_whole
 from sopilot.doors.sources.check_cases import check_cases
+from sopilot.doors.terminal.option_types import FOLDER, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, say, tell
 from sopilot.lab.bench.contestant import Contestant
 from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.discipline import (
@@ -25,22 +23,17 @@ from sopilot.lab.discipline import (
     TIMEOUT,
     Allowance,
     Answer,
-    CheckFolder,
     CheckProgress,
     CheckSpending,
-    DisciplineCheck,
     Prices,
-    check_path,
-    decide,
     recorded_check,
     rehearsed_check,
-    verdict_document,
 )
-from sopilot.lab.discipline.html_page import render_page
+from sopilot.lab.discipline.report import estimate_document
 from sopilot.lab.discipline.spending import CALLS, MINUTES
+from sopilot.lab.discipline.text_report import estimate_lines, recorded_lines, verdict_lines
+from sopilot.lab.discipline.whole_check import run_check
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import Reference
-from sopilot.runtime.session.protocols import Model
 
 
 @click.command(
@@ -68,7 +61,7 @@ from sopilot.runtime.session.protocols import Model
     "--from",
     "recorded_in",
     multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Folders of `bench run --traces` of this model (repeatable).",
 )
 @click.option("--cases", default=CASES, show_default=True, type=click.IntRange(1))
@@ -95,7 +88,7 @@ from sopilot.runtime.session.protocols import Model
 @click.option("--parallel", default=1, show_default=True, help="Cases at a time.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop.")
 @click.option("--restart", is_flag=True, help="Forget what an earlier call has finished.")
-@click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Copy the page here.")
+@click.option("--html", type=NEW_FILE, help="Copy the page here.")
 @json_option
 def command(
     model: str,
@@ -108,14 +101,12 @@ def command(
     scope: str | None,
     calls: int,
     minutes: float,
-    timeout: float,
     money: float | None,
     price: tuple[float, float] | None,
-    parallel: int,
     only_estimate: bool,
-    restart: bool,
     html: Path | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
     if money is not None and price is None:
         raise UserMistake("--money needs --price: what a million prompt and reply tokens cost")
@@ -128,7 +119,7 @@ def command(
     if recorded_in:
         prepared = recorded_check(model, Contestant(model).label, recorded_runs(recorded_in), probe)
         if not as_json:
-            tell_recorded(prepared)
+            tell(recorded_lines(prepared))
     else:
         scope = scope or ("goal" if model == "local" else "handbook")
         given = check_cases(source, scenarios, whole=scope == "handbook")
@@ -136,79 +127,33 @@ def command(
             rehearsed_check(model, given, only_arms or ARMS_CHECKED, cases, probe, scope)
         )
         if not as_json or only_estimate:
-            tell_estimate(prepared, allowance, as_json=as_json)
+            rehearsed = (prepared.rehearsal, prepared.arms, allowance, prepared.planned)
+            estimate = estimate_document(*rehearsed)
+            give(as_json, estimate, estimate_lines(estimate, *rehearsed))
         if only_estimate:
             return
         if not prepared.cases:
             raise UserMistake(
                 "the reference executor passes none of these cases; see `sopilot test`"
             )
-    configuration = prepared.configuration
-    folder = CheckFolder(
-        check_path(data_folder(), model, configuration), configuration, restart=restart
-    )
-    spending = CheckSpending(allowance)
-    check = DisciplineCheck(
-        cases=prepared.cases,
-        arms=prepared.arms,
-        model_for=_ModelFor(model),
-        rehearsal=prepared.rehearsal,
-        spending=spending,
-        journal=folder,
-        store_for=MemoryStore,
-        questions=prepared.questions,
-        probed=make_model(model) if recorded_in and probe else None,
-        parallel=parallel,
-        timeout=timeout,
-        watch=_quiet if as_json else _watch,
-    )
     try:
-        asyncio.run(check.run())
+        answer, document = run_check(
+            model,
+            prepared,
+            CheckSpending(allowance),
+            begun=begun,
+            probes=bool(recorded_in and probe),
+            watch=_quiet if as_json else _watch,
+            **how,
+        )
     except KeyboardInterrupt:
         say("\ninterrupted; the same command goes on from here", err=True)
         raise SystemExit(130) from None
-    runs = prepared.runs or folder.runs()
-    verdict = decide(
-        model,
-        runs,
-        folder.grades(),
-        planned=prepared.planned,
-        arms_planned=prepared.arms,
-        scripted=model == "reference",
-        problem=check.problem,
-    )
-    document = verdict_document(
-        verdict, runs, folder.grades(), spending, prepared.rehearsal,
-        stopped=check.stopped, seconds=time.monotonic() - begun,
-    )  # fmt: skip
-    if recorded_in:
-        document["recorded"] = {"model": prepared.recorded, "sessions": prepared.sessions}
-    page = render_page(document)
-    folder.finish(document, page)
     if html is not None:
-        write_whole(html, page, private=True)
-    document["report"] = str(folder.path / "report.html")
-    if as_json:
-        print_json(document)
-    else:
-        tell_verdict(document)
-    if verdict.answer is Answer.BROKEN:
+        write_whole(html, read_text(Path(str(document["report"]))), private=True)
+    give(as_json, document, verdict_lines(document))
+    if answer is Answer.BROKEN:
         raise SystemExit(1)
-
-
-class _ModelFor:
-    """One model for all; the reference executor once a handbook."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._model: Model | None = None
-
-    def __call__(self, case: Task, arm: str) -> Model:
-        if self._name == "reference":
-            return Reference(case.reader)
-        if self._model is None:
-            self._model = make_model(self._name)
-        return self._model
 
 
 def _quiet(step: CheckProgress) -> None:

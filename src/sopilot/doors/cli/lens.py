@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import time
 from pathlib import Path
@@ -11,24 +10,18 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.cli.audit import read_input
-from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources.audit_inputs import TraceInput
 from sopilot.doors.sources.recorded_moments import chosen_moments, sweep_moments
 from sopilot.doors.sources.run_options import kept_options
-from sopilot.lab.lens import (
-    MomentStudy,
-    OpenWeights,
-    ReadMoment,
-    Summary,
-    load_weights,
-    study,
-    summarise,
-)
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.output import json_option, print_json, say, tell
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.lab.lens import plot as draw
+from sopilot.lab.lens import summarise
+from sopilot.lab.lens.named_weights import named_weights
+from sopilot.lab.lens.study import studies
+from sopilot.lab.lens.text_report import summary_lines
 from sopilot.language.diagnostics import UserMistake
-
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command(
@@ -82,13 +75,13 @@ def command(
         described = (
             None
             if Path(what).exists()
-            else with_store(store_spec, lambda store: kept_options(store, what))
+            else with_store(store_spec, lambda store: kept_options(store, what), reading=True)
         )
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}
-    weights = _weights(model)
-    studies = _studies(weights, chosen, quiet=as_json)
-    summary = summarise(weights.name, studies)
+    weights = named_weights(model)
+    found = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
+    summary = summarise(weights.name, found)
     if summary is None:
         raise UserMistake("every request is longer than the model reads")
     if plot_file is not None:
@@ -100,53 +93,5 @@ def command(
     if as_json:
         print_json({**looked_at, **summary.as_json(), **cost})
     else:
-        _show(summary)
+        tell(summary_lines(summary))
         say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
-
-
-def _weights(model: str) -> OpenWeights:
-    # The bar over a GGUF file heeds the environment alone, and only before it is imported.
-    os.environ.setdefault("TQDM_DISABLE", "1")
-    if model == "local":
-        from sopilot.adapters.model_local_file import local_model_file
-
-        return load_weights(local_model_file(), "SmolLM2-135M-Instruct")
-    path = Path(model)
-    if not path.exists():
-        raise UserMistake(f"`{model}` is neither `local`, a GGUF file nor a folder")
-    return load_weights(path)
-
-
-def _studies(weights: OpenWeights, chosen: list[ReadMoment], *, quiet: bool) -> list[MomentStudy]:
-    found = []
-    for number, moment in enumerate(chosen, 1):
-        one = study(weights, moment)
-        if one is not None:
-            found.append(one)
-        if not quiet:
-            what = "too long" if one is None else f"{one.tokens} tokens"
-            say(f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}", err=True)
-    return found
-
-
-def _show(summary: Summary) -> None:
-    rows = [
-        (
-            line.region,
-            line.presentation,
-            line.moments,
-            f"{100 * line.length_share:.1f}%",
-            f"{100 * line.attention_share:.1f}%",
-            f"{line.parity:.2f}",
-        )
-        for line in summary.lines
-    ]
-    header = ("region", "presented", "moments", "length", "attention", "parity")
-    say(table(rows, header))
-    say(
-        f"\n{100 * summary.outside:.0f}% of the attention is on the template's own tokens and "
-        "left out."
-    )
-    say("\nChange of the right move's log-probability without …")
-    changed = [(name, n, f"{change:+.2f}") for name, (n, change) in summary.removed.items()]
-    say(table(changed, ("region", "moments", "nats")))

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import errno
-import importlib
-import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 
 import click
 
 from sopilot import __version__
-from sopilot.doors.cli.output import print_json, say
+from sopilot.doors.terminal.lazy_group import LazyGroup
+from sopilot.doors.terminal.output import print_json, say
+from sopilot.doors.terminal.streams import flushed, lost, open_streams
 from sopilot.language.diagnostics import (
     Diagnostic,
     Place,
     SopilotError,
     UserMistake,
-    did_you_mean,
     mistake,
     render_diagnostics,
     visible,
@@ -44,8 +41,11 @@ COMMANDS = {
     "verify": "Hold a store against a sealed head: what is missing, what was altered.",
     "prove": "Proofs that a session stands in the log, or that the log only grew.",
     "approve": "Approve, reject or amend a call that waits for people.",
+    "people": "Who may decide: tokens, roles, limits, deputies.",
     "trace": "Export, sign and verify traces.",
     "audit": "Judge a session, a trace or a transcript by its SOP.",
+    "deviations": "What was found wrong, and what was done about it.",
+    "handbooks": "Versions: who wrote and signed them, when they hold.",
     "bench": "SOPBench, scored by its own oracle; sweeps and reports.",
     "stats": "Exact paired tests, clustered permutation, intervals.",
     "gate": "Know your model before you page: the discipline check.",
@@ -53,34 +53,9 @@ COMMANDS = {
     "play": "Let any agent play a task, move by move.",
     "mcp": "Serve a handbook over MCP; stand in front of MCP servers.",
 }
-"""With a line of help each. The module of that name has the click command `command`."""
 
 
-class LazyGroup(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"sopilot.doors.cli.{cmd_name}")
-        command: click.Command = module.command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], COMMANDS)
-            raise click.UsageError(f"no such command `{args[0]}`; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, room=__package__, commands_on_use=COMMANDS)
 @click.version_option(__version__, prog_name="sopilot")
 def sopilot() -> None:
     """Compile standard operating procedures into programs, run them, prove what was checked.
@@ -102,7 +77,7 @@ def run(given: Sequence[str]) -> int:
         code = sopilot.main(args=list(given), prog_name="sopilot", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as ended:
-        return _flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
+        return flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
     except click.Abort:
         say("\nstopped", err=True)
         return 130
@@ -113,7 +88,7 @@ def run(given: Sequence[str]) -> int:
     except SopilotError as ended:
         return _failed(given, [Diagnostic("ended", str(ended))], 1, visible(f"sopilot: {ended}"))
     except OSError as problem:
-        return _lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
+        return lost(problem) if problem.filename is None else _failed(given, [_of(problem)], 2)
     except RecursionError:
         deep = Diagnostic("too-deep", "something that was given is nested too deeply to be read")
         return _failed(given, [deep], 2)
@@ -129,14 +104,6 @@ def _check_text(given: Sequence[str]) -> None:
             raise mistake(
                 "not-text", f"`{argument}` holds bytes that are no text", help=cure
             ) from None
-
-
-def _flushed(code: int) -> int:
-    try:
-        sys.stdout.flush()
-    except OSError as problem:
-        return _lost(problem)
-    return code
 
 
 def _usage(misuse: click.ClickException) -> str:
@@ -162,32 +129,8 @@ def _failed(
             print_json({"errors": [one.as_json() for one in found]}, indent=None)
         sys.stdout.flush()
     except OSError as problem:
-        return _lost(problem)
+        return lost(problem)
     return code
-
-
-def _lost(problem: OSError) -> int:
-    """What was to be told went nowhere: a full disk, a closed stream, a reader that left."""
-    # Or the interpreter would try again at its end, and print what came of it.
-    with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    if problem.errno != errno.EPIPE:
-        with suppress(OSError):
-            say(f"sopilot: {problem.strerror or problem}", err=True)
-    return 1
-
-
-def open_streams() -> None:
-    """A stream that was closed is opened on nothing, before a file takes its number: reading
-    ends at once, writing fails as it would have."""
-    for number, mode in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, mode)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
 
 
 if __name__ == "__main__":

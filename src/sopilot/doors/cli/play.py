@@ -10,15 +10,14 @@ from typing import TypeVar
 import click
 
 from sopilot.adapters.model_replay import reply_from_json
-from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.mcp.play_screen import score_lines, screen, screen_lines
 from sopilot.doors.mcp.player import PlayedTurn
-from sopilot.doors.mcp.playing import Play, PlayScore, resume_play, start_play
+from sopilot.doors.mcp.playing import Play, PlayScore, on_play
 from sopilot.doors.sources import TOOL_LISTS
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.language.render.signatures import signature
 from sopilot.runtime.agent import ARMS
-from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ToolCall
 
 Answer = TypeVar("Answer")
@@ -41,26 +40,10 @@ def command() -> None:
 @click.option("--model", default="played", help="The name to keep with the session.")
 @STORE
 @json_option
-def start(
-    task: str,
-    arm: str,
-    tools: str,
-    language: str,
-    model: str,
-    store_spec: str | None,
-    as_json: bool,
-) -> None:
+def start(task: str, store_spec: str | None, as_json: bool, **how: str) -> None:
     """Begin TASK; prints the session's id and everything a model would be sent."""
-
-    async def use(store: Store) -> dict[str, object]:
-        play = await start_play(store, task, arm=arm, tools=tools, language=language, model=model)
-        try:
-            return await _screen(play)
-        finally:
-            await play.close()
-
-    shown = with_store(store_spec, use)
-    _print_screen(shown, as_json)
+    shown = with_store(store_spec, lambda store: on_play(store, task, screen, how))
+    give(as_json, shown, screen_lines(shown))
 
 
 @command.command()
@@ -69,7 +52,8 @@ def start(
 @json_option
 def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """What a model would be sent now."""
-    _print_screen(_with_play(store_spec, session_id, _screen), as_json)
+    shown = _with_play(store_spec, session_id, screen)
+    give(as_json, shown, screen_lines(shown))
 
 
 @command.command()
@@ -80,12 +64,7 @@ def show(session_id: str, store_spec: str | None, as_json: bool) -> None:
 @STORE
 @json_option
 def call(
-    session_id: str,
-    tool: str,
-    arguments: str,
-    beside: str,
-    store_spec: str | None,
-    as_json: bool,
+    session_id: str, tool: str, arguments: str, beside: str, store_spec: str | None, as_json: bool
 ) -> None:
     """Call TOOL with a JSON object of arguments, as the model would."""
     whole = ModelReply(beside, (ToolCall("", tool, arguments),))
@@ -126,15 +105,7 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
     Exit code 1 for a task that was not passed.
     """
     score: PlayScore = _with_play(store_spec, session_id, Play.finish)
-    if as_json:
-        print_json(score.as_json())
-    else:
-        say(f"{score.task} under {score.arm}: {'passed' if score.passed else 'not passed'}")
-        say(f"ended {score.ending} after {len(score.calls)} calls")
-        for name, value in score.verdict.items():
-            say(f"  {name}: {value}")
-        for finding in score.findings:
-            say(f"  {finding.severity} {finding.code} at event {finding.seq}")
+    give(as_json, score.as_json(), score_lines(score))
     if not score.passed:
         raise SystemExit(1)
 
@@ -142,59 +113,9 @@ def finish(session_id: str, store_spec: str | None, as_json: bool) -> None:
 def _with_play(
     store_spec: str | None, session_id: str, use: Callable[[Play], Awaitable[Answer]]
 ) -> Answer:
-    async def resumed(store: Store) -> Answer:
-        play = await resume_play(store, session_id)
-        try:
-            return await use(play)
-        finally:
-            await play.close()
-
-    return with_store(store_spec, resumed)
-
-
-async def _screen(play: Play) -> dict[str, object]:
-    player = play.player
-    request = player.driver.request()
-    return {
-        "session": play.id,
-        "task": player.world.task,
-        "arm": player.driver.arm.name,
-        "system": request.first.content,
-        "messages": [asdict(message) for message in request.dialog],
-        "slot": request.slot,
-        "tools": [asdict(tool) for tool in request.tools],
-        "ending": player.ending,
-    }
-
-
-def _print_screen(shown: dict[str, object], as_json: bool) -> None:
-    if as_json:
-        print_json(shown)
-        return
-    say(f"session {shown['session']}")
-    heading("system")
-    say(str(shown["system"]))
-    messages, tools = shown["messages"], shown["tools"]
-    assert isinstance(messages, list)
-    assert isinstance(tools, list)
-    for message in messages:
-        heading(message["role"])
-        say(message["content"] or ", ".join(one["name"] for one in message["tool_calls"]))
-    if shown["slot"]:
-        heading("slot")
-        say(str(shown["slot"]))
-    heading("tools")
-    for tool in tools:
-        say(signature(tool["name"], tool["parameters"]))
-        if tool["description"]:
-            say(f"  {tool['description']}")
+    return with_store(store_spec, lambda store: on_play(store, session_id, use))
 
 
 def _print_turn(turn: PlayedTurn, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(turn))
-        return
-    say(turn.answer)
-    if turn.slot:
-        say()
-        say(turn.slot)
+    slot = ["", turn.slot] if turn.slot else []
+    give(as_json, asdict(turn), [turn.answer, *slot])

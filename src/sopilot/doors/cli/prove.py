@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import print_json
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.doors.cli.verify import FILE, read_seal_file
-from sopilot.language.diagnostics import RunEnded, UserMistake
-from sopilot.runtime.records.proofs import prove_consistency, prove_inclusion
+from sopilot.doors.sources.signed_files import read_seal_file
+from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.output import print_json
+from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.records.proofs import prove
 from sopilot.runtime.session import Store
 
 
@@ -29,16 +31,9 @@ def command(
     if (session_id is None) == (old_file is None):
         raise UserMistake("give the ID of a session, or --since")
     seal = read_seal_file(head_file).heads[-1]
+    old = read_seal_file(old_file).heads[-1] if old_file is not None else None
 
-    async def use(store: Store) -> dict[str, object]:
-        log = await store.records.log()
-        if len(log) < seal.head.size:
-            raise RunEnded("the log is shorter than the head says: see `sopilot verify`")
-        if old_file is not None:
-            return dict(prove_consistency(log, read_seal_file(old_file).heads[-1], seal))
-        named = [one for one in log[: seal.head.size] if one.session_id == session_id]
-        if not named:
-            raise RunEnded(f"session {session_id} is in no entry that the head covers")
-        return dict(prove_inclusion(log, named[-1], seal))
+    async def use(store: Store) -> Mapping[str, object]:
+        return prove(await store.records.log(), seal, session_id=session_id, since=old)
 
-    print_json(with_store(store_spec, use), indent=None)
+    print_json(with_store(store_spec, use, reading=True), indent=None)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 import click
 
-from sopilot.doors.cli.output import counted, hand_out, json_option, print_json, say, table
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.records import (
-    ActionEntry,
-    ActionOutcome,
-    Selected,
-    Wanted,
-    read_condition,
-    read_moment,
-    value_at,
-)
+from sopilot.doors.terminal.output import hand_out, json_option, print_json, tell, warn
+from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.runtime.records import ActionOutcome, Selected, Wanted, read_condition, read_moment
+from sopilot.runtime.records.register_text import register_csv, register_json, register_lines
 from sopilot.runtime.session import Store, SystemClock
-from sopilot.runtime.session.registers import rebuild_register, register
+from sopilot.runtime.session.registers import make_anew, register
 
 _SHOWN = 50
 _GRADES = ("proven", "attested", "claimed", "none")
@@ -75,126 +63,13 @@ def command(
     names = [name.strip() for name in columns.split(",")] if columns else []
 
     async def use(store: Store) -> Selected:
-        if rebuild or await store.records.rebuild_is_due():
-            read, problems = await rebuild_register(store, told=lambda text: _warn(text))
-            _warn(f"the register was made from the traces of {counted(read, 'session')}")
-            if problems:
-                raise RunEnded(
-                    f"{counted(len(problems), 'session')} could not be read: "
-                    "the register would leave out what they did"
-                )
+        await make_anew(store, when_due=not rebuild, told=warn)
         return await register(store, wanted, conditions, columns=names)
 
-    found = with_store(store_spec, use)
+    found = with_store(store_spec, use, reading=True)
     if as_csv:
-        hand_out(_as_csv(found.entries(limit), names, now))
+        hand_out(register_csv(found.entries(limit), names, now))
     elif as_json:
-        print_json(_as_json(found, limit, now))
+        print_json(register_json(found, limit, now))
     else:
-        _show(found, limit or _SHOWN, names, now)
-
-
-def _warn(text: str) -> None:
-    say(text, err=True)
-
-
-def _as_json(found: Selected, limit: int | None, now: float) -> dict[str, object]:
-    return {
-        "selected": len(found.rows),
-        "of": found.total,
-        "withheld": found.withheld,
-        "counts": [
-            {"action": action, "outcome": outcome, "count": count}
-            for (action, outcome), count in sorted(found.counts.items())
-        ],
-        "sums": dict(found.sums),
-        "actions": [
-            {**entry.as_json(), "outcome": _outcome(entry, now)} for entry in found.entries(limit)
-        ],
-    }
-
-
-def _outcome(entry: ActionEntry, now: float) -> str:
-    waits = entry.outcome is ActionOutcome.HELD
-    if waits and entry.expires_at is not None and entry.expires_at < now:
-        return str(ActionOutcome.EXPIRED)
-    return str(entry.outcome)
-
-
-def _when(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
-_HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY")
-
-
-def _show(found: Selected, limit: int, names: Sequence[str], now: float) -> None:
-    entries = found.entries(limit)
-    if entries:
-        header = [*_HEADER, *(name.upper() for name in names or ("arguments",)), "SESSION"]
-        rows = [_row(entry, names, now) for entry in entries]
-        say(table(rows, header))
-        say()
-    for (action, outcome), count in sorted(found.counts.items()):
-        say(f"{count} × {action} {outcome}")
-    for name, total in found.sums.items():
-        say(f"{name} of what was carried out: {total:,.15g}")
-    shown = f", {len(entries)} shown: --limit for more" if len(entries) < len(found.rows) else ""
-    say(f"{len(found.rows)} of {counted(found.total, 'action')} in the register{shown}")
-    if found.withheld:
-        say(
-            f"{found.withheld} more could not be judged: the argument is kept outside of the "
-            "trace, or was erased"
-        )
-
-
-def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
-    proof = entry.grade or "-"
-    if entry.override:
-        proof += ", override"
-    values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
-    return [
-        _when(entry.at),
-        entry.action,
-        _outcome(entry, now),
-        proof,
-        ", ".join(entry.approvers) or "-",
-        *(values or [_cell(dict(entry.arguments))]),
-        entry.session_id,
-    ]
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-_FIELDS = (
-    "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
-    "goal", "handbook", "program", "model", "arm",
-)  # fmt: skip
-
-
-def _as_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: float) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(["when", *_FIELDS, "approvers", *names, "arguments"])
-    for entry in entries:
-        fields = {**entry.as_json(), "outcome": _outcome(entry, now)}
-        values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
-        row = [
-            _when(entry.at),
-            *(_cell(fields[name]) for name in _FIELDS),
-            "; ".join(entry.approvers),
-            *values,
-            _cell(dict(entry.arguments)),
-        ]
-        writer.writerow([_harmless(cell) for cell in row])
-    return out.getvalue()
-
-
-def _harmless(cell: str) -> str:
-    """Spreadsheets would run a cell that begins like a formula: customers write arguments."""
-    number = cell[1:].replace(".", "", 1).isdigit()
-    return f"'{cell}" if cell[:1] in "=+-@\t\r" and cell and not number else cell
+        tell(register_lines(found, limit or _SHOWN, names, now))

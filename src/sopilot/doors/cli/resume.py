@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, perform, show
-from sopilot.doors.cli.stores import STORE, with_store
 from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Store
+from sopilot.runtime.session.session_text import unknown_lines
 from sopilot.runtime.session.unsettled import Waiting, settle_orphan, waiting_in
 
 
@@ -26,16 +28,13 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
         return await waiting_in(store, session_id)
 
     found = with_store(store_spec, use)
-    if as_json:
-        print_json({"session": session_id, "door": "other", **found.as_json()}, indent=None)
-    else:
-        state = "somebody runs it" if found.running else "it is free"
-        say(
-            f"{session_id} is served, or an agent's own: its client goes on with it (MCP: the "
-            f"header `sopilot-session`; a hook: `for_conversation`). Now {state}."
-        )
-        for call in found.unknown:
-            say(f"{call.call_id}  outcome unknown: settle it with `sopilot approve settle`")
+    state = "somebody runs it" if found.running else "it is free"
+    told = (
+        f"{session_id} is served, or an agent's own: its client goes on with it (MCP: the "
+        f"header `sopilot-session`; a hook: `for_conversation`). Now {state}."
+    )
+    report = {"session": session_id, "door": "other", **found.as_json()}
+    give(as_json, report, [told, *unknown_lines(found.unknown)], indent=None)
     raise SystemExit(1 if found.unknown else 0)
 
 
@@ -68,26 +67,24 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
 @json_option
 def command(
     session_id: str,
-    take_over: bool,
-    as_started: bool,
-    accept_changed: bool,
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
     store_spec: str | None,
     as_json: bool,
+    **how: Any,
 ) -> None:
-    if as_started and accept_changed:
+    if how["as_started"] and how["accept_changed"]:
         raise UserMistake("--as-started or --accept-changed, not both")
     budgets = chosen_budgets(budget, deep=deep)
 
-    options = with_store(store_spec, lambda store: kept_options(store, session_id))
+    options = with_store(store_spec, lambda store: kept_options(store, session_id), reading=True)
     if options is None:
-        _tidy(session_id, store_spec, take_over=take_over, as_json=as_json)
+        _tidy(session_id, store_spec, take_over=how["take_over"], as_json=as_json)
         return
     options = replace(options, budgets={**options.budgets, **budgets})
-    text = options.text if as_started else None
+    text = options.text if how["as_started"] else None
     source = open_source(options.source, text=text, out=options.out)
     allow_code(source, trust=trust)
     done = perform(
@@ -95,11 +92,9 @@ def command(
         store_spec,
         source=source,
         resume_id=session_id,
-        take_over=take_over,
-        as_started=as_started,
-        accept_changed=accept_changed,
         quiet=as_json,
         frames=frames,
+        **how,
     )
     show(done, as_json=as_json)
     raise SystemExit(0 if done.good else 1)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from sopilot.adapters.model_by_name import MODEL_HELP
 from sopilot.doors.cli.folder_runs import ALL_TASKS, run_all, show_all
-from sopilot.doors.cli.output import json_option, say
 from sopilot.doors.cli.run_and_audit import TRUST, allow_code, default_arm, perform, show
-from sopilot.doors.cli.stores import STORE
-from sopilot.doors.sources import FolderSource, TaskSource, open_source
+from sopilot.doors.sources import FolderSource, open_source
 from sopilot.doors.sources.checked_arm import ARM_HELP
 from sopilot.doors.sources.given_values import chosen_budgets, read_results, told
-from sopilot.doors.sources.run_options import RunOptions, run_folder
+from sopilot.doors.sources.run_options import RunOptions, run_folder, who_answers
+from sopilot.doors.terminal.output import json_option, say, warn
+from sopilot.doors.terminal.stores import STORE
 from sopilot.runtime.agent import ARMS
 
 
@@ -48,60 +50,40 @@ def command(
     goal: str | None,
     task: str | None,
     out: str | None,
-    model: str,
     arm: str | None,
-    language: str,
-    request: str | None,
     knows: tuple[str, ...],
     results: str | None,
-    approvers: tuple[str, ...],
     deep: bool,
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
     store_spec: str | None,
     as_json: bool,
+    **given: Any,
 ) -> None:
     written = read_results(results) if results else None
     budgets = chosen_budgets(budget, deep=deep)
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
     typed = knows and not isinstance(opened, FolderSource)
-    given = told(knows, opened.briefing(goal).programs if typed else {})
+    known = told(knows, opened.briefing(goal).programs if typed else {})
     options = RunOptions(
         source=source,
         goal=goal,
         task=task,
-        model=model,
-        arm=arm or default_arm(model, opened),
-        language=language,
-        request=request,
-        knows=given,
+        arm=arm or default_arm(given["model"], opened),
+        knows=known,
         results=written,
-        approvers=approvers,
         budgets=budgets,
         out=str(opened.out) if isinstance(opened, FolderSource) else None,
+        **given,
     )
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
         raise SystemExit(show_all(opened, run_all(options, opened, store_spec), as_json=as_json))
     if not as_json:
-        tell_world(options, opened)
+        warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, quiet=as_json, frames=frames)
     show(done, as_json=as_json)
     if options.out is not None and not as_json:
         say(f"files: {options.out}")
     raise SystemExit(0 if done.good else 1)
-
-
-def tell_world(options: RunOptions, source: TaskSource) -> None:
-    """Who answers for the tools of one's own handbook, on stderr."""
-    if source.own_world or isinstance(source, FolderSource):
-        return
-    if options.results is None:
-        task = source.task(options.task, goal=options.goal, language=options.language)
-        say(f"the tools answer as in the scenario `{task.name}`", err=True)
-        return
-    offered = [name for name, action in source.handbook.actions.items() if action.offered]
-    silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
-    if silent:
-        say(f"no result is written down for {silent}: a call of it fails", err=True)

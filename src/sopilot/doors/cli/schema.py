@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sopilot.doors.cli.output import say
+from sopilot.doors.terminal.output import say
 from sopilot.language.handbook import published_schema
 
 

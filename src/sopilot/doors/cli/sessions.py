@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import click
 
-from sopilot.doors.cli.output import json_option, print_json, say, table
-from sopilot.doors.cli.stores import STORE, with_store
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.session import SessionRecord, Store, SystemClock
-
-_COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
+from sopilot.runtime.session.session_text import session_lines
 
 
 @click.command()
@@ -32,43 +29,8 @@ def command(store_spec: str | None, limit: int, orphaned: bool, as_json: bool) -
             return found[:limit], len(found)
         return await store.sessions(limit=limit), await store.records.count_sessions()
 
-    records, count = with_store(store_spec, use)
-    if as_json:
-        listed = [_as_json(record) for record in records]
-        print_json({"sessions": listed, "of": count}, indent=None)
-    elif not records:
-        say("no sessions")
-    else:
-        say(table([_row(record) for record in records], _COLUMNS))
-        if len(records) < count:
-            say(f"\n{len(records)} of {count} sessions, the newest: --limit for more")
+    records, count = with_store(store_spec, use, reading=True)
+    listed = {"sessions": [record.as_json() for record in records], "of": count}
+    give(as_json, listed, session_lines(records, count), indent=None)
     if orphaned and records:
         raise SystemExit(1)
-
-
-def _as_json(record: SessionRecord) -> dict[str, object]:
-    about = {name: record.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
-    return {
-        "id": record.id,
-        **record.summary,
-        **about,
-        "events": record.head.seq + 1,
-        "head": record.head.hash,
-        "created_at": record.created_at,
-        "updated_at": record.updated_at,
-        "owner": record.owner or None,
-        "lease_expires_at": record.lease_expires_at or None,
-    }
-
-
-def _row(record: SessionRecord) -> tuple[str, ...]:
-    when = datetime.fromtimestamp(record.updated_at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    return (
-        record.id,
-        str(record.summary.get("status", "new")),
-        str(record.summary.get("goal", "")) or "-",
-        str(record.metadata.get("handbook", "")) or "-",
-        str(record.metadata.get("model", "")) or "-",
-        str(record.head.seq + 1),
-        when,
-    )

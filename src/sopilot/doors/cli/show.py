@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import click
 
-from sopilot.adapters.text_files import is_program_file
-from sopilot.doors.cli.output import heading, json_option, print_json, say
-from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS, compile_source
-from sopilot.doors.sources.showing import FORMS, OF_PROGRAMS, needs_handbook, shown
-from sopilot.language.render import correspondence
+from sopilot.doors.sources import SOURCE_HELP, TOOL_LISTS
+from sopilot.doors.sources.showing import (
+    FORMS,
+    OF_PROGRAMS,
+    correspondence_json,
+    correspondence_lines,
+    correspondences,
+    shown,
+)
+from sopilot.doors.terminal.output import give, heading, json_option, print_json, say
 
 
 @click.command(
@@ -51,8 +56,9 @@ def command(
     as_json: bool,
 ) -> None:
     if check:
-        _prove(source, goal=goal, tools=tools, as_json=as_json)
-        return
+        found = correspondences(source, goal=goal, tools=tools)
+        give(as_json, correspondence_json(found), correspondence_lines(found))
+        raise SystemExit(1 if any(one.mismatches for one in found.values()) else 0)
     texts = shown(source, form, goal=goal, function=function_name, language=language, tools=tools)
     if as_json:
         print_json(texts)
@@ -66,31 +72,3 @@ def command(
             say("\n\n".join(frame.rstrip() for frame in text.values()))
         if len(texts) > 1:
             say()
-
-
-def _prove(source: str, *, goal: str | None, tools: str | None, as_json: bool) -> None:
-    if is_program_file(source):
-        raise needs_handbook(source, "--check")
-    units = compile_source(source, tools=tools, goal=goal)
-    results = {
-        unit.label: correspondence(unit.handbook, unit.procedure, unit.program) for unit in units
-    }
-    broken = {label: r.mismatches for label, r in results.items() if r.mismatches}
-    leaves = sum(result.leaves for result in results.values())
-    if as_json:
-        print_json(
-            {
-                "sources": len(results),
-                "leaves": leaves,
-                "mismatches": {label: list(map(str, m)) for label, m in broken.items()},
-            }
-        )
-    else:
-        for label, mismatches in broken.items():
-            say(f"{label}: {len(mismatches)} sentences differ: {mismatches[0]}")
-        say(
-            f"{len(results)} procedures, {leaves} leaf correspondences checked, "
-            f"{sum(map(len, broken.values()))} mismatches"
-        )
-    if broken:
-        raise SystemExit(1)

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.figures import show
-from sopilot.doors.cli.output import json_option
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.lab import stats
 from sopilot.lab.bench.outcome_files import rows_of
 from sopilot.lab.stats import Discordance, RunOutcome, figures
 from sopilot.lab.stats.bootstrap import DRAWS as RESAMPLES
+from sopilot.lab.stats.figure_text import FigureObject, figure_json, figure_lines
 from sopilot.lab.stats.figures import Arms
 from sopilot.lab.stats.sign_flip import DRAWS
 
@@ -194,3 +194,7 @@ def _discordance(part: str) -> Discordance:
     if not colon or not (wins.isdecimal() and losses.isdecimal()):
         raise click.BadParameter(f"`{part}` is not W:L, as in 9:1", param_hint="W:L")
     return Discordance(int(wins), int(losses))
+
+
+def show(report: FigureObject, as_json: bool) -> None:
+    give(as_json, figure_json(report), figure_lines(report), indent=None)

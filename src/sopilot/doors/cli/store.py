@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import click
 
 from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.doors.cli.output import json_option, print_json, say
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import RunEnded, mistake
+from sopilot.doors.terminal.output import json_option, print_json, say, warn
+from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.session import Store
-from sopilot.runtime.session.unsettled import LeftOpen, sweep
+from sopilot.runtime.session.unsettled import LeftOpen, keep_sweeping
 
 
 @click.group()
@@ -69,19 +67,5 @@ def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) ->
             else:
                 say(f"{one.session_id}  {one.call_id}  {one.action}  outcome unknown")
 
-    async def use(store: Store) -> bool:
-        seen = False
-        while True:
-            try:
-                found = await sweep(store)
-                tell(found)
-                seen = seen or bool(found)
-            except RunEnded as problem:
-                if watch is None:
-                    raise
-                say(f"sopilot: {problem}", err=True)
-            if watch is None:
-                return seen
-            await asyncio.sleep(watch)
-
-    raise SystemExit(1 if with_store(store_spec, use) else 0)
+    found = with_store(store_spec, lambda store: keep_sweeping(store, watch, tell, warn))
+    raise SystemExit(1 if found else 0)

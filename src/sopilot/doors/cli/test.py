@@ -12,11 +12,20 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.model_by_name import make_model
 from sopilot.adapters.text_files import read_text
 from sopilot.desks.scenarios import ProgramCoverage, read_scenarios
-from sopilot.desks.tasks.testing import Tested, named_scenarios, reached, run_scenarios, summary
-from sopilot.doors.cli.output import heading, json_option, marked, print_json, say
+from sopilot.desks.tasks.testing import (
+    Tested,
+    coverage_lines,
+    named_scenarios,
+    reached,
+    run_scenarios,
+    summary,
+)
 from sopilot.doors.sources import open_source
-from sopilot.language.diagnostics import Place, UserMistake, mistake
-from sopilot.runtime.agent import Progress
+from sopilot.doors.terminal.option_types import NEW_FOLDER
+from sopilot.doors.terminal.output import json_option, marked, print_json, say, tell
+from sopilot.doors.terminal.watching import ScenarioWatcher
+from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.agent.progress import nobody_watches
 
 
@@ -33,7 +42,7 @@ from sopilot.runtime.agent.progress import nobody_watches
 )
 @click.option(
     "--traces",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=NEW_FOLDER,
     help="Write the trace of every run into this folder, for `sopilot audit`.",
 )
 @click.option(
@@ -61,8 +70,9 @@ def command(
     Exit 0 when every scenario passed, 1 when one failed, 2 on misuse.
     """
     source = open_source(handbook)
-    path = Path(scenario_file) if scenario_file else source.scenario_file
-    suite, findings = read_scenarios(_scenario_text(path), source.handbook, str(path))
+    cure = "name it with `--scenarios`, or see `sopilot new` for one to start from"
+    path = source.existing_scenarios(scenario_file, cure)
+    suite, findings = read_scenarios(read_text(path), source.handbook, str(path))
     if suite is None:
         raise UserMistake(findings)
     for finding in findings:
@@ -75,7 +85,7 @@ def command(
             briefing,
             chosen,
             MemoryStore(),
-            watcher=_Watcher if watch is not None else lambda: nobody_watches,
+            watcher=ScenarioWatcher if watch is not None else lambda: nobody_watches,
             player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
             traces=traces,
         )
@@ -91,17 +101,6 @@ def command(
         raise SystemExit(1)
 
 
-def _scenario_text(path: Path) -> str:
-    if not path.exists():
-        raise mistake(
-            "no-scenarios",
-            "there is no such scenario file",
-            Place(str(path)),
-            "name it with `--scenarios`, or see `sopilot new` for one to start from",
-        )
-    return read_text(path)
-
-
 def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
     for scenario, result in results:
         if result.passed:
@@ -111,31 +110,6 @@ def _tell(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> Non
         for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
     for one in coverage:
-        if one.steps_reached == 0:
-            say(f"\n{one.goal}: no scenario")
-            continue
-        say(
-            f"\n{one.goal}: {one.steps_reached} of {one.steps} steps, "
-            f"{one.branches_reached} of {one.branches} branches"
-        )
-        for gap in one.gaps:
-            say(f"  {gap}")
+        tell(coverage_lines(one))
     passed = sum(result.passed is True for _, result in results)
-    noun = "scenario" if len(results) == 1 else "scenarios"
-    say(f"\n{len(results)} {noun}: {passed} passed, {len(results) - passed} failed")
-
-
-class _Watcher:
-    """Shows a run to a person: each frame once, then what was said and done."""
-
-    def __init__(self) -> None:
-        self._slot = ""
-
-    def __call__(self, progress: Progress) -> None:
-        if progress.kind == "request":
-            if progress.slot and progress.slot != self._slot:
-                heading("\nthe model sees")
-                say("\n".join(f"  | {line}" for line in progress.slot.split("\n")))
-            self._slot = progress.slot
-            return
-        say(f"{progress.kind:>9}  {progress.text}")
+    say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")

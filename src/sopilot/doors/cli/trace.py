@@ -9,31 +9,20 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.output import hand_out, json_option, print_json, say
-from sopilot.doors.cli.public_key import public_key
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Place, UserMistake, mistake
+from sopilot.doors.sources.signed_files import public_key, signed_heads, trace_text
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, hand_out, json_option, say
+from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.runtime.session import (
     Store,
     SystemClock,
-    TraceFile,
     export_trace,
     read_trace,
     verify_trace,
     write_trace,
 )
-from sopilot.runtime.trace import (
-    SignedHead,
-    generate_key,
-    load_key,
-    sign_head,
-    signed_head_from_json,
-    write_key,
-)
+from sopilot.runtime.trace import SignedHead, generate_key, load_key, sign_head, write_key
 from sopilot.runtime.vm import TraceError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.group()
@@ -56,12 +45,11 @@ def export(
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
-    async def use(store: Store) -> TraceFile:
-        return await export_trace(
-            store, session_id, payloads=payloads, programs=not without_programs
-        )
-
-    text = write_trace(with_store(store_spec, use))
+    kept = {"payloads": payloads, "programs": not without_programs}
+    trace = with_store(
+        store_spec, lambda store: export_trace(store, session_id, **kept), reading=True
+    )
+    text = write_trace(trace)
     if output is None:
         hand_out(text)
         return
@@ -82,9 +70,9 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
     signed the last event, in FILE or in a `--head`.
     """
     trusted = {public_key(key) for key in keys}
-    signed = [head for path in heads for head in _heads(path)]
+    signed = [head for path in heads for head in signed_heads(path)]
     try:
-        trace = read_trace(_text(trace_file, errors="surrogateescape"))
+        trace = read_trace(trace_text(trace_file, errors="surrogateescape"))
     except TraceError as problem:
         _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
         return
@@ -96,15 +84,12 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
 def _report(
     as_json: bool, path: Path, problems: Sequence[str], events: int, signatures: int
 ) -> None:
-    if as_json:
-        report = {"file": str(path), "events": events, "signatures": signatures}
-        found = {"verified": not problems, "problems": list(problems)}
-        print_json({**report, **found}, indent=None)
-    elif problems:
-        for problem in problems:
-            say(f"{path}: {problem}")
-    else:
-        say(f"{path}: {events} events, {signatures} signed heads, nothing wrong")
+    report = {"file": str(path), "events": events, "signatures": signatures}
+    lines = [f"{path}: {problem}" for problem in problems] or [
+        f"{path}: {events} events, {signatures} signed heads, nothing wrong"
+    ]
+    verdict = {"verified": not problems, "problems": list(problems)}
+    give(as_json, {**report, **verdict}, lines, indent=None)
     if problems:
         click.get_current_context().exit(1)
 
@@ -139,30 +124,4 @@ def keygen(key_file: Path, as_json: bool) -> None:
     key = generate_key()
     write_key(key, key_file)
     write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
-    if as_json:
-        print_json({"public": key.public}, indent=None)
-    else:
-        say(key.public)
-
-
-def _heads(path: Path) -> list[SignedHead]:
-    found = []
-    for line in _text(path).split("\n"):
-        if line.strip():
-            try:
-                found.append(signed_head_from_json(json.loads(line)))
-            except (ValueError, RecursionError, TraceError) as problem:
-                raise _unreadable(path, f"is not a signed head: {problem}") from None
-    return found
-
-
-def _text(path: Path, errors: str = "strict") -> str:
-    try:
-        # Line ends are part of what was written.
-        return path.read_bytes().decode("utf-8", errors)
-    except (OSError, UnicodeDecodeError) as problem:
-        raise _unreadable(path, f"cannot be read: {problem}") from None
-
-
-def _unreadable(path: Path, message: str) -> UserMistake:
-    return mistake("unreadable", message, Place(str(path)))
+    give(as_json, {"public": key.public}, [key.public], indent=None)

@@ -6,21 +6,19 @@ import gc
 import json
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
-from sopilot.doors.cli.output import counted, json_option, print_json, say
-from sopilot.doors.cli.public_key import public_key
-from sopilot.doors.cli.stores import STORE, with_store
-from sopilot.language.diagnostics import Place, UserMistake, mistake
-from sopilot.runtime.records.log import SealFile, read_seals
+from sopilot.doors.sources.signed_files import public_key, read_seal_file
+from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.proofs import check_proof
-from sopilot.runtime.session.sealing import Verified, verify_store
+from sopilot.runtime.session.sealing import verify_store
+from sopilot.runtime.session.verified_text import verified_json, verified_lines
 from sopilot.runtime.vm import TraceError
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -66,62 +64,12 @@ def command(
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
     seals = read_seal_file(head_file)
     found = with_store(
-        store_spec, lambda store: verify_store(store, seals, keys, events=not without_events)
+        store_spec,
+        lambda store: verify_store(store, seals, keys, events=not without_events),
+        reading=True,
     )
-    if as_json:
-        print_json(_as_json(found, without_events))
-    else:
-        _show(found, without_events)
+    give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
-
-
-def read_seal_file(path: Path) -> SealFile:
-    try:
-        return read_seals(path.read_text("utf-8"))
-    except (TraceError, OSError, UnicodeDecodeError) as problem:
-        raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
-
-
-def _as_json(found: Verified, without_events: bool) -> dict[str, object]:
-    head = found.seal.head
-    return {
-        "complete": found.complete,
-        "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
-        "sessions": found.sessions,
-        "events_read": found.events_read,
-        "gone_on": found.moved,
-        "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
-        "without_events": without_events,
-        "gaps": [gap.as_json() for gap in found.gaps],
-    }
-
-
-def _show(found: Verified, without_events: bool) -> None:
-    head = found.seal.head
-    when = datetime.fromtimestamp(head.at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    for gap in found.gaps:
-        say(f"{gap.code}: {gap.message}")
-    if found.gaps:
-        say(f"{counted(len(found.gaps), 'gap')} against the head of {when}")
-        return
-    say(
-        f"complete: all {counted(found.sessions, 'session')} that were sealed at {when} are here, "
-        "none was exchanged, cut or rewritten, and none stands in the store without an entry"
-    )
-    if without_events:
-        unread = found.sessions - found.events_read
-        say(
-            f"not read: the events of {counted(unread, 'session')}, whose heads and rows of the "
-            "register are as sealed"
-        )
-    else:
-        say("unaltered: every event up to its sealed one; the register is what the traces make")
-    if found.moved or found.unsealed:
-        say(
-            f"not covered: what came after the seal ({counted(found.moved, 'session')} went on, "
-            f"{len(found.unsealed)} began since)"
-        )
-    say("not proven by this: that what was recorded is true, or that everything was recorded")
 
 
 def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:
@@ -130,8 +78,6 @@ def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:
         problem = ""
     except (TraceError, ValueError) as wrong:
         told, problem = "", str(wrong)
-    if as_json:
-        print_json({"proven": not problem, "says": told or None, "problem": problem or None})
-    else:
-        say(told or f"not proven: {problem}")
+    answer = {"proven": not problem, "says": told or None, "problem": problem or None}
+    give(as_json, answer, [told or f"not proven: {problem}"])
     sys.exit(1 if problem else 0)

@@ -237,10 +237,11 @@ class Desk:
             waiting = [one for one in attached.held_calls if one.state is HeldState.WAITING]
             if call_id is None and len(waiting) != 1:
                 raise UserMistake(f"{len(waiting)} calls wait for people: name one by its id")
-            return await attached.decide(
+            decided = await attached.decide(
                 decision, call_id or waiting[0].call_id,
                 by=by, role=role, arguments=arguments, reason=reason,
             )  # fmt: skip
+            return attached.secrets.shown_call(decided)
 
     async def audit(self, session: Result | str, *, goal: str | None = None) -> Report:
         """What the audit says of a session that is kept."""

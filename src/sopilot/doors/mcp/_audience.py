@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import mcp_types as types
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.server.subscriptions import ToolsListChanged as ToolsListChangedEvent
@@ -20,6 +21,8 @@ class Listener:
     peer: ServerSession
     watched: set[tuple[str, str]] = field(default_factory=set)
     """Pairs of a session and a URI."""
+    level: types.LoggingLevel | None = None
+    """Of logs, what it wants to see at least."""
 
 
 class Audience:

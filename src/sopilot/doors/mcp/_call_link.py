@@ -9,7 +9,10 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from sopilot.doors.mcp._relay import Relay
 
 
 class ProgressReport(Protocol):
@@ -31,6 +34,8 @@ class CallLink:
     """Whether the tool was compared with the approved one for this call."""
     ask: Ask | None = None
     """How the client asks its user, where it can."""
+    relay: Relay | None = None
+    """The client itself, for what the upstream asks of it."""
 
 
 CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

@@ -7,13 +7,14 @@ helps. Calls that come at once share a look, but only one that began after they 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 
 import mcp_types as types
 
 from sopilot.doors.mcp._call_link import CallLink
-from sopilot.doors.mcp._mcp_client import McpUpstream, UpstreamFailed
+from sopilot.doors.mcp._kept_connection import Notice, UpstreamFailed
+from sopilot.doors.mcp._mcp_client import Answer, Listing, McpUpstream, Page
 from sopilot.runtime.session.protocols import JSON
 
 Compare = Callable[[Sequence[types.Tool]], object]
@@ -64,6 +65,27 @@ class CheckedUpstream:
     ) -> types.CallToolResult:
         """On the connection that was looked at, or not at all."""
         return await self._upstream.call(name, arguments, link, generation=self._generation)
+
+    # --- what no look is needed for -------------------------------------------------
+
+    async def can(self) -> types.ServerCapabilities:
+        return await self._upstream.can()
+
+    def pages(
+        self, request: type[Listing], answer: type[Page], link: CallLink
+    ) -> AsyncIterator[Page]:
+        return self._upstream.pages(request, answer, link)
+
+    async def ask(
+        self, request: types.ClientRequest, answer: type[Answer], link: CallLink
+    ) -> Answer:
+        return await self._upstream.ask(request, answer, link)
+
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        await self._upstream.set_log_level(level)
+
+    def hear(self, notice: Notice) -> None:
+        self._upstream.on_notice = notice
 
     async def close(self) -> None:
         await self._upstream.close()

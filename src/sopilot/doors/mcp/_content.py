@@ -92,7 +92,7 @@ def answered(
     if isinstance(given, types.CallToolResult):
         blocks.extend(_on_one_line(block) for block in given.content if _passes(block))
         structured = given.structured_content
-        meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": _foreign(given.meta)}
+        meta[UPSTREAM_META] = {"content": _texts(given.content), "_meta": foreign(given.meta)}
     if slot:
         blocks.append(runtime_text(slot))
     return types.CallToolResult(
@@ -152,14 +152,14 @@ def _texts(blocks: Sequence[types.ContentBlock]) -> list[JSON]:
 
 
 def _unmarked(block: types.ContentBlock) -> types.ContentBlock:
-    changed: dict[str, object] = {"meta": _foreign(block.meta)}
+    changed: dict[str, object] = {"meta": foreign(block.meta)}
     if isinstance(block, types.EmbeddedResource):
         held = block.resource
-        changed["resource"] = held.model_copy(update={"meta": _foreign(held.meta)})
+        changed["resource"] = held.model_copy(update={"meta": foreign(held.meta)})
     return block.model_copy(update=changed)
 
 
-def _foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
+def foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
     """Without the runtime's own marks, which a server could forge."""
     if meta is None:
         return None

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+import mcp_types as types
+
 from sopilot.desks.tasks import World
 from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._content import recorded
-from sopilot.doors.mcp._mcp_client import McpRefused, UpstreamFailed
+from sopilot.doors.mcp._kept_connection import UpstreamFailed
+from sopilot.doors.mcp._mcp_client import McpRefused
+from sopilot.doors.mcp._passing import Passing
+from sopilot.doors.mcp._relay import Relay
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.pins import Drift
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
@@ -17,7 +22,8 @@ from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 
 class GatewayTools:
     """One session's connections. Servers keep things per connection (a login, a basket), so
-    sessions share none unless ``shared`` says that the servers keep nothing."""
+    sessions share none unless ``shared`` says that the servers keep nothing. ``client`` is who
+    used the session last: what a server of its own tells by itself goes there."""
 
     def __init__(
         self, catalogue: Catalogue, shared: dict[str, CheckedUpstream] | None = None
@@ -25,6 +31,9 @@ class GatewayTools:
         self._catalogue = catalogue
         self._own = shared is None
         self._upstreams: dict[str, CheckedUpstream] = {} if shared is None else shared
+        self.client: Relay | None = None
+        names = [spec.name for spec in catalogue.specs]
+        self.passing = Passing(names, self._upstream, catalogue.tell)
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(offer.schema for offer in self._catalogue.offers())
@@ -76,7 +85,18 @@ class GatewayTools:
         if upstream is None:
             upstream = self._catalogue.spare.pop(name, None) or self._catalogue.connection(name)
             self._upstreams[name] = upstream
+            if self._own:
+                upstream.hear(self._heard)
         return upstream
+
+    async def _heard(self, notice: types.ServerNotification) -> None:
+        if self.client is not None:
+            await self.client.tell(notice, of_call=False)
+
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        """A shared connection logs for everybody: there each client's own level chooses."""
+        if self._own:
+            await self.passing.set_level(level)
 
     async def refresh(self) -> Sequence[str]:
         """Compare every list anew, before it is shown; what cannot be reached."""

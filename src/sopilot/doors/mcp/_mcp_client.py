@@ -1,83 +1,66 @@
-"""A connection to one MCP server, kept by a task of its own, made again when it broke."""
+"""What is asked of one upstream server, and how its answers are understood."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 import httpx2
 import mcp_types as types
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters, get_default_environment
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.session import ClientRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sopilot.doors.mcp._call_link import CallLink
-from sopilot.doors.mcp.upstream_spec import UpstreamSpec
+from sopilot.doors.mcp._kept_connection import KeptConnection, UpstreamFailed
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session.protocols import JSON
 
-CONNECT_SECONDS = 60.0
 _DEFINITE = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND})
 """Errors by which a server says that it did nothing."""
 _MOST_PAGES = 100
+_MOST_ROUNDS = 10
+"""In which a server may ask for something before it does what it was asked for."""
+_LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
-Answer = TypeVar("Answer")
-ListChanged = Callable[[], Awaitable[None]]
-
-
-class UpstreamFailed(RunEnded):
-    """No answer that could be trusted: nobody knows whether the tool did its work."""
+Answer = TypeVar("Answer", bound=BaseModel)
+Page = TypeVar("Page", bound=types.PaginatedResult)
+Listing = TypeVar(
+    "Listing",
+    types.ListToolsRequest,
+    types.ListResourcesRequest,
+    types.ListResourceTemplatesRequest,
+    types.ListPromptsRequest,
+)
 
 
 class McpRefused(RunEnded):
     """The server answered that it did not carry the call out."""
 
 
-class McpUpstream:
-    """One client connection. ``on_list_changed`` is told when the server says so."""
-
-    def __init__(
-        self,
-        spec: UpstreamSpec,
-        *,
-        timeout_seconds: float = 300.0,
-        on_list_changed: ListChanged | None = None,
-    ) -> None:
-        self.spec = spec
-        self.generation = 0
-        """Counts the connections that were made."""
-        self._timeout = timeout_seconds
-        self.on_list_changed = on_list_changed
-        self._client: Client | None = None
-        self._keeper: asyncio.Task[None] | None = None
-        self._stop = asyncio.Event()
-        self._connecting = asyncio.Lock()
-        self._asked: list[asyncio.Event] = []
-        """For every request under way: its answer came, and cannot be read."""
-
-    @property
-    def connected(self) -> bool:
-        return self._client is not None and self._keeper is not None and not self._keeper.done()
-
-    # --- asking ---------------------------------------------------------------------
-
+class McpUpstream(KeptConnection):
     async def tools(self, link: CallLink | None = None) -> list[types.Tool]:
-        client = await self._connected()
-        found: list[types.Tool] = []
+        pages = self.pages(types.ListToolsRequest, types.ListToolsResult, link)
+        return [tool async for page in pages for tool in page.tools]
+
+    async def pages(
+        self, request: type[Listing], answer: type[Page], link: CallLink | None = None
+    ) -> AsyncIterator[Page]:
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
-            page = await self._answer("tools/list", client.list_tools(cursor=cursor), link)
-            found.extend(page.tools)
+            params = types.PaginatedRequestParams(cursor=cursor)
+            page = await self.ask(request(params=params), answer, link)
+            yield page
             cursor = page.next_cursor
             if not cursor:
-                return found
-        raise UpstreamFailed(f"`{self.spec.name}` lists tools without end")
+                return
+        raise UpstreamFailed(f"`{self.spec.name}` lists without end")
+
+    async def can(self) -> types.ServerCapabilities:
+        return (await self._connected()).server_capabilities
 
     async def call(
         self,
@@ -90,17 +73,75 @@ class McpUpstream:
         """Raises ``McpRefused`` for a call that was not carried out, ``UpstreamFailed``
         where that cannot be known: a lost connection, no answer in time, a cancellation.
         With a ``generation`` the call is made on that connection or not at all."""
+        # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
+        params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        request = types.CallToolRequest(params=params)
+        return await self.ask(request, types.CallToolResult, link, generation=generation)
+
+    async def ask(
+        self,
+        request: types.ClientRequest,
+        answer: type[Answer],
+        link: CallLink | None = None,
+        *,
+        generation: int | None = None,
+    ) -> Answer:
         client = await self._connected()
         if generation is not None and generation != self.generation:
             raise McpRefused(f"the connection to `{self.spec.name}` was lost before the call")
-        # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
-        params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
-        request = client.session.send_request(
-            types.CallToolRequest(params=params),
-            types.CallToolResult,
-            progress_callback=link.progress if link is not None else None,
-        )
-        return await self._answer(name, request, link)
+        relay = link.relay if link is not None else None
+        if relay is not None:
+            self._under_way.append(relay)
+        what = getattr(request.params, "name", None) or request.method
+        try:
+            return await self._answer(what, self._rounds(client, request, answer, link), link)
+        finally:
+            if relay is not None:
+                self._under_way.remove(relay)
+
+    async def _rounds(
+        self,
+        client: Client,
+        request: types.ClientRequest,
+        answer: type[Answer],
+        link: CallLink | None,
+    ) -> Answer:
+        """Since 2026-07-28 a server that needs something first says so, and is asked again."""
+        progress = link.progress if link is not None else None
+        modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if modern and self.log_level is not None and request.params is not None:
+            meta = {**(request.params.meta or {}), _LOG_LEVEL: self.log_level}
+            request = _changed(request, meta=meta)
+        shape: Any = answer | types.InputRequiredResult
+        either: TypeAdapter[Any] = TypeAdapter(shape)
+        for _ in range(_MOST_ROUNDS):
+            found = await client.session.send_request(
+                request, either if modern else answer, progress_callback=progress
+            )
+            if not isinstance(found, types.InputRequiredResult):
+                given: Answer = found
+                return given
+            responses = {}
+            for key, one in (found.input_requests or {}).items():
+                about = ClientRequestContext(session=client.session, request_id=key)
+                said = await client.session.dispatch_input_request(about, one)
+                if isinstance(said, types.ErrorData):
+                    raise McpRefused(f"`{self.spec.name}` needs more: {said.message}")
+                responses[key] = said
+            request = _changed(
+                request, input_responses=responses or None, request_state=found.request_state
+            )
+        raise McpRefused(f"`{self.spec.name}` asks without end")
+
+    async def set_log_level(self, level: types.LoggingLevel) -> None:
+        """Also of connections that are made later."""
+        self.log_level = level
+        client = await self._connected()
+        if client.server_capabilities.logging is None:
+            return
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            params = types.SetLevelRequestParams(level=level)
+            await self.ask(types.SetLevelRequest(params=params), types.EmptyResult)
 
     async def _answer(
         self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
@@ -138,6 +179,8 @@ class McpUpstream:
     async def _understood(self, asked: Awaitable[Answer]) -> Answer:
         try:
             return await asked
+        except McpRefused:
+            raise
         except MCPError as problem:
             if problem.error.code in _DEFINITE:
                 raise McpRefused(problem.error.message) from None
@@ -151,128 +194,8 @@ class McpUpstream:
             await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
 
-    # --- the connection -------------------------------------------------------------
 
-    async def _connected(self) -> Client:
-        async with self._connecting:
-            if not self.connected:
-                await self._connect()
-            assert self._client is not None
-            return self._client
-
-    async def _connect(self) -> None:
-        """The client's scopes must be left by the task that entered them: hence a keeper."""
-        self._stop = asyncio.Event()
-        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._keeper = asyncio.create_task(self._keep(ready, self._stop))
-        try:
-            self._client = await asyncio.wait_for(asyncio.shield(ready), CONNECT_SECONDS)
-        except UpstreamFailed:
-            self._keeper = None
-            raise
-        except (TimeoutError, asyncio.CancelledError) as given_up:
-            self._stop.set()
-            self._keeper.cancel()
-            if isinstance(given_up, asyncio.CancelledError):
-                raise
-            raise UpstreamFailed(
-                f"`{self.spec.name}` did not answer within {CONNECT_SECONDS:g} s"
-            ) from None
-        self.generation += 1
-
-    async def _keep(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
-        why = "it broke off"
-        try:
-            async with AsyncExitStack() as stack:
-                client = await stack.enter_async_context(await self._client_for(stack))
-                ready.set_result(client)
-                if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                    await self._listen(client, stop)
-                await stop.wait()
-        except (OSError, ValueError, RuntimeError, MCPError, httpx2.HTTPError) as problem:
-            why = str(problem)
-        except BaseExceptionGroup as group:
-            why = _innermost(group)
-        finally:
-            if self._stop is stop:
-                self._client = None
-            if not ready.done():
-                ready.set_exception(UpstreamFailed(f"`{self.spec.name}` cannot be reached: {why}"))
-
-    async def _listen(self, client: Client, stop: asyncio.Event) -> None:
-        """Since 2026-07-28 a server tells of changes only to those who listen."""
-        tools = client.server_capabilities.tools
-        if tools is None or not tools.list_changed:
-            return
-
-        async def listen() -> None:
-            try:
-                async with client.listen(tools_list_changed=True) as events:
-                    async for _ in events:
-                        if self.on_list_changed is not None:
-                            await self.on_list_changed()
-            except (MCPError, RuntimeError, OSError):
-                return  # the list is compared again at the next listing
-
-        listening = asyncio.create_task(listen())
-        try:
-            await stop.wait()
-        finally:
-            listening.cancel()
-            await asyncio.wait({listening})
-
-    async def _client_for(self, stack: AsyncExitStack) -> Client:
-        spec = self.spec
-        if spec.url:
-            http = httpx2.AsyncClient(
-                headers=dict(spec.headers),
-                timeout=httpx2.Timeout(30.0, read=self._timeout),
-                follow_redirects=False,
-            )
-            await stack.enter_async_context(http)
-            return Client(
-                streamable_http_client(spec.url, http_client=http, max_sse_event_size=None),
-                message_handler=self._message,
-                cache=None,
-            )
-        program, *arguments = spec.command
-        return Client(
-            StdioServerParameters(
-                command=program,
-                args=arguments,
-                env={**get_default_environment(), **spec.environment},
-            ),
-            message_handler=self._message,
-            cache=None,
-        )
-
-    async def _message(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification) and self.on_list_changed:
-            await self.on_list_changed()
-        # Which request it answers is not known here: with several, all wait for their time.
-        if isinstance(message, ValidationError) and len(self._asked) == 1 and _answers(message):
-            self._asked[0].set()
-
-    async def close(self) -> None:
-        keeper, self._keeper = self._keeper, None
-        self._client = None
-        self._stop.set()
-        if keeper is not None and keeper is not asyncio.current_task():
-            await asyncio.wait({keeper}, timeout=10)
-            if not keeper.done():
-                keeper.cancel()
-
-
-def _answers(problem: ValidationError) -> bool:
-    """Whether a line that is no message was meant as an answer, and not just printed."""
-    try:
-        line = json.loads(str(problem.errors(include_url=False)[0]["input"]))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(line, dict) and "id" in line and ("result" in line or "error" in line)
-
-
-def _innermost(problem: BaseException) -> str:
-    while isinstance(problem, BaseExceptionGroup) and problem.exceptions:
-        problem = problem.exceptions[0]
-    return str(problem) or type(problem).__name__
+def _changed(request: types.ClientRequest, **fields: object) -> types.ClientRequest:
+    assert request.params is not None
+    params = request.params.model_copy(update=fields)
+    return request.model_copy(update={"params": params})

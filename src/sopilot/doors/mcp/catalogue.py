@@ -65,7 +65,7 @@ class Catalogue:
         """Tools that are not what was approved, by name. They are neither listed nor called."""
         self.on_change: Callable[[], None] | None = None
         self._pins = pins
-        self._tell = tell
+        self.tell = tell
         self._pass_through = frozenset(pass_through)
         self._permitted = _permitted(handbook, self._pass_through)
         self._reserved = reserved
@@ -111,7 +111,7 @@ class Catalogue:
             cure = did_you_mean(name, known)
             raise mistake("unknown-tool", f"no upstream has a tool `{name}`", help=cure)
         if kept_back:
-            self._tell(
+            self.tell(
                 f"not offered, since the handbook does not: {', '.join(kept_back)}; "
                 "what it does not name passes with --pass-through NAME"
             )
@@ -122,7 +122,7 @@ class Catalogue:
             cure = "look at them and start once with --approve-tools; keep the file of --pins"
             raise mistake("no-pins", message, help=cure)
         self._pins.approve_first(upstream, found)
-        self._tell(
+        self.tell(
             f"the tools of `{one_line(upstream)}` are approved as they are, for the first time: "
             f"{', '.join(map(one_line, found))}"
         )
@@ -154,7 +154,7 @@ class Catalogue:
             what = f"held: {drift}"
             if drift.changes:
                 what += f" ({drift.changes})"
-            self._tell(
+            self.tell(
                 f"{what}; if that is right, start again with --approve-tool {one_line(drift.tool)}"
             )
         if fresh and self.on_change is not None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -20,49 +20,29 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from sopilot import __version__
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
-from sopilot.doors.mcp._audience import Audience
-from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, ProgressReport
-from sopilot.doors.mcp._clients import Asker, Context, asker
+from sopilot.doors.mcp._beside_tools import CARD_URI, FRAME_URI, BesideTools, gateway_of
+from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
+from sopilot.doors.mcp._clients import Asker, Context
 from sopilot.doors.mcp._content import answered
-from sopilot.doors.mcp._eliciting import eliciting
 from sopilot.doors.mcp._gateway import GatewayTools
-from sopilot.doors.mcp._procedure_prompts import get_prompt, list_prompts
+from sopilot.doors.mcp._telling import told
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.pins import Drift
-from sopilot.doors.mcp.playing import score_play, session_report
-from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.doors.mcp.playing import FINISH_TOOL, SAY_TOOL, score_play
+from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent import Offer
-from sopilot.runtime.session import LeaseHeld, UnknownSession
 from sopilot.runtime.session.protocols import ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
 
 if TYPE_CHECKING:
     from sopilot.adapters.telemetry import Telemetry
 
-FRAME_URI = "sopilot://frame"
-CARD_URI = "sopilot://score-card"
-SAY_TOOL = ToolSchema(
-    "say_to_user",
-    "Say something to the user you serve; the result is the user's answer.",
-    {
-        "type": "object",
-        "properties": {"text": {"type": "string"}},
-        "required": ["text"],
-        "additionalProperties": False,
-    },
-)
-FINISH_TOOL = ToolSchema(
-    "finish_task",
-    "The task is over: end the session and get its score.",
-    {"type": "object", "properties": {}, "additionalProperties": False},
-)
-
 Answer = TypeVar("Answer")
 
 
-class ProcedureServer:
+class ProcedureServer(BesideTools):
     """Handlers over a hub. ``catalogue`` makes it a gateway; ``session_id`` is the session
     that a client on standard streams goes on with. ``tell`` reaches the operator."""
 
@@ -76,13 +56,10 @@ class ProcedureServer:
         meter: NoMetrics | None = None,
         telemetry: Telemetry | None = None,
     ) -> None:
-        self.hub = self._hub = hub
-        self._catalogue = catalogue
-        self._session_id = session_id
+        super().__init__(hub, catalogue, session_id)
         self._tell = tell
         self._meter = meter or NoMetrics()
         self._telemetry = telemetry
-        self._audience = Audience()
         self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
         service = hub.service
@@ -103,6 +80,10 @@ class ProcedureServer:
         self.server.add_request_handler("server/discover", types.RequestParams, self._discover)
         if catalogue is not None:
             catalogue.on_change = self._tools_changed
+            add = self.server.add_request_handler
+            add("resources/templates/list", types.PaginatedRequestParams, self._list_templates)
+            add("completion/complete", types.CompleteRequestParams, self._complete)
+            add("logging/setLevel", types.SetLevelRequestParams, self._set_level)
 
     # --- tools ----------------------------------------------------------------------
 
@@ -131,10 +112,8 @@ class ProcedureServer:
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        who = self._asker(ctx)
-        self._audience.heard(who, ctx.session)
-        link = CallLink(progress=_progress(ctx), ask=eliciting(ctx))
-        return await self._carried_out(self._handle(who, params, link), link)
+        link = self._link(ctx)
+        return await self._carried_out(self._handle(self._asker(ctx), params, link), link)
 
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
         """A client that gives up does not leave a call without a word in the trace: the work
@@ -158,6 +137,7 @@ class ProcedureServer:
         try:
             seat = await self._hub.seat(who.owner, who.key, who.session_id)
             session_id = seat.session.id
+            gateway_of(seat, link)
             with self._spanned(params.name, session_id), about(session=session_id):
                 async with seat.using() as player:
                     result = await self._move(seat, params, link)
@@ -167,7 +147,7 @@ class ProcedureServer:
             with about(session=session_id):
                 self._tell(f"a call of `{params.name}` was not handled: {problem}")
             self._logged(who, params.name, session_id, "failed", begun)
-            return answered(_told(problem), "", ok=False, session_id=session_id)
+            return answered(told(problem), "", ok=False, session_id=session_id)
         outcome = "not_done" if result.is_error else "ok"
         self._logged(who, params.name, session_id, outcome, begun)
         await self._changed(seat)
@@ -215,65 +195,7 @@ class ProcedureServer:
     async def _drift(self, tools: object, name: str, link: CallLink) -> Drift | None:
         return await tools.drift(name, link) if isinstance(tools, GatewayTools) else None
 
-    # --- resources ------------------------------------------------------------------
-
-    async def _list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        return types.ListResourcesResult(
-            resources=[
-                types.Resource(
-                    uri=FRAME_URI,
-                    name="frame",
-                    description="Where the program stands and what comes next.",
-                    mime_type="text/plain",
-                ),
-                types.Resource(
-                    uri=CARD_URI,
-                    name="score-card",
-                    description="The audit of this session so far.",
-                    mime_type="application/json",
-                ),
-            ]
-        )
-
-    async def _read_resource(
-        self, ctx: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        if uri not in (FRAME_URI, CARD_URI):
-            raise MCPError(types.INVALID_PARAMS, "there is no such resource")
-        seat = await self._seat(ctx)
-        try:
-            async with seat.using() as player:
-                if uri == FRAME_URI:
-                    text, kind = player.driver.request().slot, "text/plain"
-                else:
-                    report = await session_report(player, ended=False)
-                    text, kind = json.dumps(report.as_json()), "application/json"
-        except SopilotError as problem:
-            raise MCPError(types.INVALID_REQUEST, _told(problem)) from None
-        return types.ReadResourceResult(
-            contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
-        )
-
-    async def _subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
-        seat = await self._seat(ctx)
-        uri = str(params.uri)
-        if uri not in (FRAME_URI, CARD_URI):
-            raise MCPError(types.INVALID_PARAMS, "there is no such resource")
-        self._audience.heard(self._asker(ctx), ctx.session).watched.add((seat.session.id, uri))
-        return types.EmptyResult()
-
-    async def _unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        seat = await self._seat(ctx)
-        listener = self._audience.heard(self._asker(ctx), ctx.session)
-        listener.watched.discard((seat.session.id, str(params.uri)))
-        return types.EmptyResult()
+    # --- what changes ---------------------------------------------------------------
 
     async def _listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
@@ -294,19 +216,6 @@ class ProcedureServer:
             await self._audience.tools_changed()
         await self._audience.changed(seat.session.id, uris)
 
-    # --- prompts --------------------------------------------------------------------
-
-    async def _list_prompts(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        return list_prompts(self._hub.service.briefing)
-
-    async def _get_prompt(
-        self, ctx: Context, params: types.GetPromptRequestParams
-    ) -> types.GetPromptResult:
-        service = self._hub.service
-        return get_prompt(service.briefing, params, machine=service.arm.machine)
-
     # --- the rest -------------------------------------------------------------------
 
     async def _discover(
@@ -320,18 +229,6 @@ class ProcedureServer:
             capabilities=self.server.get_capabilities(protocol_version=ctx.protocol_version),
             instructions=self.server.instructions,
         )
-
-    def _asker(self, ctx: Context) -> Asker:
-        return asker(ctx, self._session_id)
-
-    async def _seat(self, ctx: Context) -> Seat:
-        who = self._asker(ctx)
-        self._audience.heard(who, ctx.session)
-        try:
-            return await self._hub.seat(who.owner, who.key, who.session_id)
-        except SopilotError as problem:
-            self._tell(f"a client was not served: {problem}")
-            raise MCPError(types.INVALID_REQUEST, _told(problem)) from None
 
     def _tools_changed(self) -> None:
         task = asyncio.ensure_future(self._audience.tools_changed())
@@ -352,17 +249,6 @@ class ProcedureServer:
             await self._catalogue.close()
 
 
-def _told(problem: SopilotError) -> str:
-    """What a model can do about it. Owners, leases and stores are operators' matters."""
-    if isinstance(problem, UnknownSession):
-        return "The runtime cannot do this: there is no such session."
-    if isinstance(problem, LeaseHeld):
-        return "Not done: another call of this session is under way. Try again in a moment."
-    if isinstance(problem, RunEnded):
-        return "Not done: the runtime cannot do this now. Try again in a moment; operators know."
-    return f"The runtime cannot do this: {problem}"
-
-
 def _tool(schema: ToolSchema) -> types.Tool:
     return types.Tool(
         name=schema.name,
@@ -371,17 +257,12 @@ def _tool(schema: ToolSchema) -> types.Tool:
     )
 
 
-def _progress(ctx: Context) -> ProgressReport:
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        # A client that is gone wants no progress.
-        with suppress(OSError, MCPError):
-            await ctx.session.report_progress(progress, total, message)
-
-    return report
-
-
 class _Server(Server[Any]):
     """Says over every transport that it tells of changes; by itself it would over none."""
+
+    _changing = NotificationOptions(
+        tools_changed=True, resources_changed=True, prompts_changed=True
+    )
 
     def create_initialization_options(
         self,
@@ -390,7 +271,7 @@ class _Server(Server[Any]):
         extensions: dict[str, dict[str, Any]] | None = None,
     ) -> InitializationOptions:
         return super().create_initialization_options(
-            notification_options or NotificationOptions(tools_changed=True),
+            notification_options or self._changing,
             experimental_capabilities,
             extensions,
         )

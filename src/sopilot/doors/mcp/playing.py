@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from sopilot.doors.mcp._tasks import PlayableTask, playable_task
 from sopilot.doors.mcp.hub import whole_trace
@@ -12,9 +13,26 @@ from sopilot.language.diagnostics import InternalBug, SopilotError, mistake
 from sopilot.runtime.agent import arm_named, audit_session, open_run, resume_run
 from sopilot.runtime.audit import Finding, Report
 from sopilot.runtime.session import Store
-from sopilot.runtime.session.protocols import JSON
+from sopilot.runtime.session.protocols import JSON, ToolSchema
 
 PLAY = "play"
+SAY_TOOL = ToolSchema(
+    "say_to_user",
+    "Say something to the user you serve; the result is the user's answer.",
+    {
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+)
+FINISH_TOOL = ToolSchema(
+    "finish_task",
+    "The task is over: end the session and get its score.",
+    {"type": "object", "properties": {}, "additionalProperties": False},
+)
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,3 +171,20 @@ async def resume_play(store: Store, session_id: str) -> Play:
         await task.world.close()
         raise
     return Play(player)
+
+
+async def on_play(
+    store: Store,
+    name: str,
+    use: Callable[[Play], Awaitable[Answer]],
+    begin: Mapping[str, str] | None = None,
+) -> Answer:
+    """Uses the session of that id, or one that is begun with the task of that name."""
+    if begin is None:
+        play = await resume_play(store, name)
+    else:
+        play = await start_play(store, name, **begin)
+    try:
+        return await use(play)
+    finally:
+        await play.close()

@@ -152,6 +152,13 @@ class TaskSource:
     def scenario_file(self) -> Path:
         return Path(self.name).with_suffix(SCENARIOS)
 
+    def existing_scenarios(self, named: str | None, cure: str) -> Path:
+        path = Path(named) if named else self.scenario_file
+        if not path.exists():
+            message = "there is no such scenario file"
+            raise mistake("no-scenarios", message, Place(str(path)), cure)
+        return path
+
     def with_results(
         self, results: Mapping[str, JSON], *, goal: str | None, person: bool, language: str = "en"
     ) -> Task:

@@ -16,7 +16,7 @@ from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
 from sopilot.language.program import Program
 from sopilot.runtime.agent import ARMS
-from sopilot.runtime.audit import Finding, Report, audit_trace
+from sopilot.runtime.audit import Finding, Report, audit_trace, batch
 from sopilot.runtime.audit.timeline import TimelineRow, rows_of_trace, rows_of_transcript
 from sopilot.runtime.audit.transcript import (
     Transcript,
@@ -25,6 +25,7 @@ from sopilot.runtime.audit.transcript import (
 )
 from sopilot.runtime.audit.transcripts import audit_transcript
 from sopilot.runtime.audit.without_machine import audit_untracked
+from sopilot.runtime.pages import render_audit
 from sopilot.runtime.session import (
     Problem,
     ProgramSet,
@@ -36,7 +37,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.session.recovery import program_changes
-from sopilot.runtime.session.secrets import shown_events
+from sopilot.runtime.session.secrets import SecretPlaces, shown_events
 from sopilot.runtime.session.trace_check import as_recorded
 from sopilot.runtime.vm import Event, TraceError
 
@@ -86,8 +87,7 @@ class TraceInput:
 
     def _judged(self) -> Audited:
         trace = self.trace
-        secrets = self._secrets()
-        whole: list[Event] = shown_events(trace.events, trace.payloads, secrets)
+        whole: list[Event] = shown_events(trace.events, trace.payloads, self._secrets())
         arm = ARMS.get(str(trace.about.get("arm")))
         if arm is not None and not arm.machine:
             return self._untracked(whole)
@@ -124,12 +124,13 @@ class TraceInput:
         )
         return Audited(f"Audit of {goal or 'session'}", report, rows_of_trace(whole))
 
-    def _secrets(self) -> frozenset[str]:
-        """The secret names of the programs that came along; an export has no values of others."""
+    def _secrets(self) -> SecretPlaces | None:
+        """Where the programs that came along say that secrets stand; an export has no values of
+        others."""
         texts = self.trace.program_texts
         if any(digest not in texts for digest in self.trace.programs.values()):
-            return frozenset()
-        return ProgramSet.from_texts(self.trace.programs, texts).secrets
+            return None
+        return SecretPlaces(ProgramSet.from_texts(self.trace.programs, texts))
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts
@@ -313,3 +314,19 @@ def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
 
 def _mistake(what: str, message: str, cure: str) -> UserMistake:
     return mistake("audit-input", message, Place(what), cure)
+
+
+def reports_json(reports: list[Report]) -> dict[str, JSON]:
+    if len(reports) == 1:
+        return reports[0].as_json()
+    return {
+        "clean": all(report.clean for report in reports),
+        "batch": batch(reports).as_json(),
+        "reports": [report.as_json() for report in reports],
+    }
+
+
+def page_of(audited: Sequence[Audited]) -> str:
+    """Of the first that has findings."""
+    worst = next((one for one in audited if not one.report.clean), audited[0])
+    return render_audit(worst.report, worst.rows, title=worst.title)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from sopilot.desks.bundled import bundled_names
 from sopilot.desks.tasks import Task, desk_tasks, scenario_task
 from sopilot.doors.sources._source import DeskSource, open_source
 from sopilot.lab.discipline import checkable
-from sopilot.language.diagnostics import Place, mistake
 
 
 def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> list[Task]:
@@ -19,11 +16,8 @@ def check_cases(source: str | None, scenarios: str | None, *, whole: bool) -> li
             # The natural audit (R2) counts the calls after the goal; they must not count twice.
             found += desk_tasks(opened.desk, opened.briefing(), late_calls_fail=False)
             continue
-        path = Path(scenarios) if scenarios else opened.scenario_file
-        if not path.exists():
-            cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
-            message = "there is no such scenario file"
-            raise mistake("no-scenarios", message, Place(str(path)), cure)
+        cure = "a check needs cases: write scenarios (see `sopilot new`), or name --scenarios"
+        path = opened.existing_scenarios(scenarios, cure)
         briefing = opened.briefing()
         found += [scenario_task(one, briefing) for one in opened.scenarios(path)]
     return checkable(found, whole_handbook=whole)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from sopilot.adapters.text_files import is_program_text, read_text
+from sopilot.desks.bundled import bundled_names, handbook_text
+from sopilot.desks.folders import PROGRAM, is_workflow_folder
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.doors.sources._compiled_warnings import compiled_warnings
 from sopilot.doors.sources._policy_warnings import policy_warnings, recorded_only
@@ -40,3 +44,23 @@ def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
     path = Path(source.removesuffix(SCENARIOS) + ".yaml")
     handbook, _ = read_handbook(read_text(path), str(path))
     return read_scenarios(text, handbook, source)[1] if handbook is not None else []
+
+
+def texts_to_check(paths: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and text of every file that these files, folders and bundled names come to."""
+    found: list[tuple[str, str]] = []
+    for name in paths:
+        path = Path(name)
+        if name in bundled_names():
+            found.append((name, handbook_text(name)))
+        elif is_workflow_folder(name):
+            # The other YAML of such a folder is its tools' own business.
+            found.append((str(path / PROGRAM), read_text(path / PROGRAM)))
+        elif os.path.isdir(path):
+            files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
+            if not files:
+                raise UserMistake(f"{name}: no .yaml file in this folder")
+            found.extend((str(file), read_text(file)) for file in files)
+        else:
+            found.append((name, read_text(path)))
+    return found

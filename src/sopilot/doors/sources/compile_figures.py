@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 from typing import Any
 
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.sources._source import Unit
 from sopilot.language.render import render_function
 
@@ -81,3 +83,17 @@ def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
         for group, sizes in summary["frame_chars"].items()
     ]
     return rows
+
+
+def write_programs(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:
+    names = [f"{_program_name(unit)}.yaml" for unit in units]
+    for name, text in zip(names, artifacts, strict=True):
+        write_whole(folder / name, text)
+    return names
+
+
+def _program_name(unit: Unit) -> str:
+    """``bank-get_loan-3`` for a SOPBench task, the procedure's name for a handbook."""
+    if unit.label.startswith("sopbench:"):
+        return unit.label.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
+    return unit.procedure.name

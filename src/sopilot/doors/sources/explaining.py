@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
+from sopilot.language.diagnostics.plain_text import counted
 from sopilot.language.handbook import OPERATORS, ActionCall, Leaf, Name, Recipe, Tree
 from sopilot.language.program.model import Function, Kind
 from sopilot.language.render.sentences import condition_of
@@ -121,3 +123,30 @@ def _show_call(call: ActionCall) -> str:
 
 def _note(note: str) -> str:
     return note.replace("template: ", "asked for and judged in the words of the template ", 1)
+
+
+def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
+    yield "  guards"
+    for guard in why["guards"]:
+        place = "put in front" if guard["hoisted"] else "already in the tree"
+        yield f"    {guard['gate']}  ({place})\n      {guard['because']}"
+    if not why["guards"]:
+        yield "    none: no verifier needs a gate"
+    yield "  recipes"
+    for recipe in why["recipes"]:
+        yield f"    {recipe['predicate']}: {recipe['chosen']}\n      {recipe['because']}"
+        for fallback in recipe["fallbacks"]:
+            yield f"      or: {fallback}"
+    if not why["recipes"]:
+        yield "    none: every predicate is a gate or needs no tool"
+    yield "  frames"
+    for frame in why["frames"]:
+        because = f"  ({frame['because']})" if frame["because"] else ""
+        steps = counted(frame["steps"], "step")
+        yield f"    {frame['kind']:8} {frame['function']}, {steps}{because}"
+        if frame["true_if"]:
+            yield f"             true if {frame['true_if']}"
+    if why["notes"]:
+        yield "  notes"
+        for note in why["notes"]:
+            yield f"    {note}"

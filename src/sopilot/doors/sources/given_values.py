@@ -161,3 +161,18 @@ class _Walk:
             if found is not None:
                 return found
         return None
+
+
+def sweep_budgets(given: Mapping[str, Any]) -> dict[str, Any]:
+    """What was asked for beside the defaults; ``--budget`` has the last word."""
+    chosen: dict[str, Any] = {}
+    if given["temperature"] is not None:
+        chosen |= chosen_budgets((f"temperature={given['temperature']}",), deep=False)
+    named = (
+        ("seed", "seed"),
+        ("max_tokens", "reply_tokens"),
+        ("context", "context_tokens"),
+        ("timeout", "request_seconds"),
+    )
+    chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
+    return chosen | chosen_budgets(given["budget"], deep=False)

@@ -113,3 +113,15 @@ def run_folder(source: str, task: str | None, out: str | None) -> str | None:
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UserMistake(f"{path} is not empty: name another folder with --out")
     return str(path.resolve())
+
+
+def who_answers(options: RunOptions, source: TaskSource) -> str:
+    """For the tools of one's own handbook; empty where that needs no word."""
+    if source.own_world or isinstance(source, FolderSource):
+        return ""
+    if options.results is None:
+        task = source.task(options.task, goal=options.goal, language=options.language)
+        return f"the tools answer as in the scenario `{task.name}`"
+    offered = [name for name, action in source.handbook.actions.items() if action.offered]
+    silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
+    return f"no result is written down for {silent}: a call of it fails" if silent else ""

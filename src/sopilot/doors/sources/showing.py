@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from sopilot.adapters.text_files import is_program_file, load_program
@@ -9,7 +10,13 @@ from sopilot.doors.sources._source import compile_source
 from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Handbook, Procedure
 from sopilot.language.program import Program, print_program
-from sopilot.language.render import RENDERINGS, render, render_function
+from sopilot.language.render import (
+    RENDERINGS,
+    Correspondence,
+    correspondence,
+    render,
+    render_function,
+)
 
 FORMS = ("frame", "listing", *RENDERINGS)
 Shown = str | dict[str, str]
@@ -72,4 +79,36 @@ def needs_handbook(source: str, what: str) -> UserMistake:
         f"`{what}` is about the handbook's own words, and this is a compiled program",
         Place(source),
         f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
+    )
+
+
+def correspondences(
+    source: str, *, goal: str | None, tools: str | None
+) -> dict[str, Correspondence]:
+    """Whether every rendering quotes the same sentences, by label."""
+    if is_program_file(source):
+        raise needs_handbook(source, "--check")
+    return {
+        unit.label: correspondence(unit.handbook, unit.procedure, unit.program)
+        for unit in compile_source(source, tools=tools, goal=goal)
+    }
+
+
+def correspondence_json(found: Mapping[str, Correspondence]) -> dict[str, object]:
+    return {
+        "sources": len(found),
+        "leaves": sum(one.leaves for one in found.values()),
+        "mismatches": {
+            label: list(map(str, one.mismatches)) for label, one in found.items() if one.mismatches
+        },
+    }
+
+
+def correspondence_lines(found: Mapping[str, Correspondence]) -> Iterator[str]:
+    broken = {label: one.mismatches for label, one in found.items() if one.mismatches}
+    for label, mismatches in broken.items():
+        yield f"{label}: {len(mismatches)} sentences differ: {mismatches[0]}"
+    yield (
+        f"{len(found)} procedures, {sum(one.leaves for one in found.values())} leaf "
+        f"correspondences checked, {sum(map(len, broken.values()))} mismatches"
     )

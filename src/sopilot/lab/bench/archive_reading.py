@@ -213,3 +213,16 @@ def _silent(text: str) -> None:
 
 def _mistake(path: Path, message: str) -> UserMistake:
     return mistake("archive", message, Place(str(path)), "make it anew")
+
+
+def verification_lines(found: Verification) -> Iterator[str]:
+    yield (
+        f"{found.files} files, {found.configurations} configurations, {found.runs} judged "
+        f"runs, {found.programs} programs; {found.tables} tables come out the same"
+    )
+    if found.tables_taken:
+        yield f"taken as packed, for they are SOPBench's: {', '.join(found.tables_taken)}"
+    for note in found.notes:
+        yield f"note: {note}"
+    for problem in found.problems:
+        yield f"does not agree: {problem}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ from sopilot.lab.bench._recorded import configurations
 from sopilot.lab.bench._tally import Tally, tally
 from sopilot.lab.bench.reference import TaskReference
 from sopilot.lab.bench.screen import Screen
+from sopilot.language.diagnostics.plain_text import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +75,25 @@ def subset_size(scoring: dict[str, list[bool]], domain: str, screen: Screen) -> 
         for goal, answers in scoring.items()
         for index, should in enumerate(answers)
     )
+
+
+def baseline_lines(rows: Sequence[Baseline]) -> Iterator[str]:
+    def percent(value: float | None) -> str:
+        return "–" if value is None else f"{100 * value:.1f}"
+
+    shown = [
+        (
+            row.domain,
+            row.model,
+            row.mode,
+            row.tools,
+            row.user,
+            row.tally.n,
+            percent(row.pass_rate),
+            percent(row.refusal_rate),
+            row.why,
+        )
+        for row in rows
+    ]
+    header = ["domain", "model", "mode", "tools", "user", "n", "pass %", "refusal %", ""]
+    yield table(shown, header)

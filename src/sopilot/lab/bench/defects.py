@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from sopilot.lab.bench._reach import Transition, find_reach, transition
 from sopilot.lab.bench.reference import TaskReference, task_references
 from sopilot.lab.bench.screen import SCREENED_GOALS, zero_pass
 from sopilot.lab.bench.sopbench_process import Upstream
+from sopilot.language.diagnostics.plain_text import table
 
 Classification = Literal["confirmed defect", "reachable", "unreachable, no defect found"]
 
@@ -77,3 +78,21 @@ def _classify(
         if all(each.is_defect for each in transitions)
         else "unreachable, no defect found"
     )
+
+
+def defect_lines(found: Sequence[GoalReplay]) -> Iterator[str]:
+    rows = [
+        (
+            each.domain,
+            each.goal,
+            f"{each.passes}/{each.runs}",
+            f"{each.reachable_tasks}/{each.execute_tasks}",
+            "yes" if each.offered else "no",
+            each.classification,
+        )
+        for each in found
+    ]
+    header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
+    yield table(rows, header)
+    for each in found:
+        yield f"\n{each.domain}/{each.goal}: {each.what}"

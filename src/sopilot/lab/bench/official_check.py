@@ -8,7 +8,7 @@ wording of the same trees, and what ``official-code`` quotes in every language.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -151,3 +151,21 @@ def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
                 for reference, prompt in recorded_prompts(each).items():
                     known[str(reference)].add(prompt)
     return known
+
+
+def official_lines(found: OfficialCheck) -> Iterator[str]:
+    by_paper = found.paper_leaves + found.paper_checks
+    yield f"{found.identical} of {found.tasks} texts are upstream's, byte for byte"
+    yield f"{found.recipes_below_it} of {found.tasks} have their recipes below the whole text"
+    yield f"{found.as_recorded} of {found.recorded} stand in a recorded run of upstream's"
+    yield (
+        f"correspondences: {found.sentences:,} sentences, {found.compared:,} comparisons; "
+        f"{len(found.mismatches)} mismatches"
+    )
+    if found.paper_tasks:
+        yield (
+            f"by the study's rule, on {found.paper_tasks} screened Bank tasks: {by_paper} "
+            f"(it counts {PAPER})"
+        )
+    for each in found.mismatches[:5]:
+        yield f"  {each}"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import queue
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -106,3 +106,29 @@ def _save(path: Path, known: Mapping[str, Reach]) -> None:
     unfinished = path.with_suffix(f".{os.getpid()}.part")
     unfinished.write_text(text, "utf-8")
     unfinished.replace(path)
+
+
+def reach_document(
+    references: Sequence[TaskReference],
+    lists: Sequence[ToolList],
+    upstream: Upstream,
+    cache: Path | None,
+    tell: Callable[[str], None],
+) -> dict[str, Any]:
+    """What can be passed with each tool list; what cannot, with the proof."""
+    answer: dict[str, Any] = {"n": len(references), "upstream_commit": upstream.checkout.commit}
+    for each in lists:
+        tell(f"searching with the tool list `{each}` …")
+        found = survey(references, each, upstream, cache=cache)
+        answer[each] = {
+            "reachable": sum(one.reachable for one in found.values()),
+            "unreachable": [one.as_json() for one in found.values() if not one.reachable],
+        }
+    return answer
+
+
+def reach_lines(answer: Mapping[str, Any], lists: Sequence[ToolList]) -> Iterator[str]:
+    for each in lists:
+        yield f"{each}: {answer[each]['reachable']} of {answer['n']} tasks can be passed"
+        for one in answer[each]["unreachable"]:
+            yield f"  {one['task']}: {one['proof']}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from sopilot.lab.bench._checkout import Checkout
 from sopilot.lab.bench._recorded import configurations
 from sopilot.lab.bench.reference import TaskReference
+from sopilot.language.diagnostics.plain_text import table
 
 Screen = Callable[[TaskReference, bool], bool]
 """``screen(task, should_succeed)``: whether the task stays."""
@@ -86,3 +87,22 @@ def stored_recordings(checkout: Checkout, domains: Iterable[str]) -> tuple[int, 
     """How many recordings the checkout lists, and how many of them hold no verdict here."""
     found = [each for domain in domains for each in configurations(checkout, domain)]
     return len(found), sum(not each.verdicts() for each in found)
+
+
+def screen_lines(records: Sequence[GoalRecord], recordings: int, empty: int) -> Iterator[str]:
+    rows = [
+        (
+            each.domain,
+            each.goal,
+            f"{each.passes}/{each.runs}",
+            "screened" if each.screened else "",
+            "left out by the study" if (each.domain, each.goal) in SCREENED_GOALS else "",
+        )
+        for each in records
+    ]
+    yield table(rows, ["domain", "goal", "passes", "zero-pass rule", "the study"])
+    if empty:
+        yield (
+            f"\n{empty} of {recordings} recordings hold no verdict in this copy: the study, which "
+            "had them, counts more runs"
+        )

@@ -10,7 +10,10 @@ from typing import Any
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench._run_folder import NOT_RUN, Missing, RunFolder
 from sopilot.lab.bench._tally import objections, tally
+from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.record import BenchRecord
+from sopilot.lab.bench.selection import select_tasks
+from sopilot.lab.bench.sopbench_process import ToolList, Upstream
 from sopilot.lab.bench.sweep import Sweep
 
 ASSUMPTION = (
@@ -18,6 +21,17 @@ ASSUMPTION = (
     "task's state (the evidence-faithful assumption); everything else from frames, results and "
     "the user"
 )
+
+
+def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> dict[str, Any]:
+    """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
+    reach: Mapping[str, Reach] = {}
+    if upstream is not None:
+        asked = {str(each) for each in sweep.asked} | set(sweep.folder.asked())
+        references = [each for each in select_tasks("all", upstream) if str(each) in asked]
+        reach = survey(references, tools, upstream, cache=reach_cache())
+    sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
+    return summarise(sweep, reach)
 
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:

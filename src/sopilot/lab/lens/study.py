@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.lab.lens._context import Context, Region
@@ -59,3 +59,17 @@ def _change(weights: OpenWeights, context: Context, move: str, whole: float) -> 
     if prompt is None:
         return None
     return weights.read(prompt, move).log_probability - whole
+
+
+def studies(
+    weights: OpenWeights, chosen: Sequence[ReadMoment], tell: Callable[[str], None]
+) -> list[MomentStudy]:
+    """Of those that are not too long for the model."""
+    found = []
+    for number, moment in enumerate(chosen, 1):
+        one = study(weights, moment)
+        if one is not None:
+            found.append(one)
+        what = "too long" if one is None else f"{one.tokens} tokens"
+        tell(f"{number}/{len(chosen)}  {moment.place or 'start'}: {what}")
+    return found

@@ -10,17 +10,20 @@ change everything. See ``design/proof.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sopilot.language.handbook import (
     ASK_USER,
     CONFIRM,
     Action,
+    CallBinding,
     Handbook,
     Input,
     Leaf,
     Name,
+    Path,
     Predicate,
+    leaves,
 )
 from sopilot.language.program.model import ActionFacts
 
@@ -70,33 +73,42 @@ _BUILT_IN = {
 
 
 def secret_names(handbook: Handbook) -> tuple[str, ...]:
-    """The secret inputs, and every name that becomes one of them in a call."""
-    hidden = {
-        (action.name, item.name)
-        for action in handbook.actions.values()
-        for item in action.inputs
-        if item.secret
-    }
+    """The secret inputs, every name whose value becomes one of them, through however many
+    predicates, and every name that such a value then goes by. In a trace a secret is known by
+    its name, whoever's it is, so names are all that is followed."""
+    declared = [item for one in handbook.actions.values() for item in one.inputs]
+    declared += [item for one in handbook.procedures.values() for item in one.inputs]
+    hidden = {item.name for item in declared if item.secret}
     if not hidden:
         return ()
-    calls = [
-        (call.action, call.arguments)
-        for predicate in handbook.predicates.values()
-        for call in (
-            *(call for recipe in predicate.recipes for call in recipe),
-            *filter(None, (predicate.established_by, predicate.closed_by, predicate.done)),
-        )
-    ]
-    calls += [(one.action, one.arguments) for one in handbook.procedures.values()]
-    names = {name for _, name in hidden}
-    for action, arguments in calls:
-        names |= {
-            term.name
-            for name, term in arguments
-            if (action, name) in hidden and isinstance(term, Name)
-        }
-    own = (item for one in handbook.procedures.values() for item in one.inputs if item.secret)
-    return tuple(sorted(names | {item.name for item in own}))
+    flows = set(_flows(handbook))
+    _spread(hidden, {(target, source) for source, target in flows})
+    _spread(hidden, flows)
+    return tuple(sorted(hidden))
+
+
+def _flows(handbook: Handbook) -> Iterator[tuple[str, str]]:
+    """Under which names a value goes on. What an answer has is known by its last key."""
+    trees = [one.requires for one in handbook.procedures.values()]
+    trees += [one.requires for one in handbook.actions.values()]
+    bindings: list[CallBinding] = [leaf.arguments for tree in trees for leaf in leaves(tree)]
+    bindings += [one.arguments for one in handbook.procedures.values()]
+    for predicate in handbook.predicates.values():
+        gates = (predicate.established_by, predicate.closed_by, predicate.done)
+        calls = [call for recipe in predicate.recipes for call in recipe]
+        bindings += [call.arguments for call in (*calls, *filter(None, gates))]
+    for name, term in (one for arguments in bindings for one in arguments):
+        if isinstance(term, Name):
+            yield term.name, name
+        elif isinstance(term, Path):
+            keys = [one for one in term.steps if isinstance(one, str)]
+            yield keys[-1] if keys else term.root, name
+
+
+def _spread(names: set[str], flows: Iterable[tuple[str, str]]) -> None:
+    """Along the flows, until nothing is new."""
+    while more := {target for source, target in flows if source in names} - names:
+        names |= more
 
 
 def read_only_actions(handbook: Handbook) -> tuple[str, ...]:

@@ -80,12 +80,12 @@ class Driver:
         self.dialog: list[Message] = []
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
-            session, self.toolbox, self.spending, operator, _without_secrets(session, watch),
+            session, self.toolbox, self.spending, operator, without_secrets(session, watch),
             briefing.goal_actions(),
             answers=arm.answers, in_order=arm.in_order, stated=arm.stated,
             language=briefing.language,
         )  # fmt: skip
-        self._watch = _without_secrets(session, watch)
+        self._watch = without_secrets(session, watch)
         self.unanswered = ""
         """What was said to the user, and not answered before an interruption."""
         self._since_refresh = 0
@@ -300,6 +300,11 @@ class Driver:
         return kept is not None
 
 
-def _without_secrets(session: Session, watch: Watch) -> Watch:
+def without_secrets(session: Session, watch: Watch) -> Watch:
     """Who watches sees no secret that the session knows of."""
-    return lambda progress: watch(replace(progress, text=session.secrets.masked(progress.text)))
+
+    def masked(progress: Progress) -> None:
+        told = session.secrets.masked
+        watch(replace(progress, text=told(progress.text), slot=told(progress.slot)))
+
+    return masked

@@ -7,7 +7,7 @@ from time import monotonic
 
 from sopilot.language.diagnostics import InternalBug, RunEnded
 from sopilot.runtime.agent._budgets import Budgets
-from sopilot.runtime.agent._driver import Driver
+from sopilot.runtime.agent._driver import Driver, without_secrets
 from sopilot.runtime.agent._providers import (
     CONTEXT,
     Attempts,
@@ -53,7 +53,7 @@ async def run_session(
     driver = Driver(
         session, briefing, arm, user=user, budgets=budgets, operator=operator, watch=watch
     )
-    run = Run(driver, model, retries or Retries(), watch, sleep)
+    run = Run(driver, model, retries or Retries(), without_secrets(session, watch), sleep)
     async with session.keep_alive():
         return await run.to_the_end()
 
@@ -170,7 +170,7 @@ class Run:
         return SessionResult(
             session_id=self._session.id,
             ending=ending,
-            reason=reason,
+            reason=self._session.secrets.masked(reason),
             budget=budget,
             messages=(driver.first, *driver.dialog),
             requests=tuple(spending.requests),

@@ -39,8 +39,9 @@ def refusals(session: Session) -> tuple[Refusal, ...]:
             program, function, event.payload["slot"]
         ):
             continue
-        sentence = _sentence(function, program, values, holds=bound["holds"])
-        evidence = tuple(shown[seq] for seq in bound["evidence"] if seq in shown)
+        masked = session.secrets.masked
+        sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
+        evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         found[sentence] = Refusal(
             function.predicate or function.name, sentence, evidence, function.remedy
         )

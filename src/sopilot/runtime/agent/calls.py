@@ -270,8 +270,8 @@ class CallHandler:
     async def domain(self, call_id: str, name: str, arguments: Mapping[str, JSON]) -> CallAnswer:
         """A tool of the domain, made or held; the operator is asked about what is held."""
         self._spending.spend_domain_call()
-        hidden = {key: "•••" for key in arguments if key in self._session.secrets.names}
-        self._watch(Progress("call", _shown(name, {**arguments, **hidden})))
+        clear = self._session.secrets.shown(name, arguments)
+        self._watch(Progress("call", _shown(name, clear)))
         answer = await self._session.call_tool(name, arguments, call_id)
         if answer.status is CallStatus.HELD:
             # Nothing was called: a held call costs nothing.
@@ -293,6 +293,7 @@ class CallHandler:
                     role=vote.role,
                     arguments=vote.arguments,
                     reason=vote.reason,
+                    who=vote.who,
                 )
                 if held.state is not HeldState.WAITING:
                     break

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from sopilot.runtime.records.people import THE_MACHINE, Principal
 from sopilot.runtime.session import HeldCall
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult
 
@@ -19,6 +20,8 @@ class Vote:
     role: str
     arguments: Mapping[str, JSON] | None = None
     reason: str = ""
+    who: Principal | None = None
+    """How they proved who they are."""
 
 
 class Operator(Protocol):
@@ -51,4 +54,7 @@ class RoleApprovers:
 
     async def decide(self, held: HeldCall) -> Sequence[Vote]:
         entitled = [role for role in self.roles if role in held.roles]
-        return [Vote("approve", f"the {role}", role) for role in entitled[: held.needed]]
+        return [
+            Vote("approve", f"the {role}", role, who=THE_MACHINE)
+            for role in entitled[: held.needed]
+        ]

@@ -10,6 +10,7 @@ from sopilot.language.diagnostics import Severity
 from sopilot.runtime.audit._audit_state import AuditState, CheckMade, RefusedGoal
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._moment import AuditGrade
+from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm.values import JSON
 
 COMPLETED, REFUSED, FAILED = "completed", "refused", "failed"
@@ -83,6 +84,8 @@ class Decided:
     by: str
     role: str
     reason: str
+    identity: str = ""
+    """How they proved who they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +209,8 @@ def decided(run: AuditState) -> tuple[Decided, ...]:
             call_id=str(event.payload.get("call_id") or ""),
             by=str(event.payload.get("by") or ""),
             role=str(event.payload.get("role") or ""),
-            reason=str(event.payload.get("reason") or ""),
+            reason=reason if isinstance(reason := event.payload.get("reason"), str) else "",
+            identity=identity_of(event.payload.get("principal")),
         )
         for event in events
     )

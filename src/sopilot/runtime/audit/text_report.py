@@ -92,7 +92,8 @@ def _checks(report: Report) -> Iterator[str]:
         yield f"    {word:<4} {check.sentence or check.predicate}{shown}"
     for one in report.decisions:
         why = f": {one.reason}" if one.reason else ""
-        yield f"    {one.decision} by {one.by}" + (f" as {one.role}" if one.role else "") + why
+        role = f" as {one.role}" if one.role else ""
+        yield f"    {one.decision} by {one.by}{role} ({one.identity}){why}"
 
 
 def _card(card: ScoreCard) -> Iterator[str]:

@@ -10,6 +10,7 @@ from sopilot.runtime.audit._state import is_withheld
 from sopilot.runtime.audit.place_words import function_in_words, place_in_words, with_moments
 from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.trace.chain import SealedEvent
+from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.trace.runtime_notes import HELD_CALL, OPENED
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.operations import CLOCK
@@ -118,9 +119,8 @@ def _says(kind: str, payload: Mapping[str, JSON]) -> str:
             return f"{payload.get('action')} → {word}{shown(payload.get('value'))}"
         case "decision":
             role = f" as {payload['role']}" if payload.get("role") else ""
-            return (
-                f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}{role}"
-            )
+            done = f"{payload.get('decision')} {payload.get('call_id')} by {payload.get('by')}"
+            return f"{done}{role} ({identity_of(payload.get('principal'))})"
         case "note":
             named = str(payload.get("name"))
             details = with_moments(payload.get("details", {}))

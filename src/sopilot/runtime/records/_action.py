@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm.values import JSON, spell
 
 
@@ -75,13 +76,13 @@ class ActionEntry:
 
     @property
     def approvers(self) -> tuple[str, ...]:
-        """Who agreed to the arguments as they are, with the role."""
+        """Who agreed to the arguments as they are: in which role, and how proven."""
         names: list[str] = []
         for one in self.decisions:
             if one["decision"] == "amend":
                 names = []  # earlier approvals were for other arguments
             if one["decision"] in ("approve", "amend"):
-                names.append(f"{one['by']} ({one['role']})")
+                names.append(f"{one['by']} ({one['role']}, {identity_of(one.get('principal'))})")
         return tuple(names)
 
     def row(self) -> ActionRow:

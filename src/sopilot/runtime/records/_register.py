@@ -166,6 +166,8 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
     said: dict[str, JSON] = {"decision": decision, "by": by, "role": role, "at": event.at}
     if payload.get("reason"):
         said["reason"] = payload["reason"]
+    if payload.get("principal"):
+        said["principal"] = payload["principal"]
     entry = replace(known, decisions=(*known.decisions, said))
     if decision == "reject":
         return replace(entry, outcome=ActionOutcome.REJECTED)

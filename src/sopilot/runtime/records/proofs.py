@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records.log import LogEntry, SealedHead, entry_from_json, sealed_from_json
 from sopilot.runtime.records.tree import (
     consistency_proof,
@@ -77,3 +78,21 @@ def _path(value: JSON) -> list[bytes]:
         return [bytes.fromhex(one) for one in value]
     except ValueError:
         raise TraceError("the path of a proof has a hash that is none") from None
+
+
+def prove(
+    log: Sequence[LogEntry],
+    seal: SealedHead,
+    *,
+    session_id: str | None = None,
+    since: SealedHead | None = None,
+) -> dict[str, JSON]:
+    """That the session stands in the log under the head, or that it only grew since another."""
+    if len(log) < seal.head.size:
+        raise RunEnded("the log is shorter than the head says: see `sopilot verify`")
+    if since is not None:
+        return prove_consistency(log, since, seal)
+    named = [one for one in log[: seal.head.size] if one.session_id == session_id]
+    if not named:
+        raise RunEnded(f"session {session_id} is in no entry that the head covers")
+    return prove_inclusion(log, named[-1], seal)

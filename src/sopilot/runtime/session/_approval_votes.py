@@ -6,14 +6,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._admission import expire_due
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._call_results import unknown_call
+from sopilot.runtime.session._entitlement import (
+    REFUSED,
+    named,
+    objection,
+    principal_from_json,
+    refusal,
+)
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
-from sopilot.runtime.vm import DECISIONS, JSON, Actor, Configuration, Decision
-from sopilot.runtime.vm.values import Fields, plain_mapping, same_name
+from sopilot.runtime.session.identity import load_people
+from sopilot.runtime.session.releases import authors_of
+from sopilot.runtime.vm import JSON, Decision
+from sopilot.runtime.vm.values import plain_mapping
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -34,6 +44,7 @@ async def take_left(session: Session, store: Store) -> None:
                 role=str(given.get("role")),
                 arguments=arguments if isinstance(arguments, Mapping) else None,
                 reason=str(given.get("reason")),
+                who=principal_from_json(given.get("who")),
             )
     if left:
         await store.took(session.id, [number for number, _ in left])
@@ -48,79 +59,28 @@ async def decide(
     role: str,
     arguments: Mapping[str, JSON] | None,
     reason: str,
+    who: Principal | None = None,
 ) -> HeldCall:
+    people = await load_people(session._store)
+    by = named(people, by, who)
     async with session.writing():
         held = session.ledger.held.get(call_id)
         if held is None:
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
         held = session.ledger.held[call_id]
-        problem = problem_of(held, decision, by, role, arguments)
-        if problem is None and decision != "expire":
-            problem = party_of(session.metadata, session.configuration, held, by)
+        problem, principal = objection(
+            people, session.metadata, session.configuration, held, decision,
+            by=by, role=role, arguments=arguments, who=who, at=session.clock.now(),
+            authors=await authors_of(session._store, session.metadata),
+        )  # fmt: skip
         if problem is not None:
+            if by and problem.code in REFUSED:
+                await session.step(refusal(decision, call_id, by, role, who, problem))
             raise UserMistake([problem])
-        await session.step(
-            Decision(decision, call_id, by, role, plain_mapping(arguments or {}), reason)
-        )
+        changed = plain_mapping(arguments or {})
+        await session.step(Decision(decision, call_id, by, role, changed, reason, principal))
         return session.ledger.held[call_id]
-
-
-def problem_of(
-    held: HeldCall, decision: str, by: str, role: str, arguments: Mapping[str, JSON] | None
-) -> Diagnostic | None:
-    if decision not in DECISIONS:
-        return Diagnostic(
-            "unknown-decision",
-            f"`{decision}` is not a decision",
-            help=did_you_mean(decision, DECISIONS),
-        )
-    if held.state not in (HeldState.WAITING, HeldState.APPROVED):
-        return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
-    if decision == "expire":
-        return None
-    if not same_name(by):
-        return Diagnostic("nobody", "a decision needs the name of whoever makes it")
-    if role not in held.roles:
-        return Diagnostic(
-            "wrong-role",
-            f"`{role}` has no say in call `{held.call_id}`",
-            help=did_you_mean(role, held.roles),
-        )
-    if (decision == "amend") != (arguments is not None):
-        return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
-    if decision == "approve" and any(
-        same_name(one.by) == same_name(by)
-        and one.role == role
-        and one.decision in ("approve", "amend")
-        for one in held.rulings
-    ):
-        return Diagnostic("approved-twice", f"{by} has approved as {role} already")
-    return None
-
-
-_NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
-
-
-def party_of(
-    metadata: Fields, configuration: Configuration, held: HeldCall, by: str
-) -> Diagnostic | None:
-    """Who asks for the call, or is meant in it, cannot decide on it."""
-    name = same_name(by)
-    whose = ""
-    if name in _NO_PERSON or name == same_name(str(metadata.get("model") or "")):
-        whose = "the name of the model or of a part of the run, and no person's"
-    else:
-        process = configuration.processes.get(held.process or "")
-        for given in (held.arguments, process.known if process is not None else {}):
-            for field, value in given.items():
-                if isinstance(value, str) and same_name(value) == name:
-                    whose = f"a party to this call (its `{field}`)"
-    if not whose:
-        return None
-    return Diagnostic(
-        "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
-    )
 
 
 async def wait_for_decision(

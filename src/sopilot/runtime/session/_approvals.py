@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import same, same_name
 
@@ -29,6 +30,12 @@ class Ruling:
     role: str
     reason: JSON
     seq: int
+    principal: Mapping[str, JSON] = field(default_factory=dict)
+    """How they proved who they are; empty: they did not."""
+
+    @property
+    def identity(self) -> str:
+        return identity_of(self.principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +97,13 @@ class HeldCall:
             "requested_at": self.requested_at,
             "expires_at": self.expires_at,
             "rulings": [
-                {"decision": one.decision, "by": one.by, "role": one.role, "reason": one.reason}
+                {
+                    "decision": one.decision,
+                    "by": one.by,
+                    "role": one.role,
+                    "reason": one.reason,
+                    "identity": one.identity,
+                }
                 for one in self.rulings
             ],
         }
@@ -106,6 +119,7 @@ def rule(
     reason: JSON,
     seq: int,
     at: float,
+    principal: Mapping[str, JSON],
 ) -> HeldCall:
     """The held call after a decision; unchanged by one that does not count.
 
@@ -114,7 +128,7 @@ def rule(
     """
     if held.state not in (HeldState.WAITING, HeldState.APPROVED):
         return held
-    ruling = Ruling(decision, by, role, reason, seq)
+    ruling = Ruling(decision, by, role, reason, seq, principal)
     if decision == "expire":
         return replace(held, state=HeldState.EXPIRED, rulings=(*held.rulings, ruling))
     if held.has_expired(at) or not by or role not in held.roles:

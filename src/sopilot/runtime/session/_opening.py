@@ -19,6 +19,7 @@ from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
+from sopilot.runtime.session.releases import require_released
 from sopilot.runtime.trace.runtime_notes import OPENED, PROGRAM_CHANGED
 from sopilot.runtime.vm import JSON, Actor, Fail, Judge, Note
 
@@ -39,16 +40,19 @@ async def open_session(
     owner: str | None = None,
     extra: Mapping[str, JSON] | None = None,
     session_id: str | None = None,
+    requester: str = "",
 ) -> Session:
     """A new session under an unguessable id, owned by the caller.
 
     ``extra`` is kept with it as given: a task, an initial state, whatever a
-    resumer needs. ``session_id`` is for reproducible traces; ids that others
+    resumer needs. ``requester`` is who asks for what is done in it, and so cannot approve it.
+    ``session_id`` is for reproducible traces; ids that others
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
     settings = settings or Settings()
     clock = clock or SystemClock()
+    await require_released(store, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {
         "format": METADATA_FORMAT,
         "handbook": handbook,
@@ -60,6 +64,8 @@ async def open_session(
         "salt": secrets.token_hex(16),
         "extra": dict(extra or {}),
     }
+    if requester:
+        metadata["requester"] = requester
     new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
     lease = await store.create(
         new,
@@ -144,9 +150,10 @@ async def attach_session(
 
 async def _note_opening(session: Session) -> None:
     """The trace itself says what it is about, so that a header cannot be swapped."""
-    await session.step(
-        Note(OPENED, {name: session.metadata.get(name) for name in ("programs", *ABOUT)})
-    )
+    about = {name: session.metadata.get(name) for name in ("programs", *ABOUT)}
+    if session.metadata.get("requester"):
+        about["requester"] = session.metadata["requester"]
+    await session.step(Note(OPENED, about))
 
 
 async def _check_programs(session: Session, present: ProgramSet, accepted: bool) -> None:
@@ -161,6 +168,8 @@ async def _check_programs(session: Session, present: ProgramSet, accepted: bool)
         return
     if not accepted:
         raise ProgramChanged(changes)
+    handbook = str(session.metadata.get("handbook") or "")
+    await require_released(session._store, handbook, present.hashes, session.clock.now())
     # A cursor means nothing in another program: what runs there ends, on record.
     while _runs_any(session, changes):
         await session.step(Fail("the program was changed"), actor=Actor.RUNTIME)

@@ -15,6 +15,7 @@ from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook.cel import judge as judge_verdict
 from sopilot.language.program import Program
 from sopilot.runtime.proof import grade_of_return
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import _approval_votes as approval_votes
 from sopilot.runtime.session import _call_results as call_results
 from sopilot.runtime.session import _tool_calls as tool_calls
@@ -33,12 +34,7 @@ from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
 from sopilot.runtime.trace import Head, SealedEvent
-from sopilot.runtime.trace.runtime_notes import (
-    HELD_CALL,
-    OPENED,
-    OUTCOME_UNKNOWN,
-    PROGRAM_CHANGED,
-)
+from sopilot.runtime.trace.runtime_notes import RESERVED
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
@@ -58,7 +54,7 @@ from sopilot.runtime.vm import (
 )
 from sopilot.runtime.vm.operations import CLOCK
 
-RESERVED_NOTES = frozenset({HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED, CLOCK})
+RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
 
@@ -99,7 +95,7 @@ class Session(Leased):
         self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
-        self.secrets = Secrets(loaded.programs, loaded.configuration)
+        self.secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
         self.ledger: CallLedger = loaded.ledger
         self._register = loaded.register
         self.head: Head = loaded.record.head
@@ -190,9 +186,11 @@ class Session(Leased):
         role: str = "",
         arguments: Mapping[str, JSON] | None = None,
         reason: str = "",
+        who: Principal | None = None,
     ) -> HeldCall:
+        """``who`` proved who they are; without, the trace says that nobody did."""
         return await approval_votes.decide(
-            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason
+            self, decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
         )
 
     async def wait_for_decision(
@@ -232,7 +230,7 @@ class Session(Leased):
     async def shown_events(self) -> list[Event]:
         """The events as people may see them: without the values of secret inputs."""
         payloads = await self._store.payloads(self.id)
-        return shown_events(self._events, payloads, self.programs.secrets)
+        return shown_events(self._events, payloads, self.secrets.places)
 
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
@@ -317,7 +315,7 @@ class Session(Leased):
         self._register.changing = programs.changing
         self._changes[note.seq] = programs
         self.programs = programs
-        self.secrets = Secrets(programs, at)
+        self.secrets = Secrets(programs, at, self.ledger.held.values())
         self.machine = programs.machine(self.settings.limits)
 
     async def commit(

@@ -81,6 +81,21 @@ class SessionRecord:
     owner: str = ""
     lease_expires_at: float = 0.0
 
+    def as_json(self) -> dict[str, JSON]:
+        """Without what only a resumer needs."""
+        about = {name: self.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
+        return {
+            "id": self.id,
+            **self.summary,
+            **about,
+            "events": self.head.seq + 1,
+            "head": self.head.hash,
+            "created_at": self.created_at,
+            "updated_at": self.updated_at,
+            "owner": self.owner or None,
+            "lease_expires_at": self.lease_expires_at or None,
+        }
+
 
 class Store(Protocol):
     """Every method may raise ``StoreUnavailable``; those with an id ``UnknownSession``."""

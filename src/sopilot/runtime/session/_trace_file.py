@@ -14,12 +14,13 @@ from sopilot.runtime.session._loading import stored_hashes
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
+from sopilot.runtime.session.secrets import SecretPlaces
 from sopilot.runtime.trace import (
     SealedEvent,
     decode_line,
     encode_line,
+    holds_secret,
     is_reference,
-    secrets_under,
 )
 from sopilot.runtime.trace.signed_head import SignedHead, signed_head_from_json
 from sopilot.runtime.vm import JSON, TraceError, canonical
@@ -78,19 +79,20 @@ async def _without_secrets(
 ) -> Mapping[str, JSON]:
     """What may leave the store: nothing that is a secret, or holds one."""
     texts = {digest: await store.program(digest) for digest in hashes.values()}
-    names = ProgramSet.from_texts(hashes, texts).secrets
-    if not names:
+    places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
+    if not places.names:
         return kept
-    whole = [event.payload for event in whole_events(events, kept)]
-    values = secrets_under(names, whole)
-    spelled = {digest: json.dumps(value, ensure_ascii=False) for digest, value in kept.items()}
-    short = {
-        str(event["$ref"]) for one in events for event in _references(one.event.payload, names)
+    whole = whole_events(events, kept)
+    values = frozenset[str]().union(*map(places.values_in, whole))
+    named = {
+        str(found["$ref"])
+        for sealed, event in zip(events, whole, strict=True)
+        for found in _references(sealed.event.payload, places.kept_back_in(event))
     }
     return {
         digest: value
         for digest, value in kept.items()
-        if digest not in short and not any(one in spelled[digest] for one in values)
+        if digest not in named and not holds_secret(value, values)
     }
 
 
@@ -151,7 +153,7 @@ def read_trace(text: str) -> TraceFile:
                 if encode_line(event) != line:
                     raise _unusual()
                 events.append(event)
-        except TraceError as found:
+        except (TraceError, RecursionError) as found:
             raise TraceError(f"line {number}: {found}") from found
     if lines[-1] != "":
         raise TraceError(f"line {len(lines)} is torn: it does not end")

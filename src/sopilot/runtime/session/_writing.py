@@ -73,14 +73,18 @@ def _seal_kept(
 ) -> tuple[SealedEvent, str]:
     """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
     names, limit = settings.by_reference, settings.inline_limit
+    strange: frozenset[str] = frozenset()
     if secrets.names:
-        secrets.learn(event.payload)
-        names |= secrets.hidden_in(event)
+        secrets.learn(event)
+        names |= secrets.places.fields_in(event)
+        strange = secrets.places.strange_in(event)
     if not names:
         one, line = seal_line(event, previous)
         # A character takes four bytes at most: a short line has no large field.
         if limit is None or len(line) <= limit // 4:
             return one, line
-    event, kept = redact(event, names=names, limit=limit, salt=salt, secrets=secrets.values)
+    event, kept = redact(
+        event, names=names, limit=limit, salt=salt, secrets=secrets.values, strange=strange
+    )
     payloads.update(kept)
     return seal_line(event, previous)

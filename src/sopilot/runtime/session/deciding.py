@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session._approval_votes import party_of, problem_of
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import unknown_call
 from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._entitlement import named, objection
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.releases import authors_of
+from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
 PATIENCE_SECONDS = 15.0
@@ -31,30 +36,41 @@ async def decide_or_leave(
     role: str,
     arguments: Mapping[str, JSON] | None = None,
     reason: str = "",
+    who: Principal | None = None,
     clock: Clock | None = None,
 ) -> tuple[HeldCall, HeldCall, bool]:
-    """The call before and after, and whether the decision was only left: somebody runs the
-    session, and puts it on record within seconds."""
+    """The call before and after, as people may see it, and whether the decision was only left:
+    somebody runs the session, and puts it on record within seconds."""
     try:
         async with await attach_session(store, session_id, clock=clock) as session:
             await session.take_decisions()
             before = _held(session.ledger.held, call_id)
             after = await session.decide(
-                decision, call_id, by=by, role=role, arguments=arguments, reason=reason
+                decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
             )
-            return before, after, False
+            return session.secrets.shown_call(before), session.secrets.shown_call(after), False
     except LeaseHeld:
         loaded = await load(store, session_id)
         held = _held(loaded.ledger.held, call_id)
-        problem = problem_of(held, decision, by, role, arguments) or party_of(
-            loaded.record.metadata, loaded.configuration, held, by
-        )
+        people, now = await load_people(store), (clock or SystemClock()).now()
+        by = named(people, by, who)
+        problem, _ = objection(
+            people, loaded.record.metadata, loaded.configuration, held, decision,
+            by=by, role=role, arguments=arguments, who=who, at=now,
+            authors=await authors_of(store, loaded.record.metadata),
+        )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem]) from None
         left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
-        given = {**left, "arguments": arguments, "reason": reason}
-        await store.leave(session_id, given, at=(clock or SystemClock()).now())
-        return held, held, True
+        given = {
+            **left,
+            "arguments": arguments,
+            "reason": reason,
+            "who": None if who is None else asdict(who),
+        }
+        await store.leave(session_id, given, at=now)
+        shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
+        return shown, shown, True
 
 
 async def settle_when_free(

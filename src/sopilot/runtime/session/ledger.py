@@ -66,6 +66,7 @@ class CallLedger:
                 reason=payload["reason"],
                 seq=event.seq,
                 at=event.at,
+                principal=_mapping(payload.get("principal")),
             )
 
     def _note(self, event: Event) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.records import ActionRow, Condition, Selected, Wanted, select
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
@@ -64,3 +65,16 @@ async def register(
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
     return select(rows, conditions, total=total, columns=columns)
+
+
+async def make_anew(store: Store, *, when_due: bool, told: Callable[[str], None]) -> None:
+    """From the traces, always or when it is due; one that would leave something out is none."""
+    if when_due and not await store.records.rebuild_is_due():
+        return
+    read, problems = await rebuild_register(store, told=told)
+    told(f"the register was made from the traces of {counted(read, 'session')}")
+    if problems:
+        raise RunEnded(
+            f"{counted(len(problems), 'session')} could not be read: "
+            "the register would leave out what they did"
+        )

@@ -1,27 +1,140 @@
 """What of a session must not be kept or shown in clear: the values of secret inputs.
 
 In the trace a digest stands for them, as for every value that is kept beside it; a text that
-holds one is kept beside it as a whole. What the user says is always kept there: when it is
-said, nobody knows yet which word of it is the password.
+holds one is kept beside it as a whole. What people and models say in words of their own is always
+kept there: when it is said, nobody knows yet which word of it is the password. So is an argument
+under a name that nobody declared: it may be the password, misspelled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
+from sopilot.language.program.model import Act
+from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.trace import SealedEvent, mask, restore, secrets_under
+from sopilot.runtime.trace import MASK, SealedEvent, mask, restore, secrets_under
 from sopilot.runtime.vm import JSON, Configuration, Event
 
+_WORDS: Mapping[str, frozenset[str]] = {
+    "user_said": frozenset({"text"}),
+    "assistant_said": frozenset({"text"}),
+    "fail": frozenset({"reason"}),
+    "complete": frozenset({"summary"}),
+    "emit_artifact": frozenset({"content"}),
+    "return": frozenset({"value"}),
+    "decision": frozenset({"reason"}),
+    "note": frozenset({"reason"}),
+}
+"""Fields in which somebody writes what they like."""
 _UNREAD = frozenset({"arguments", "problem"})
 """Of a call that could not be read, and that may have had a secret in it."""
 
 
-class Secrets:
-    """``names`` are those of secret inputs, ``values`` what was passed under them."""
+class _Given(NamedTuple):
+    """The arguments of an event, the action or goal that they are for, and their declared names."""
 
-    def __init__(self, programs: ProgramSet, configuration: Configuration) -> None:
+    arguments: Mapping[str, JSON]
+    declared: frozenset[str] | None
+
+
+class SecretPlaces:
+    """Where in an event secrets stand, as far as the programs tell: ``names`` are those of
+    secret inputs. What holds one elsewhere is known by its value alone."""
+
+    def __init__(self, programs: ProgramSet) -> None:
         self.names = programs.secrets
+        self._inputs: dict[str, frozenset[str]] = {}
+        self._goals: dict[str, frozenset[str]] = {}
+        self._all: frozenset[str] = self.names
+        self._knows_all = False
+        if self.names:
+            self._read(programs)
+
+    def _read(self, programs: ProgramSet) -> None:
+        inputs: dict[str, set[str]] = {}
+        for goal, program in programs.programs.items():
+            for action, facts in program.actions.items():
+                inputs.setdefault(action, set()).update(facts.inputs)
+                self._knows_all = True
+            for function in program.functions.values():
+                self._all |= {*function.parameters, *function.optional}
+                acts = [one for one in function.steps if isinstance(one, Act)]
+                acts += [one for recipe in function.fallbacks for one in recipe]
+                for act in (*acts, *filter(None, (function.closed_by,))):
+                    inputs.setdefault(act.action, set()).update(name for name, _ in act.arguments)
+            self._goals[goal] = frozenset(program.functions[program.entry].parameters)
+        self._inputs = {action: frozenset(names) for action, names in inputs.items()}
+        self._all |= frozenset(name for names in inputs.values() for name in names)
+
+    def fields_in(self, event: Event) -> frozenset[str]:
+        """The fields of an event that are kept beside the trace, wherever they stand in it."""
+        kind, payload = event.kind, event.payload
+        if kind == "rejected":
+            asked = payload.get("operation")
+            told = asked.get("operation") if isinstance(asked, Mapping) else ""
+            return self.names | {"reason"} | _WORDS.get(str(told), frozenset())
+        if _is_unread(event):
+            return self.names | _UNREAD
+        return self.names | _WORDS.get(kind, frozenset())
+
+    def strange_in(self, event: Event) -> frozenset[str]:
+        """The names of its arguments that nobody declared."""
+        given = self._given(event.kind, event.payload)
+        if given is None or given.declared is None:
+            return frozenset()
+        return frozenset(given.arguments) - given.declared - self.names
+
+    def kept_back_in(self, event: Event) -> frozenset[str]:
+        """The names of an event under which nobody is shown anything."""
+        unread = frozenset({"arguments"}) if _is_unread(event) else frozenset()
+        return self.names | unread | self.strange_in(event)
+
+    def values_in(self, event: Event) -> set[str]:
+        """The secrets that the event shows. An argument that is not declared for its call is one
+        where the call leaves out a secret that it should have had, or nothing goes by its name."""
+        found = secrets_under(self.names, event.payload)
+        strange = self.strange_in(event)
+        given = self._given(event.kind, event.payload) if strange else None
+        if given is not None and given.declared is not None:
+            left_out = (given.declared & self.names) - given.arguments.keys()
+            found |= secrets_under(strange if left_out else strange - self._all, given.arguments)
+        return found
+
+    def _given(self, kind: str, payload: Mapping[str, JSON]) -> _Given | None:
+        inner = payload.get("operation") if kind == "rejected" else payload.get("details")
+        if kind == "rejected" and isinstance(inner, Mapping):
+            return self._given(str(inner.get("operation")), inner)
+        if kind == "note" and isinstance(inner, Mapping):
+            payload = inner
+        arguments = payload.get("arguments")
+        if not isinstance(arguments, Mapping) or not arguments:
+            return None
+        if kind == "start":
+            return _Given(arguments, self._goals.get(str(payload.get("goal")), frozenset()))
+        if kind == "domain_call" or (kind == "note" and "action" in payload):
+            return _Given(arguments, self.inputs(str(payload.get("action"))))
+        return _Given(arguments, self._all)
+
+    def inputs(self, action: str) -> frozenset[str] | None:
+        """``None`` where nothing tells: programs that guard nothing name no other actions than
+        those that they call."""
+        return self._inputs.get(action, frozenset() if self._knows_all else None)
+
+
+class Secrets:
+    """``places`` say where secrets stand, ``values`` are what was passed there."""
+
+    def __init__(
+        self,
+        programs: ProgramSet,
+        configuration: Configuration,
+        held: Iterable[HeldCall] = (),
+    ) -> None:
+        self.places = SecretPlaces(programs)
+        self.names = self.places.names
         self.values: frozenset[str] = frozenset()
         if self.names:
             called = [
@@ -31,38 +144,73 @@ class Secrets:
             ]
             called += [dict(one.arguments) for one in configuration.pending.values()]
             called += [dict(one.known) for one in configuration.processes.values()]
-            self.learn(called)
+            called += [dict(one.arguments) for one in held]
+            self.values |= secrets_under(self.names, called)
 
-    def learn(self, payload: JSON) -> None:
-        self.values |= secrets_under(self.names, payload)
-
-    def hidden_in(self, event: Event) -> frozenset[str]:
-        """The fields of an event that are kept beside the trace whatever they hold."""
-        if event.kind == "user_said":
-            return self.names | {"text"}
-        if event.kind == "note" and str(event.payload.get("name", "")).startswith("malformed"):
-            return self.names | _UNREAD
-        return self.names
+    def learn(self, event: Event) -> None:
+        self.values |= self.places.values_in(event)
 
     def masked(self, text: str) -> str:
         return str(mask(text, self.values)) if self.values else text
 
+    def shown(self, action: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+        """The arguments of a call as people may see them."""
+        if not self.names:
+            return dict(arguments)
+        declared = self.places.inputs(action)
+        clear = {
+            key: MASK
+            if item is not None
+            and (key in self.names or (declared is not None and key not in declared))
+            else item
+            for key, item in arguments.items()
+        }
+        masked = mask(clear, self.values, data=True)
+        return dict(masked) if isinstance(masked, Mapping) else {}
+
+    def shown_call(self, held: HeldCall) -> HeldCall:
+        """A held call as people may see it."""
+        if not self.names:
+            return held
+        return replace(
+            held,
+            arguments=self.shown(held.action, held.arguments),
+            why=self.masked(held.why),
+            rulings=tuple(
+                replace(one, reason=mask(one.reason, self.values)) for one in held.rulings
+            ),
+        )
+
+    def shown_decision(self, decision: JSON, held: Mapping[str, HeldCall]) -> JSON:
+        """A decision that nobody has put on record yet, as people may see it."""
+        if not self.names or not isinstance(decision, Mapping):
+            return decision
+        clear, given = dict(decision), decision.get("arguments")
+        about = held.get(str(decision.get("call_id")))
+        if isinstance(given, Mapping):
+            clear["arguments"] = self.shown(about.action if about is not None else "", given)
+        return mask(clear, self.values)
+
 
 def shown_events(
-    events: Sequence[SealedEvent], payloads: Mapping[str, JSON], names: frozenset[str]
+    events: Sequence[SealedEvent], payloads: Mapping[str, JSON], places: SecretPlaces | None
 ) -> list[Event]:
-    """The events as people may see them: restored, but for what stands under ``names``, and
-    with the values of those made unreadable wherever else they stand."""
+    """The events as people may see them: restored, but for what is secret by its place, and with
+    the values of those made unreadable wherever else they stand."""
     whole = [restore(sealed.event, payloads) for sealed in events]
-    if not names:
+    if places is None or not places.names:
         return whole
-    values = frozenset(secrets_under(names, [event.payload for event in whole]))
+    values = frozenset[str]().union(*map(places.values_in, whole))
     found: list[Event] = []
     for sealed, event in zip(events, whole, strict=True):
-        payload = _kept_back(event.payload, sealed.event.payload, names)
+        payload = _kept_back(event.payload, sealed.event.payload, places.kept_back_in(event))
         masked = mask(payload, values)
         found.append(event._replace(payload=masked if isinstance(masked, Mapping) else {}))
     return found
+
+
+def _is_unread(event: Event) -> bool:
+    return event.kind == "note" and str(event.payload.get("name", "")).startswith("malformed")
 
 
 def _kept_back(whole: JSON, kept: JSON, names: frozenset[str]) -> JSON:
@@ -70,7 +218,7 @@ def _kept_back(whole: JSON, kept: JSON, names: frozenset[str]) -> JSON:
     if isinstance(whole, Mapping):
         inner: Mapping[str, JSON] = kept if isinstance(kept, Mapping) else {}
         return {
-            key: inner.get(key, "•••")
+            key: inner.get(key, MASK)
             if key in names and item is not None
             else _kept_back(item, inner.get(key), names)
             for key, item in whole.items()

@@ -7,10 +7,12 @@ find it and can settle it.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
@@ -19,6 +21,7 @@ from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
 GRACE_SECONDS = 2.0
@@ -61,11 +64,15 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     now = (clock or SystemClock()).now()
     loaded = await load(store, session_id)
     running = _is_owned(loaded.record, now)
-    held = tuple(one for one in loaded.ledger.held.values() if one.is_open(now))
+    secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+    held = tuple(secrets.shown_call(one) for one in loaded.ledger.held.values() if one.is_open(now))
     unknown = [
         one for one in _open_calls(loaded) if one.call_id in loaded.ledger.unknown or not running
     ]
-    left = tuple(decision for _, decision in await store.left(session_id))
+    left = tuple(
+        secrets.shown_decision(decision, loaded.ledger.held)
+        for _, decision in await store.left(session_id)
+    )
     return Waiting(held, tuple(unknown), running, left)
 
 
@@ -82,6 +89,29 @@ async def sweep(
         with suppress(SopilotError):
             found += await settle_orphan(store, record.id, clock=clock)
     return found
+
+
+async def keep_sweeping(
+    store: Store,
+    every: float | None,
+    tell: Callable[[list[LeftOpen]], None],
+    warn: Callable[[str], None],
+) -> bool:
+    """Once, or so often until it is stopped; whether anything was found. A store that fails
+    is asked again."""
+    seen = False
+    while True:
+        try:
+            found = await sweep(store)
+            tell(found)
+            seen = seen or bool(found)
+        except RunEnded as problem:
+            if every is None:
+                raise
+            warn(f"sopilot: {problem}")
+        if every is None:
+            return seen
+        await asyncio.sleep(every)
 
 
 async def settle_orphan(

@@ -6,6 +6,8 @@ wing.
 """
 
 from sopilot.runtime.trace._redaction import (
+    MASK,
+    holds_secret,
     is_reference,
     mask,
     redact,
@@ -38,6 +40,7 @@ from sopilot.runtime.trace.signing import (
 
 __all__ = [
     "FORMAT",
+    "MASK",
     "Head",
     "SealedEvent",
     "SignedHead",
@@ -46,6 +49,7 @@ __all__ = [
     "generate_key",
     "genesis",
     "head",
+    "holds_secret",
     "is_reference",
     "load_key",
     "mask",

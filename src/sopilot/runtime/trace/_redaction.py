@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
 from sopilot.runtime.vm.events import Event
@@ -33,11 +34,13 @@ def redact(
     limit: int | None = None,
     salt: bytes = b"",
     secrets: frozenset[str] = frozenset(),
+    strange: frozenset[str] = frozenset(),
 ) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value).
 
-    Every value under one of ``names`` goes, wherever it stands in the payload;
-    so does a field of more than ``limit`` bytes, and a text that holds one of ``secrets``.
+    Every value under one of ``names`` goes, wherever it stands in the payload; so does an
+    argument under one of the ``strange`` names, a field of more than ``limit`` bytes, and what
+    holds one of ``secrets``: a text, the keys of an object, a number among arguments and answers.
     Redact before sealing: the
     hash then commits to the digests, and the trace verifies without the values.
     """
@@ -50,22 +53,27 @@ def redact(
         kept[str(ref[REF])] = value
         return ref
 
-    def inside(value: Mapping[str, JSON]) -> dict[str, JSON]:
+    def inside(
+        value: Mapping[str, JSON], here: frozenset[str], data: bool = False
+    ) -> dict[str, JSON]:
         return {
-            key: withhold(item) if key in names and item is not None else walk(item)
+            key: withhold(item)
+            if key in here and item is not None
+            else walk(item, names | strange if key == "arguments" else here, data or key in _DATA)
             for key, item in value.items()
         }
 
-    def walk(value: JSON) -> JSON:
+    def walk(value: JSON, here: frozenset[str], data: bool) -> JSON:
         if isinstance(value, Mapping):
-            return inside(value)
+            told = data and any(_holds(key, secrets) for key in value)
+            return withhold(value) if told else inside(value, here, data)
         if isinstance(value, list):
-            return [walk(item) for item in value]
-        if isinstance(value, str) and any(one in value for one in secrets):
-            return withhold(value)
-        return value
+            return [walk(item, here, data) for item in value]
+        if isinstance(value, str):
+            return withhold(value) if _holds(value, secrets) else value
+        return withhold(value) if data and _is_one(value, secrets) else value
 
-    payload = inside(event.payload) if names or secrets else dict(event.payload)
+    payload = inside(event.payload, names) if names or secrets or strange else dict(event.payload)
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
@@ -99,31 +107,80 @@ def restore(event: Event, values: Mapping[str, JSON]) -> Event:
 MASK = "•••"
 
 
-def mask(value: JSON, secrets: frozenset[str]) -> JSON:
-    """The value with every secret in its texts made unreadable."""
-    if isinstance(value, str):
-        for one in secrets:
-            value = value.replace(one, MASK)
-        return value
-    if isinstance(value, Mapping):
-        return {key: mask(item, secrets) for key, item in value.items()}
-    return [mask(item, secrets) for item in value] if isinstance(value, list) else value
+def mask(value: JSON, secrets: frozenset[str], *, data: bool = False) -> JSON:
+    """The value with every secret in it made unreadable: in texts and keys, and where a number
+    among arguments and answers (``data``) is one."""
+    # The longest first: nothing of it stays behind when a shorter one is a part of it.
+    ordered = sorted(secrets, key=len, reverse=True)
+
+    def walk(value: JSON, data: bool) -> JSON:
+        if isinstance(value, str):
+            for one in ordered:
+                value = value.replace(one, MASK)
+            return value
+        if isinstance(value, Mapping):
+            return {
+                str(walk(key, data)) if data else key: walk(item, data or key in _DATA)
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [walk(item, data) for item in value]
+        return MASK if data and _is_one(value, secrets) else value
+
+    return walk(value, data)
 
 
+_DATA = frozenset({"arguments", "value", "resolved", "learned"})
+"""Fields of what people and tools gave; a number elsewhere is the machine's own."""
 SHORTEST = 3
 """Shorter secrets are withheld by their names alone: every text holds a digit."""
 
 
+def holds_secret(value: JSON, secrets: frozenset[str]) -> bool:
+    """Whether one stands anywhere in a value."""
+    if isinstance(value, Mapping):
+        return any(_holds(key, secrets) or holds_secret(one, secrets) for key, one in value.items())
+    if isinstance(value, list):
+        return any(holds_secret(one, secrets) for one in value)
+    return _holds(value, secrets) if isinstance(value, str) else _is_one(value, secrets)
+
+
+def _holds(text: str, secrets: frozenset[str]) -> bool:
+    return any(one in text for one in secrets)
+
+
+def _is_one(value: JSON, secrets: frozenset[str]) -> bool:
+    return not secrets.isdisjoint(_spellings(value))
+
+
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
-    """The values under these names, as a text would spell them."""
+    """The values under these names, as a text would spell them; those of an object's fields, too.
+    A reference is none: it stands for a value that is not here."""
     found: set[str] = set()
     if isinstance(value, Mapping):
         for key, item in value.items():
-            if key in names and isinstance(item, str | int | float):
-                found.add(str(item))
-            else:
-                found |= secrets_under(names, item)
+            found |= _scalars(item) if key in names else secrets_under(names, item)
     elif isinstance(value, list | tuple):
         for item in value:
             found |= secrets_under(names, item)
     return {one for one in found if len(one) >= SHORTEST}
+
+
+def _scalars(value: JSON) -> set[str]:
+    if isinstance(value, Mapping):
+        parts: Iterable[JSON] = () if is_reference(value) else value.values()
+        return {one for part in parts for one in _scalars(part)}
+    if isinstance(value, list | tuple):
+        return {one for part in value for one in _scalars(part)}
+    return _spellings(value)
+
+
+def _spellings(value: JSON) -> set[str]:
+    """As a text has it, and as JSON inside of a text; 5.0 is also 5."""
+    if isinstance(value, str):
+        value = value.strip()
+        return {value, *(json.dumps(value, ensure_ascii=one)[1:-1] for one in (True, False))}
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return set()
+    whole = isinstance(value, float) and value.is_integer()
+    return {str(value), str(int(value))} if whole else {str(value)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import NamedTuple
 
 from sopilot.runtime.vm.errors import TraceError
@@ -113,7 +114,12 @@ def encode_line(sealed: SealedEvent) -> str:
 
 def decode_line(line: str) -> SealedEvent:
     try:
-        entry = json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+        entry = json.loads(
+            line,
+            object_pairs_hook=_unique,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except (ValueError, RecursionError) as problem:
         raise TraceError("this is not a line of JSON") from problem
     if not isinstance(entry, dict):
@@ -159,6 +165,14 @@ def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     if len(found) != len(pairs):
         raise TraceError("a key stands twice in one object")
     return found
+
+
+def _finite(text: str) -> float:
+    """`1e999` is JSON, and no number that could be spelled again."""
+    value = float(text)
+    if not isfinite(value):
+        _refuse_constant(text)
+    return value
 
 
 def _refuse_constant(name: str) -> None:

@@ -6,9 +6,13 @@ OPENED = "opened"
 PROGRAM_CHANGED = "program_changed"
 HELD_CALL = "held_call"
 OUTCOME_UNKNOWN = "outcome_unknown"
+DECISION_REFUSED = "decision_refused"
+"""Somebody tried to decide who may not."""
 
 AWAITS_ROOT = "root"
 AWAITS_APPROVAL = "approval"
 AWAITS_OUTCOME = "outcome"
 AWAITS_DECISION = "decision"
 """A call like one that waits already."""
+
+RESERVED = frozenset({DECISION_REFUSED, HELD_CALL, OPENED, OUTCOME_UNKNOWN, PROGRAM_CHANGED})

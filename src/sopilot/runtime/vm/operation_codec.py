@@ -57,7 +57,7 @@ def _encode_return(it: Return) -> dict[str, JSON]:
 
 
 def _encode_decision(it: Decision) -> dict[str, JSON]:
-    return {
+    fields: dict[str, JSON] = {
         "decision": plain(it.decision),
         "call_id": plain(it.call_id),
         "by": plain(it.by),
@@ -65,6 +65,9 @@ def _encode_decision(it: Decision) -> dict[str, JSON]:
         "arguments": plain_mapping(it.arguments),
         "reason": plain(it.reason),
     }
+    if it.principal:
+        fields["principal"] = plain_mapping(it.principal)
+    return fields
 
 
 def _encode_domain_call(it: DomainCall) -> dict[str, JSON]:
@@ -139,6 +142,7 @@ _SHAPES: dict[type, tuple[tuple[str, tuple[type, ...]], ...]] = {
         ("role", (str,)),
         ("arguments", _OBJECT),
         ("reason", _WORDS),
+        ("principal", _OBJECT),
     ),
     Note: (("name", (str,)), ("details", _OBJECT)),
     BindEvidence: (("result", (int,)),),
@@ -222,6 +226,7 @@ def _decode_decision(fields: Given) -> Decision:
         _string(fields, "role"),
         _object(fields, "arguments"),
         _text(fields, "reason"),
+        _object(fields, "principal") if "principal" in fields else {},
     )
 
 

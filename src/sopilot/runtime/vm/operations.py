@@ -125,7 +125,8 @@ class AssistantSaid:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operator on a held call: ``approve``, ``reject``, ``amend`` or ``expire``."""
+    """An operator on a held call: ``approve``, ``reject``, ``amend`` or ``expire``.
+    ``principal`` is how they proved who they are; empty: they did not."""
 
     kind: ClassVar[str] = "decision"
     decision: str
@@ -134,6 +135,7 @@ class Decision:
     role: str = ""
     arguments: Mapping[str, JSON] = field(default_factory=_none)
     reason: Text = ""
+    principal: Mapping[str, JSON] = field(default_factory=_none)
 
 
 CLOCK = "clock"

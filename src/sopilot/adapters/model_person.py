@@ -7,7 +7,6 @@ import json
 
 import click
 
-from sopilot.doors.cli.output import say
 from sopilot.language.diagnostics import LINES, visible
 from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, ToolCall
 from sopilot.runtime.vm import TOOL_NAME
@@ -43,14 +42,14 @@ class PersonModel:
 
     def _show(self, request: ModelRequest) -> None:
         if not self._helped:
-            say(HELP)
+            click.echo(HELP)
             self._helped = True
         news = [m for m in request.messages[self._told :] if m.role in ("tool", "user")]
         for message in news:
-            say(f"{message.role}: {message.content}")
+            click.echo(visible(f"{message.role}: {message.content}", LINES))
         self._told = len(request.messages) - 1
         if request.messages and request.messages[-1].role == "system":
-            say(request.messages[-1].content, dim=True)
+            click.secho(visible(request.messages[-1].content, LINES), dim=True)
 
     def _reply(self, text: str, proposed: ModelReply, request: ModelRequest) -> ModelReply:
         if not text:

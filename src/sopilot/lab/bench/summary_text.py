@@ -2,41 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from sopilot.doors.cli.output import counted, say, table
+from sopilot.language.diagnostics.plain_text import counted, table
 
 _MOST_NAMED = 40
 
 
-def tell_summary(summary: dict[str, Any]) -> None:
+def summary_lines(summary: dict[str, Any]) -> Iterator[str]:
     configuration = summary["configuration"]
     if "stopped" in summary:
-        say(f"stopped: {summary['stopped']}\n")
+        yield f"stopped: {summary['stopped']}\n"
     if summary["missing"]:
-        _tell_missing(summary, configuration["arm"])
-    say(table(_rows(summary), ["", f"{configuration['model']}, {configuration['arm']}"]))
+        yield from _missing(summary, configuration["arm"])
+    yield table(_rows(summary), ["", f"{configuration['model']}, {configuration['arm']}"])
     if "assumption" in summary:
-        say(f"\n{summary['assumption']}")
+        yield f"\n{summary['assumption']}"
     for each in summary["failures"]:
-        say(f"\nfailed ({_state(each)}): {each['task']}")
-        say(f"  {each['proof'] or ', '.join(each['objections']) or each['reason']}")
+        yield f"\nfailed ({_state(each)}): {each['task']}"
+        yield f"  {each['proof'] or ', '.join(each['objections']) or each['reason']}"
     proved = [each for each in summary["failures"] if _state(each) == "unreachable"]
     if proved:
-        say(f"\n{len(proved)} of {len(summary['failures'])} failures cannot be avoided")
+        yield f"\n{len(proved)} of {len(summary['failures'])} failures cannot be avoided"
 
 
-def _tell_missing(summary: dict[str, Any], arm: str) -> None:
+def _missing(summary: dict[str, Any], arm: str) -> Iterator[str]:
     reasons = ", ".join(f"{name} ×{count}" for name, count in summary["missing_by_reason"].items())
-    say(
+    yield (
         f"{counted(summary['missing'], 'task')} of {summary['asked']} missing under `{arm}`: "
         f"{reasons}"
     )
     for each in summary["missing_tasks"][:_MOST_NAMED]:
-        say(f"  {each['task']}: {each['fault']} ({counted(each['runs'], 'run')}): {each['reason']}")
+        runs = counted(each["runs"], "run")
+        yield f"  {each['task']}: {each['fault']} ({runs}): {each['reason']}"
     if summary["missing"] > _MOST_NAMED:
-        say(f"  and {summary['missing'] - _MOST_NAMED} more: see --json")
-    say()
+        yield f"  and {summary['missing'] - _MOST_NAMED} more: see --json"
+    yield ""
 
 
 def _rows(summary: dict[str, Any]) -> list[tuple[str, object]]:

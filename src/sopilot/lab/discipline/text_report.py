@@ -1,54 +1,52 @@
-"""What `sopilot gate` says at the terminal."""
+"""What the discipline check says at a terminal: the estimate beforehand, then the verdict."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from sopilot.doors.cli.output import heading, print_json, say, table
-from sopilot.lab.discipline import Allowance, PreparedCheck
-from sopilot.lab.discipline.report import estimate_document
+from sopilot.lab.discipline._prepared import PreparedCheck
+from sopilot.lab.discipline._rehearsal import Rehearsal
+from sopilot.lab.discipline.spending import Allowance
+from sopilot.language.diagnostics.plain_text import Heading, table
 from sopilot.runtime.vm.values import Fields
 
 
-def tell_recorded(prepared: PreparedCheck) -> None:
-    say(
+def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
+    yield (
         f"{len(prepared.runs)} runs of {prepared.recorded} on {prepared.planned} tasks; "
         f"{len(prepared.questions)} questions about places in {prepared.sessions} of them"
     )
 
 
-def tell_estimate(prepared: PreparedCheck, allowance: Allowance, *, as_json: bool) -> None:
+def estimate_lines(
+    document: Fields, rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
+) -> Iterator[str]:
     """Before anything is spent. The reference executor makes no detours: a lower estimate."""
-    rehearsal, arms, cases = prepared.rehearsal, prepared.arms, prepared.planned
-    document = estimate_document(rehearsal, arms, allowance, cases)
-    if as_json:
-        print_json(document)
-        return
     total = rehearsal.total
-    heading(f"{cases} cases under {len(arms)} arms")
+    yield Heading(f"{cases} cases under {len(arms)} arms")
     rows = [
         (arm, found.requests, found.prompt_tokens)
         for arm in arms
         for found in (rehearsal.of_arm(arm),)
     ]
-    say(table(rows, ("arm", "requests", "prompt tokens")))
+    yield table(rows, ("arm", "requests", "prompt tokens"))
     priced = "" if document["money"] is None else f", {document['money']:.2f} in money"
-    say(
+    yield (
         f"at least {total.requests} requests, about {total.prompt_tokens} prompt and "
         f"{total.completion_tokens} reply tokens{priced}"
     )
     limit = f", {allowance.money:g} in money" if allowance.money is not None else ""
-    say(f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}")
+    yield f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}"
     if rehearsal.unreachable:
-        say(f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}")
-    say("what this can show, known beforehand:")
+        yield f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}"
+    yield "what this can show, known beforehand:"
     for line in document["can_show"]["says"]:
-        say(f"  {line}")
-    say()
+        yield f"  {line}"
+    yield ""
 
 
-def tell_verdict(document: Fields) -> None:
-    say()
+def verdict_lines(document: Fields) -> Iterator[str]:
+    yield ""
     rows = [
         (
             arm,
@@ -63,10 +61,10 @@ def tell_verdict(document: Fields) -> None:
         for arm, one in document["arms"].items()
     ]
     header = ("arm", "passed", "rate", "95 % interval", "execute", "refuse", "R2", "requests")
-    say(table(rows, header))
+    yield table(rows, header)
     probe = document["probe"]
     if probe["questions"]:
-        say(
+        yield (
             f"probe: localisation {_number(probe['localisation'])} "
             f"{_interval(probe['interval'])}, score {_number(probe['score'])}, whole state "
             f"{_number(probe['whole'])} over {probe['questions']} questions"
@@ -74,30 +72,30 @@ def tell_verdict(document: Fields) -> None:
         depths = ", ".join(
             f"{depth}: {_number(one['localisation'])}" for depth, one in probe["depths"].items()
         )
-        say(f"       by depth {depths}")
-    say()
+        yield f"       by depth {depths}"
+    yield ""
     for one in document["conditions"]:
         only = "" if len(one["needed_for"]) > 1 else f" (for *{one['needed_for'][0]}*)"
-        say(f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}{only}")
-    say()
-    heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
+        yield f"  {'met    ' if one['met'] else 'NOT MET'}  {one['name']:<16} {one['found']}{only}"
+    yield ""
+    yield Heading(f"verdict for {document['model']}: {document['answer']}{_use(document)}")
     for line in document["reasons"]:
-        say(f"  {line}")
+        yield f"  {line}"
     for line in document["notes"]:
-        say(f"  note: {line}")
+        yield f"  note: {line}"
     if document["changes"]:
-        say("what would change it:")
+        yield "what would change it:"
         for line in document["changes"]:
-            say(f"  {line}")
+            yield f"  {line}"
     used = document["used"]
     ended = f"; ended by {document['stopped_by']}" if document["stopped_by"] else ""
     money = used["money"]
     priced = "price not known (--price)" if money is None else f"{money:.4f} in money"
-    say(
+    yield (
         f"used: {used['requests']} requests, {used['prompt_tokens']} prompt and "
         f"{used['completion_tokens']} reply tokens, {priced}, {used['seconds']:.0f} s{ended}"
     )
-    say(f"page: {document['report']}")
+    yield f"page: {document['report']}"
 
 
 def _use(document: Fields) -> str:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from sopilot.language.diagnostics import LINES, visible
+from sopilot.language.diagnostics.plain_text import Heading
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of text."
@@ -24,6 +25,12 @@ def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> 
     """``style`` is click's, for all of the text."""
     shown = visible(text, LINES)
     click.echo(click.style(shown, **style) if style else shown, err=err, nl=nl)
+
+
+def warn(text: str) -> None:
+    """Beside the answer, on stderr; nothing, where there is nothing to tell."""
+    if text:
+        say(text, err=True)
 
 
 def marked(mark: str, text: str, **style: Any) -> None:
@@ -39,12 +46,13 @@ def hand_out(text: str) -> None:
     click.echo(visible(text, LINES) if sys.stdout.isatty() else text, nl=False)
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def heading(text: str) -> None:
     say(text, bold=True)
+
+
+def tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        heading(line) if isinstance(line, Heading) else say(line)
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:
@@ -52,28 +60,13 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
     click.echo(visible(json.dumps(value, ensure_ascii=False, indent=indent), LINES))
 
 
+def give(as_json: bool, value: Any, lines: Iterable[str], *, indent: int | None = 2) -> None:
+    """To a script the value, to a person the lines."""
+    print_json(value, indent=indent) if as_json else tell(lines)
+
+
 def progress(text: str, *, same_line: bool = False) -> None:
     """A line about work under way, on stderr, only for a person who watches."""
     if sys.stderr.isatty():
         shown = visible(text)
         click.echo(f"\r{shown}\033[K" if same_line else shown, err=True, nl=not same_line)
-
-
-def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
-    """Columns padded to their widest cell; numbers to the right."""
-    cells = [[visible(str(cell)) for cell in row] for row in rows]
-    widths = [max([len(title), *(len(row[i]) for row in cells)]) for i, title in enumerate(header)]
-    right = [all(_is_number(row[i]) for row in cells) and bool(cells) for i in range(len(header))]
-
-    def line(row: Sequence[str]) -> str:
-        padded = [
-            cell.rjust(width) if is_right else cell.ljust(width)
-            for cell, width, is_right in zip(row, widths, right, strict=True)
-        ]
-        return "  ".join(padded).rstrip()
-
-    return "\n".join([line(list(header)), "  ".join("-" * w for w in widths), *map(line, cells)])
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(",", "").replace(".", "").replace("-", "").replace("%", "").isdigit()

@@ -1,38 +1,32 @@
-"""Shows named figures: one JSON object, or a small table."""
+"""Named figures for people, as a small table, and for scripts, as plain JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sopilot.doors.cli.output import print_json, say
-from sopilot.lab.stats import Undefined
+from sopilot.lab.stats._undefined import Undefined
 
 FigureObject = Mapping[str, Any]
 
 
-def show(report: FigureObject, as_json: bool) -> None:
-    """One JSON object, or a table. In JSON an undefined figure is null and its reason
-    stands under `undefined`, in the object that lacks it."""
-    if as_json:
-        print_json(_plain(report), indent=None)
-        return
+def figure_lines(report: FigureObject) -> Iterator[str]:
     lists = {name: value for name, value in report.items() if isinstance(value, list)}
     lines = {name: value for name, value in report.items() if name not in lists}
     width = max((len(name) for name in lines), default=0)
     for name, value in lines.items():
-        say(f"{name:<{width}}  {_cell(value)}")
+        yield f"{name:<{width}}  {_cell(value)}"
     for rows in lists.values():
-        _table(rows)
+        yield from _table(rows)
 
 
-def _table(rows: Sequence[FigureObject]) -> None:
+def _table(rows: Sequence[FigureObject]) -> Iterator[str]:
     cells = [[str(name) for name in rows[0]]] + [
         [_cell(value) for value in row.values()] for row in rows
     ]
     widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
     for row in cells:
-        say("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _cell(value: object) -> str:
@@ -45,7 +39,9 @@ def _cell(value: object) -> str:
     return "–" if value in (None, "") else str(value)
 
 
-def _plain(report: FigureObject) -> dict[str, Any]:
+def figure_json(report: FigureObject) -> dict[str, Any]:
+    """An undefined figure is null and its reason stands under `undefined`, in the object that
+    lacks it."""
     plain: dict[str, Any] = {}
     missing: dict[str, str] = {}
     for name, value in report.items():
@@ -53,7 +49,7 @@ def _plain(report: FigureObject) -> dict[str, Any]:
             plain[name] = None
             missing[name] = value.reason
         elif isinstance(value, list):
-            plain[name] = [_plain(row) for row in value]
+            plain[name] = [figure_json(row) for row in value]
         else:
             plain[name] = value
     return plain | {"undefined": missing} if missing else plain

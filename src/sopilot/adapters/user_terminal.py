@@ -6,7 +6,8 @@ import asyncio
 import io
 import sys
 
-from sopilot.doors.cli.output import say
+import click
+
 from sopilot.language.diagnostics import UserMistake
 
 PROMPT = "you> "
@@ -20,7 +21,7 @@ class HumanUser:
 
     def opening(self) -> str:
         while not self._request:
-            say(PROMPT, nl=False)
+            click.echo(PROMPT, nl=False)
             line = sys.stdin.readline()
             if not line:
                 raise UserMistake("the input ended before anybody asked for anything")
@@ -28,7 +29,7 @@ class HumanUser:
         return self._request
 
     async def reply(self, message: str) -> str | None:
-        say(PROMPT, nl=False)
+        click.echo(PROMPT, nl=False)
         await _typed()
         return sys.stdin.readline().strip() or None
 

@@ -1,0 +1,197 @@
+"""Coverage-guided fuzzing of every reader of what others write, with atheris.
+
+    pip install atheris
+    python benchmarks/fuzz.py --minutes 60 --json evidence/fuzz.json [READER …]
+
+Each reader gets the same share of the time, in a process of its own. What was found stays in
+``--work``: a later run goes on from it. Nothing may escape from a reader but its own errors,
+and no input may take longer than SLOW seconds of processor time. ``--minimise`` writes the
+smallest inputs that reach all lines that were reached to tests/fuzz/corpus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+from keeping import keep
+
+ROOT = Path(__file__).resolve().parent.parent
+CORPUS = ROOT / "tests" / "fuzz" / "corpus"
+SLOW = 2.0
+MOST_KEPT = 60
+LONGEST_KEPT = 1500
+_COVERED = re.compile(r"cov: (\d+) ft: (\d+)")
+
+
+def child(name: str, folder: Path, seconds: int) -> None:
+    """Fuzzes one reader until its time is over; libFuzzer ends the process."""
+    import atheris
+
+    with atheris.instrument_imports(include=["sopilot"]):
+        import fuzz_readers
+    reader = fuzz_readers.READERS[name]
+    seeds, found = folder / "seeds", folder / "found"
+    for one in (seeds, found):
+        one.mkdir(parents=True, exist_ok=True)
+    for seed in reader.seeds():
+        seeds.joinpath(hashlib.sha1(seed).hexdigest()).write_bytes(seed)
+    words = folder / "words"
+    words.write_text("".join(f"{_word(one)}\n" for one in reader.words()), "ascii")
+    faults: dict[str, dict[str, Any]] = {}
+    inputs, written = 0, time.monotonic()
+
+    def fault(kind: str, why: str, data: bytes) -> None:
+        known = faults.get(why)
+        if known is None or len(data) < len(base64.b64decode(known["input"])):
+            shown = base64.b64encode(data).decode()
+            faults[why] = {"kind": kind, "why": why, "input": shown}
+            (folder / "faults.json").write_text(json.dumps(list(faults.values()), indent=1))
+
+    def one_input(data: bytes) -> None:
+        nonlocal inputs, written
+        inputs += 1
+        begun = time.process_time()
+        try:
+            reader.read(data)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            fault(
+                "crash", f"{type(error).__name__} {Path(where.filename).name}:{where.lineno}", data
+            )
+        if time.process_time() - begun > SLOW:
+            fault("hang", "slow", data)
+        now = time.monotonic()
+        if now - written > 1.0:
+            written = now
+            (folder / "inputs").write_text(str(inputs))
+
+    limits = [f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-verbosity=1"]
+    longest = f"-max_len={fuzz_readers.LONGEST}"
+    atheris.Setup(
+        [sys.argv[0], *limits, longest, f"-dict={words}", str(found), str(seeds)], one_input
+    )
+    atheris.Fuzz()
+
+
+def _word(text: str) -> str:
+    plain = "".join(
+        c if (c.isalnum() and c.isascii()) or c in "_ .:&|" else f"\\x{b:02x}"
+        for c in text
+        for b in c.encode()[:1]
+    )
+    return f'"{plain}"'
+
+
+def campaign(name: str, folder: Path, seconds: int) -> dict[str, Any]:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "inputs").unlink(missing_ok=True)
+    (folder / "faults.json").unlink(missing_ok=True)
+    command = [sys.executable, __file__, "--child", name, "--work", str(folder.parent)]
+    begun = time.monotonic()
+    with (folder / "log").open("w") as log:
+        done = subprocess.run(
+            [*command, "--minutes", str(seconds / 60)], stdout=log, stderr=log,
+            cwd=folder, timeout=seconds * 2 + 300,
+        )  # fmt: skip
+    told = _COVERED.findall((folder / "log").read_text(errors="replace"))
+    faults = _read(folder / "faults.json", [])
+    if done.returncode not in (0, 77):
+        faults.append({"kind": "ended", "why": f"exit {done.returncode}", "input": ""})
+    return {
+        "inputs": int(_read(folder / "inputs", 0)),
+        "seconds": round(time.monotonic() - begun, 1),
+        "edges": int(told[-1][0]) if told else 0,
+        "features": int(told[-1][1]) if told else 0,
+        "crashes": sum(one["kind"] != "hang" for one in faults),
+        "hangs": sum(one["kind"] == "hang" for one in faults),
+        "faults": faults,
+    }
+
+
+def _read(path: Path, otherwise: Any) -> Any:
+    return json.loads(path.read_text()) if path.exists() else otherwise
+
+
+def minimise(name: str, folder: Path) -> int:
+    """The smallest inputs first: one is kept that reaches a line that none before it did."""
+    import fuzz_readers
+
+    reader = fuzz_readers.READERS[name]
+    package = str(ROOT / "src" / "sopilot")
+    reached: set[tuple[str, int]] = set()
+    fresh: set[tuple[str, int]] = set()
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        file = frame.f_code.co_filename
+        if not file.startswith(package):
+            return None
+        fresh.add((file, frame.f_lineno))
+        return trace
+
+    kept: list[str] = []
+    files = sorted(folder.glob("found/*"), key=lambda one: (one.stat().st_size, one.name))
+    for file in files:
+        data = file.read_bytes()
+        if len(data) > LONGEST_KEPT or len(kept) >= MOST_KEPT:
+            break
+        fresh.clear()
+        sys.settrace(trace)
+        try:
+            reader.read(data)
+        finally:
+            sys.settrace(None)
+        if fresh - reached:
+            reached |= fresh
+            kept.append(base64.b64encode(data).decode())
+    CORPUS.mkdir(parents=True, exist_ok=True)
+    CORPUS.joinpath(f"{name}.json").write_text(json.dumps(kept, indent=0) + "\n", "ascii")
+    return len(kept)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("readers", nargs="*")
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "fuzz")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--minimise", action="store_true")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        child(asked.child, asked.work / asked.child, int(asked.minutes * 60))
+        return
+    import fuzz_readers
+
+    names = asked.readers or list(fuzz_readers.READERS)
+    if asked.minimise:
+        for name in names:
+            print(f"{name}: {minimise(name, asked.work / name)} inputs kept")
+        return
+    share = int(asked.minutes * 60 / len(names))
+    found = {}
+    for name in names:
+        one = found[name] = campaign(name, asked.work / name, share)
+        figures = ", ".join(
+            f"{one[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
+        )
+        print(f"{name}: {figures}", flush=True)
+    total = {key: sum(one[key] for one in found.values()) for key in ("inputs", "crashes", "hangs")}
+    if asked.json:
+        keep({"minutes": asked.minutes, "readers": found, **total}, asked.json)
+    sys.exit(1 if total["crashes"] or total["hangs"] else 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("SOPILOT_HOME", str(Path.home() / ".cache" / "sopilot" / "fuzz-home"))
+    main()

@@ -1,0 +1,175 @@
+"""MCP's official conformance suite against a full upstream: directly, and through the gateway;
+and against `sopilot mcp` itself.
+
+    python benchmarks/mcp_conformance.py [--json evidence/mcp-conformance.json]
+
+The suite is npm's `@modelcontextprotocol/conformance`, with its own Node, installed once into
+the user's cache. Exits 1 if something passes directly and not through the gateway, or if
+`sopilot mcp` fails what applies to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from everything_upstream import EVERYTHING
+from keeping import keep
+
+HERE = Path(__file__).resolve().parent
+VERSION = "0.1.16"
+PACKAGES = (f"@modelcontextprotocol/conformance@{VERSION}", "node@22")
+OWN = (
+    "server-initialize", "ping", "tools-list", "resources-list", "prompts-list",
+    "server-sse-multiple-streams", "dns-rebinding-protection",
+)  # fmt: skip
+"""What can be asked of any server; the others ask for tools, prompts and resources by name."""
+HANDBOOK = """\
+handbook: everything
+says: Tools of a server that has everything.
+actions:
+  test_simple_text:
+    says: Say something simple.
+procedures:
+  say_it:
+    says: Say it.
+    action: test_simple_text
+"""
+
+
+def suite() -> list[str]:
+    """The command that runs it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sopilot"
+    folder = cache / f"conformance@{VERSION}"
+    modules = folder / "node_modules"
+    program = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    if not program.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(folder), *PACKAGES]
+        subprocess.run(command, check=True, timeout=600)
+    own = modules / ".bin" / "node"
+    return [str(own) if own.exists() else str(shutil.which("node")), str(program)]
+
+
+@contextmanager
+def serving(command: Sequence[str], port: int, home: Path) -> Iterator[str]:
+    with (home / f"{port}.log").open("w") as log:
+        environment = {**os.environ, "SOPILOT_HOME": str(home)}
+        running = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+        try:
+            for _ in range(300):
+                with socket.socket() as one:
+                    if one.connect_ex(("127.0.0.1", port)) == 0:
+                        break
+                if running.poll() is not None:
+                    raise SystemExit((home / f"{port}.log").read_text())
+                time.sleep(0.1)
+            yield f"http://127.0.0.1:{port}/mcp"
+        finally:
+            running.terminate()
+            running.wait(timeout=20)
+
+
+def scenarios(program: list[str]) -> list[str]:
+    listed = subprocess.run([*program, "list"], capture_output=True, text=True, timeout=60).stdout
+    servers = listed.partition("Server scenarios")[2].partition("Client scenarios")[0]
+    return [line.split()[1] for line in servers.splitlines() if line.startswith("  - ")]
+
+
+def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dict[str, Any]:
+    """By scenario: how many checks passed, and what those say that did not."""
+    found: dict[str, Any] = {}
+    for name in names:
+        out = folder / name
+        out.mkdir(parents=True)
+        subprocess.run(
+            [*program, "server", "--url", url, "--scenario", name, "-o", str(out)],
+            capture_output=True, text=True, timeout=120, cwd=out,
+        )  # fmt: skip
+        checks = [one for file in out.rglob("checks.json") for one in json.loads(file.read_text())]
+        failed = [one for one in checks if one["status"] == "FAILURE"]
+        found[name] = {
+            "passed": bool(checks) and not failed,
+            "checks": len(checks),
+            "failed": [f"{one['id']}: {one.get('errorMessage', '')}" for one in failed],
+        }
+    return found
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--scenario", action="append")
+    asked = parser.parse_args()
+    program = suite()
+    names = asked.scenario or scenarios(program)
+    sopilot = [sys.executable, "-m", "sopilot.doors.cli.main", "mcp"]
+    with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
+        folder = Path(made)
+        book = folder / "everything.yaml"
+        book.write_text(HANDBOOK)
+        passed = [word for name in EVERYTHING[1:] for word in ("--pass-through", name)]
+        ports = [free_port() for _ in range(3)]
+        upstream = [sys.executable, str(HERE / "everything_upstream.py"), "--http", str(ports[0])]
+        with serving(upstream, ports[0], folder) as url:
+            direct = run(program, url, names, folder / "direct")
+            http = ["--http", f"127.0.0.1:{ports[1]}"]
+            gateway = [*sopilot, str(book), "--upstream", f"everything={url}", *passed, *http]
+            with serving(gateway, ports[1], folder) as through_url:
+                through = run(program, through_url, names, folder / "through")
+        alone = [*sopilot, "bank-desk", "--http", f"127.0.0.1:{ports[2]}"]
+        with serving(alone, ports[2], folder) as own_url:
+            own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
+    report(names, direct, through, own)
+    lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]
+    missing = [name for name, one in own.items() if not one["passed"]]
+    figures = {
+        "suite": f"{PACKAGES[0]}",
+        "scenarios": len(names),
+        "direct": sum(one["passed"] for one in direct.values()),
+        "through": sum(one["passed"] for one in through.values()),
+        "sopilot_mcp": {"applies": len(own), "passed": len(own) - len(missing)},
+        "lost": lost,
+        "by_scenario": {
+            name: {"direct": direct[name], "through": through[name], "sopilot mcp": own.get(name)}
+            for name in names
+        },
+    }
+    if asked.json:
+        keep(figures, asked.json)
+    sys.exit(1 if lost or missing else 0)
+
+
+def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
+    print(f"{'scenario':34} direct through `sopilot mcp`")
+    for name in names:
+        cells = [
+            "-" if name not in one else "pass" if one[name]["passed"] else "FAIL" for one in columns
+        ]
+        print(f"{name:34} {cells[0]:6} {cells[1]:7} {cells[2]}")
+        for one in columns:
+            for why in one.get(name, {}).get("failed", ()):
+                print(f"    {why[:160]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+"""Mutation testing by sample: one change in the source, then the tests that run the line.
+
+    pip install coverage
+    python benchmarks/mutants.py --minutes 60 --json evidence/mutants.json
+
+Rooms take turns, so that each has the same number of mutants. A comparison is turned, `and` and
+`or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Which
+tests run a line is found once (``--map``, kept in ``--work``): those are run, the quickest
+first, until one fails. What survives is named with the reason in SURVIVORS beside this file,
+`mutant_survivors.json`: the test that now kills it, or why it does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keeping import keep
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = {
+    "language/compiler": ["language/compiler"],
+    "runtime/vm": ["runtime/vm", "runtime/trace"],
+    "runtime/proof": ["runtime/proof", "runtime/session"],
+    "runtime/audit": ["runtime/audit", "runtime/agent/test_audit_without_machine.py"],
+    "runtime/session": ["runtime/session"],
+    "lab/stats": ["lab/stats"],
+}
+"""Room → the tests that are run for it, beside those of the other rooms."""
+SURVIVORS = Path(__file__).with_name("mutant_survivors.json")
+SECONDS = 90.0
+"""For the tests of one mutant; one that takes longer hangs, which a test notices."""
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    file: str
+    line: int
+    kind: str
+    before: str
+    after: str
+    text: str
+    """The whole file, changed."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}:{self.before} -> {self.after}"
+
+
+def mutants_of(file: Path) -> Iterator[Mutant]:
+    source = file.read_text("utf-8")
+    for node in nodes(ast.parse(source)):
+        for kind, changed in changes(node):
+            assert isinstance(node, ast.expr | ast.stmt)
+            before = ast.get_source_segment(source, node) or ""
+            after = ast.unparse(changed)
+            if isinstance(node, ast.expr):
+                after = f"({after})"
+            text = spliced(source, node, after)
+            shown = str(file.relative_to(ROOT))
+            yield Mutant(shown, node.lineno, kind, short(before), short(after), text)
+
+
+def nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """All but those in formatted strings, whose places are not told."""
+    yield tree
+    if not isinstance(tree, ast.JoinedStr):
+        for child in ast.iter_child_nodes(tree):
+            yield from nodes(child)
+
+
+def short(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= 160 else f"{flat[:157]}..."
+
+
+def spliced(source: str, node: ast.expr | ast.stmt, after: str) -> str:
+    lines = source.encode().splitlines(keepends=True)
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    head = b"".join(lines[: node.lineno - 1]) + lines[node.lineno - 1][: node.col_offset]
+    tail = lines[node.end_lineno - 1][node.end_col_offset :] + b"".join(lines[node.end_lineno :])
+    return (head + after.encode() + tail).decode()
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    match node:
+        case ast.Compare(left=left, ops=[op], comparators=right) if type(op) in _TURNED:
+            yield "comparison", ast.Compare(left, [_TURNED[type(op)]()], right)
+        case ast.BoolOp(op=op, values=values):
+            other: ast.boolop = ast.Or() if isinstance(op, ast.And) else ast.And()
+            yield "boolean", ast.BoolOp(other, values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "negation", operand
+        case ast.Constant(value=bool() as value):
+            yield "constant", ast.Constant(not value)
+        case ast.Constant(value=int() | float() as number):
+            yield "constant", ast.Constant(number + 1)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield "sign", ast.BinOp(left, ast.Sub(), right)
+        case ast.BinOp(left=left, op=ast.Sub(), right=right):
+            yield "sign", ast.BinOp(left, ast.Add(), right)
+        case ast.Return(value=ast.expr() as value) if not _is_none(value):
+            yield "return", ast.Return(ast.Constant(None))
+        case ast.IfExp(test=test, body=yes, orelse=no):
+            yield "condition", ast.IfExp(test, no, yes)
+
+
+def _is_none(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is None
+
+
+# --- which tests run a line ---------------------------------------------------------------
+
+
+def make_map(work: Path) -> None:
+    """File → line → tests, and how long each test takes."""
+    wanted = sorted({one for tests in ROOMS.values() for one in tests})
+    settings = work / "coverage.ini"
+    settings.write_text(
+        f"[run]\nsource = {ROOT / 'src' / 'sopilot'}\ndata_file = {work / 'coverage'}\n"
+        "dynamic_context = test_function\n"
+    )
+    times = work / "times.txt"
+    command = [
+        sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q",
+        "-m", "not slow", "-p", "no:cacheprovider", "--durations=0", "--durations-min=0",
+        *(f"tests/{one}" for one in wanted),
+    ]  # fmt: skip
+    with times.open("w") as out:
+        subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False)
+    import coverage
+
+    data = coverage.CoverageData(str(work / "coverage"))
+    data.read()
+    lines: dict[str, dict[int, list[str]]] = {}
+    for file in data.measured_files():
+        found = data.contexts_by_lineno(file)
+        lines[str(Path(file).relative_to(ROOT))] = {
+            number: [one for one in contexts if one] for number, contexts in found.items()
+        }
+    (work / "lines.json").write_text(json.dumps(lines))
+
+
+def known_tests(work: Path) -> dict[str, tuple[float, str]]:
+    """`module.function`, as coverage calls a test → how long it takes, and its id."""
+    found: dict[str, tuple[float, str]] = {}
+    for line in (work / "times.txt").read_text(errors="replace").splitlines():
+        words = line.split(None, 2)
+        if len(words) == 3 and words[0].endswith("s") and words[1] in ("call", "setup"):
+            test = words[2].partition("[")[0].strip()
+            file, mark, function = test.partition("::")
+            key = f"{Path(file).stem}.{function}"
+            if mark and words[0][:-1].replace(".", "").isdigit():
+                found[key] = (found.get(key, (0.0, ""))[0] + float(words[0][:-1]), test)
+    return found
+
+
+def tests_for(mutant: Mutant, lines: Any, known: dict[str, tuple[float, str]]) -> list[str] | None:
+    """Ids of tests, quickest first; ``None``: it is run on import, so by all."""
+    contexts = lines.get(mutant.file, {}).get(str(mutant.line))
+    if contexts is None:
+        return []
+    found = sorted(known[key] for key in {_last_two(one) for one in contexts} if key in known)
+    return [test for _, test in found] or None
+
+
+def _last_two(context: str) -> str:
+    return ".".join(context.split(".")[-2:])
+
+
+def killed(mutant: Mutant, room: str, tree: Path, names: list[str] | None) -> str | None:
+    """How, or ``None``."""
+    target = tree / mutant.file
+    original = target.read_text("utf-8")
+    target.write_text(mutant.text, "utf-8")
+    try:
+        # Few quick ones first; then every test that runs the line.
+        for chosen in [names[:12], names] if names else [None]:
+            said = run_tests(room, tree, chosen)
+            if said is not None:
+                return said
+        return None
+    finally:
+        target.write_text(original, "utf-8")
+
+
+def run_tests(room: str, tree: Path, names: list[str] | None) -> str | None:
+    asked = names or [f"tests/{one}" for one in ROOMS[room]]
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider",
+        *asked,
+    ]  # fmt: skip
+    environment = {
+        **os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return "hangs"
+    if done.returncode in (0, 5):
+        return None
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return failed[0].split(" - ")[0][:160] if failed else f"exit {done.returncode}"
+
+
+def campaign(work: Path, minutes: float, seed: int) -> dict[str, Any]:
+    lines = json.loads((work / "lines.json").read_text())
+    known = known_tests(work)
+    tree = work / "tree"
+    shutil.rmtree(tree, ignore_errors=True)
+    for part in ("src", "tests", "benchmarks", "examples", "evidence", "design", "docs"):
+        shutil.copytree(ROOT / part, tree / part)
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
+        shutil.copy(ROOT / name, tree / name)
+    draw = random.Random(seed)
+    pools: dict[str, list[Mutant]] = {}
+    for room in ROOMS:
+        files = sorted((ROOT / "src" / "sopilot" / room).rglob("*.py"))
+        pools[room] = [one for file in files for one in mutants_of(file)]
+        draw.shuffle(pools[room])
+    ends = time.monotonic() + minutes * 60
+    found: list[dict[str, Any]] = []
+    while time.monotonic() < ends:
+        for room, pool in pools.items():
+            if not pool or time.monotonic() >= ends:
+                continue
+            mutant = pool.pop()
+            names = tests_for(mutant, lines, known)
+            by = killed(mutant, room, tree, names) if names != [] else None
+            row = {
+                "room": room, "place": f"{mutant.file}:{mutant.line}", "kind": mutant.kind,
+                "before": mutant.before, "after": mutant.after, "killed_by": by,
+            }  # fmt: skip
+            found.append(row)
+            (work / "found.json").write_text(json.dumps(found, indent=1))
+            print(f"{'killed  ' if by else 'SURVIVED'} {mutant.name}", flush=True)
+    return summary(found)
+
+
+def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """A survivor that is known is named with its reason; with a test that kills it by now, it
+    counts as killed."""
+    known = json.loads(SURVIVORS.read_text("utf-8")) if SURVIVORS.exists() else {}
+    survivors = []
+    for one in found:
+        if one["killed_by"]:
+            continue
+        file = one["place"].partition(":")[0]
+        about = known.get(f"{file}: {one['before']} -> {one['after']}", {})
+        if "test" in about:
+            one["killed_by"] = about["test"]
+        survivors.append({**one, "reason": about.get("reason") or about.get("test") or "unread"})
+    rooms = {
+        room: {
+            "mutants": sum(one["room"] == room for one in found),
+            "killed": sum(one["room"] == room and bool(one["killed_by"]) for one in found),
+        }
+        for room in ROOMS
+    }
+    dead = sum(bool(one["killed_by"]) for one in found)
+    return {
+        "mutants": len(found),
+        "killed": dead,
+        "killed_at_once": len(found) - len(survivors),
+        "share": round(dead / len(found), 4) if found else None,
+        "rooms": rooms,
+        "survivors": survivors,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
+    parser.add_argument("--map", action="store_true", help="find anew which tests run a line")
+    parser.add_argument("--again", action="store_true", help="only sum up what was found last")
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    asked.work.mkdir(parents=True, exist_ok=True)
+    if asked.again:
+        figures = summary(json.loads((asked.work / "found.json").read_text()))
+    else:
+        if asked.map or not (asked.work / "lines.json").exists():
+            make_map(asked.work)
+        figures = campaign(asked.work, asked.minutes, asked.seed)
+    print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
+    unread = [one for one in figures["survivors"] if one["reason"] == "unread"]
+    if asked.json:
+        keep({"seed": asked.seed, "minutes": asked.minutes, **figures}, asked.json)
+    sys.exit(1 if unread else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""`sopilot handbooks`: versions, who wrote and signed them, from when to when they hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from sopilot.doors.cli.deviations import BY
+from sopilot.doors.sources.releasing import (
+    difference_lines,
+    differences_between,
+    moments,
+    releasable,
+    release_next,
+)
+from sopilot.doors.terminal.output import give, json_option, say
+from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
+from sopilot.language.diagnostics import mistake
+from sopilot.runtime.records.versions import Version, version_lines
+from sopilot.runtime.session import SystemClock
+from sopilot.runtime.session.releases import load_versions, sign_off, withdraw
+
+HANDBOOK = click.argument("handbook")
+NUMBER = click.argument("number", type=int, metavar="VERSION")
+
+
+@click.group()
+def command() -> None:
+    """Versions of handbooks. Where the store demands it (`sopilot people demand sign-off`), only
+    a version runs that somebody else than its author signed off, and that is in force. Sessions
+    go on with the version they began with."""
+
+
+@command.command()
+@click.argument("source")
+@click.option("--from", "begin", metavar="DATE", help="In force from then on. Default: now.")
+@click.option("--to", "end", metavar="DATE", help="Up to and with this date (UTC).")
+@BY
+@signed
+@json_option
+def release(source: str, begin: str | None, end: str | None, as_json: bool, **given: Any) -> None:
+    """Release SOURCE as the next version: its text, its programs, what its scenarios reach."""
+    ready = releasable(source)
+    hours = moments(begin, end)
+    one, before = with_person(
+        given["store_spec"],
+        given["token_file"],
+        lambda store, who: release_next(store, ready, hours, who=who, by=given["by"]),
+    )
+    changed = differences_between(before, one) if before is not None else {}
+    told = (
+        f"version {one.number} of {one.handbook}, by {one.author} ({one.identity}), not signed off"
+    )
+    report = {**one.as_json(), "difference": changed}
+    give(as_json, report, [told, *difference_lines(changed)])
+
+
+def _stepped(command: Any) -> Any:
+    return HANDBOOK(NUMBER(BY(signed(command))))
+
+
+def _step(step: Any, handbook: str, number: int, by: str, **given: Any) -> Version:
+    clock = SystemClock()
+    found: Version = with_person(
+        given["store_spec"],
+        given["token_file"],
+        lambda store, who: step(store, handbook, number, clock=clock, who=who, by=by),
+    )
+    return found
+
+
+@command.command("sign-off")
+@_stepped
+def sign_off_(**given: Any) -> None:
+    """Sign VERSION off: not its author."""
+    one = _step(sign_off, **given)
+    say(f"version {one.number} of {one.handbook}: signed off by {', '.join(one.signed)}")
+
+
+@command.command("withdraw")
+@_stepped
+def withdraw_(**given: Any) -> None:
+    """VERSION is in force no longer. Sessions that began with it go on."""
+    one = _step(withdraw, **given)
+    say(f"version {one.number} of {one.handbook}: withdrawn")
+
+
+@command.command()
+@HANDBOOK
+@click.argument("old", type=int)
+@click.argument("new", type=int)
+@STORE
+@json_option
+def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: bool) -> None:
+    """What version NEW says and does otherwise than OLD."""
+    versions = with_store(store_spec, load_versions)
+    before, after = versions.find(handbook, old), versions.find(handbook, new)
+    if before is None or after is None:
+        raise mistake("unknown-version", f"`{handbook}` has no such versions here")
+    changed = differences_between(before, after)
+    give(as_json, changed, difference_lines(changed))
+
+
+@command.command("list")
+@STORE
+@json_option
+def list_versions(store_spec: str | None, as_json: bool) -> None:
+    """Every version of every handbook."""
+    versions = with_store(store_spec, load_versions)
+    found = [one for known in versions.of.values() for one in known]
+    give(as_json, {"versions": [one.as_json() for one in found]}, version_lines(found))

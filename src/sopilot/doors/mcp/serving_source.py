@@ -1,0 +1,180 @@
+"""A source, served over MCP as its operator asked: store, upstreams, service, server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sopilot.adapters.metrics import NoMetrics, metered, metrics
+from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.doors.mcp import serving
+from sopilot.doors.mcp._http import HttpSettings
+from sopilot.doors.mcp.building import gateway_service, source_service, task_service
+from sopilot.doors.mcp.catalogue import Catalogue
+from sopilot.doors.mcp.hub import Hub, Service
+from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.doors.mcp.pins import Pins
+from sopilot.doors.mcp.serving import Tell
+from sopilot.doors.mcp.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
+from sopilot.doors.sources import is_task, load_source, open_source
+from sopilot.language.diagnostics import UserMistake
+from sopilot.language.handbook import Handbook
+from sopilot.runtime.agent import arm_named
+from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.session import Settings
+from sopilot.runtime.vm import TOOL_NAME
+
+STOPPED = 130
+"""The exit code that shells give to what was interrupted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """What `sopilot mcp` takes."""
+
+    source: str
+    upstreams: tuple[str, ...]
+    upstream_file: Path | None
+    pass_through: tuple[str, ...]
+    share_upstream: bool
+    upstream_timeout: float
+    pins: Path | None
+    require_pins: bool
+    approve: tuple[str, ...]
+    approve_tools: bool
+    recheck_tools: float
+    arm: str
+    language: str
+    tools: str
+    address: str | None
+    token_file: Path | None
+    allow_host: tuple[str, ...]
+    allow_origin: tuple[str, ...]
+    workers: int
+    stateless: bool
+    admin: str | None
+    limits: tuple[str, ...]
+    lease_seconds: float
+    sweep_seconds: float
+    session_id: str | None
+    store_spec: str | None
+
+    def http(self) -> HttpSettings | None:
+        """As the files are now: tokens may have changed since the start."""
+        return serving.http_settings(
+            self.address,
+            self.token_file,
+            self.allow_host,
+            self.allow_origin,
+            limits=self.limits,
+            stateless=self.stateless or self.workers > 1,
+            admin=self.admin,
+        )
+
+
+def serve_source(options: ServerOptions, tell: Tell) -> None:
+    specs = [parse_upstream(text) for text in options.upstreams]
+    if options.upstream_file is not None:
+        specs += read_upstreams(options.upstream_file)
+    names = [spec.name for spec in specs]
+    if len(set(names)) != len(names):
+        raise UserMistake("two upstream servers have the same name; write NAME=… before each")
+    settings = options.http()
+    arm_named(options.arm)
+    if options.workers > 1 and settings is not None and not serving.is_worker():
+        raise SystemExit(serving.supervise(settings, options.workers, tell))
+    with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
+        runner.run(_serve(options, specs, settings, tell))
+
+
+async def _serve(
+    options: ServerOptions, specs: list[UpstreamSpec], settings: HttpSettings | None, tell: Tell
+) -> None:
+    meter = metrics()
+    store = metered(open_store(options.store_spec), meter)
+    catalogue: Catalogue | None = None
+    try:
+        if specs:
+            handbook = load_source(options.source)
+            catalogue = _catalogue(options, specs, handbook, tell, meter)
+            await catalogue.open()
+            service = _gateway(options, handbook, catalogue, tell)
+        else:
+            service = _service(options, tell)
+        service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
+        procedures = ProcedureServer(
+            Hub(store, service, **serving.hub_limits(settings), meter=meter),
+            catalogue=catalogue,
+            session_id=options.session_id,
+            tell=tell,
+            meter=meter,
+            telemetry=serving.telemetry(),
+        )
+        watch = serving.Watch(store, meter, options.sweep_seconds)
+        try:
+            stopped = await serving.serve(
+                procedures, settings, tell, watch=watch, reread=options.http
+            )
+        finally:
+            await procedures.close()
+    finally:
+        if catalogue is not None:
+            await catalogue.close()
+        await store.close()
+    if stopped:
+        # A thread still waits for a line from the client, and would keep the process.
+        os._exit(STOPPED)
+
+
+def _catalogue(
+    options: ServerOptions,
+    specs: list[UpstreamSpec],
+    handbook: Handbook,
+    tell: Tell,
+    meter: NoMetrics,
+) -> Catalogue:
+    return Catalogue(
+        specs,
+        Pins(options.pins or data_folder() / "tool-pins.json"),
+        tell,
+        handbook=handbook,
+        pass_through=options.pass_through,
+        reserved=frozenset({TOOL_NAME, END_SESSION}),
+        approve_all=options.approve_tools,
+        approve=options.approve,
+        timeout_seconds=options.upstream_timeout,
+        recheck_seconds=options.recheck_tools,
+        require_pins=options.require_pins,
+        meter=meter,
+    )
+
+
+def _gateway(
+    options: ServerOptions, handbook: Handbook, catalogue: Catalogue, tell: Tell
+) -> Service:
+    missing = [
+        name
+        for name, action in handbook.actions.items()
+        if action.offered and catalogue.offer(name) is None
+    ]
+    if missing:
+        tell(f"no upstream offers {', '.join(missing)}")
+    return gateway_service(
+        handbook,
+        arm_named(options.arm),
+        catalogue,
+        language=options.language,
+        share_upstreams=options.share_upstream,
+    )
+
+
+def _service(options: ServerOptions, tell: Tell) -> Service:
+    arm, language = arm_named(options.arm), options.language
+    if is_task(options.source):
+        return task_service(options.source, arm, tools=options.tools, language=language)
+    opened = open_source(options.source)
+    if not opened.bundled:
+        tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
+    return source_service(opened, arm, language=language)

@@ -1,0 +1,67 @@
+"""The option `--store`, and a command's work on what it names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from sopilot.adapters.sign_in import who_asks
+from sopilot.adapters.store_by_name import open_store
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.session import Store
+
+Answer = TypeVar("Answer")
+
+STORE = click.option(
+    "--store",
+    "store_spec",
+    metavar="sqlite:PATH|postgres:DSN",
+    envvar="SOPILOT_STORE",
+    help="Where sessions are kept. Default: sessions.db in the user's data folder.",
+)
+
+
+def with_store(
+    spec: str | None, use: Callable[[Store], Awaitable[Answer]], *, reading: bool = False
+) -> Answer:
+    """Runs ``use`` on the store and closes it, whatever happens. What only looks is
+    ``reading``, and makes nothing where there is nothing."""
+
+    async def run() -> Answer:
+        store = open_store(spec, reading=reading)
+        try:
+            return await use(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+TOKEN_FILE = click.option(
+    "--token-file",
+    type=NEW_FILE,
+    help="Your token, or a provider's; else what SOPILOT_TOKEN holds.",
+)
+
+
+def signed(command: Callable[..., None]) -> Callable[..., None]:
+    """By whoever has the token, on this store."""
+    return TOKEN_FILE(STORE(command))
+
+
+def with_person(
+    spec: str | None,
+    token_file: Path | None,
+    use: Callable[[Store, Principal | None], Awaitable[Answer]],
+) -> Answer:
+    """As ``with_store``, with whoever the token says asks for it."""
+
+    async def run(store: Store) -> Answer:
+        return await use(store, await who_asks(store, token_file))
+
+    return with_store(spec, run)

@@ -1,0 +1,246 @@
+"""Who may decide what: people, their tokens, roles, limits and deputies. Pure.
+
+Folded from the entries of a journal, so that what held at any moment can be told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sopilot.language.diagnostics import Diagnostic
+from sopilot.runtime.records._selection import read_condition
+from sopilot.runtime.trace.identity import MACHINE
+from sopilot.runtime.vm.values import JSON, same_name
+
+ADMINISTRATOR = "administrator"
+"""Who may change people once there is one."""
+
+TOKEN, OPENID = "token", "openid"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Somebody who proved who they are: ``proof`` names the token, or issuer and subject."""
+
+    name: str
+    method: str
+    proof: str = ""
+
+    def as_json(self, through: str = "") -> dict[str, JSON]:
+        said = {"method": self.method, "proof": self.proof, "through": through}
+        return {name: value for name, value in said.items() if value}
+
+
+THE_MACHINE = Principal("", MACHINE)
+"""The run itself, told to approve: nobody looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    name: str
+    roles: tuple[str, ...]
+    aliases: tuple[str, ...] = ()
+    """Other names of the same person: customer numbers, addresses."""
+    subjects: tuple[str, ...] = ()
+    """``issuer#subject`` at OpenID Connect providers."""
+
+    @property
+    def names(self) -> set[str]:
+        return {same_name(one) for one in (self.name, *self.aliases, *self.subjects)}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    name: str
+    person: str
+    expires_at: float | None = None
+    revoked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deputy:
+    person: str
+    stands_for: str
+    role: str
+    begin: float
+    end: float
+    """Not included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An OpenID Connect provider whose tokens for ``audience`` are believed."""
+
+    issuer: str
+    audience: str
+
+
+@dataclass(slots=True)
+class People:
+    persons: dict[str, Person] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
+    """By the SHA-256 of the token."""
+    limits: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Role → conditions on the arguments of what it approves."""
+    deputies: list[Deputy] = field(default_factory=list)
+    escalations: dict[str, tuple[str, float]] = field(default_factory=dict)
+    """Role → the role that may decide as well, so many seconds before a request expires."""
+    providers: dict[str, Provider] = field(default_factory=dict)
+    demands: set[str] = field(default_factory=set)
+    """``identity``: only people who proved who they are decide. ``sign-off``: only handbooks
+    that were signed off run."""
+
+    def person(self, name: str) -> Person | None:
+        """By any of the names."""
+        wanted = same_name(name)
+        return next((one for one in self.persons.values() if wanted in one.names), None)
+
+    def has_administrator(self) -> bool:
+        """One who could prove it: else nobody could ever change anything."""
+        holders = {same_name(one.person) for one in self.tokens.values() if not one.revoked}
+        return any(
+            ADMINISTRATOR in one.roles and (key in holders or one.subjects)
+            for key, one in self.persons.items()
+        )
+
+    def names_of(self, name: str) -> set[str]:
+        found = self.person(name)
+        return {same_name(name)} | (found.names if found else set())
+
+    def of_token(self, token: str, at: float) -> Principal | Diagnostic:
+        found = self.tokens.get(token_digest(token))
+        if found is None:
+            return Diagnostic("unknown-token", "nobody has this token")
+        if found.revoked or same_name(found.person) not in self.persons:
+            return Diagnostic("revoked-token", f"the token `{found.name}` was revoked")
+        if found.expires_at is not None and at >= found.expires_at:
+            return Diagnostic("expired-token", f"the token `{found.name}` is out of date")
+        return Principal(found.person, TOKEN, found.name)
+
+    def of_subject(self, issuer: str, subject: str) -> Principal | Diagnostic:
+        found = self.person(f"{issuer}#{subject}")
+        if found is None:
+            return Diagnostic(
+                "unknown-subject",
+                f"`{subject}` of {issuer} is nobody here",
+                help="an administrator adds them: `sopilot people add NAME --openid "
+                f"{issuer}#{subject}`",
+            )
+        return Principal(found.name, OPENID, f"{issuer}#{subject}")
+
+    def entitled(
+        self, name: str, role: str, at: float, expires_at: float | None
+    ) -> tuple[str, str] | None:
+        """In which role of their own, and through what, somebody may decide as ``role``."""
+        person = self.person(name)
+        if person is None:
+            return None
+        if role in person.roles:
+            return role, ""
+        for one in self.deputies:
+            if same_name(one.person) == same_name(person.name) and one.role == role:
+                absent = self.person(one.stands_for)
+                if one.begin <= at < one.end and absent is not None and role in absent.roles:
+                    return role, f"deputy for {absent.name}"
+        above = self.escalations.get(role)
+        if above is None or above[0] not in person.roles or expires_at is None:
+            return None
+        return (above[0], f"escalated to {above[0]}") if at >= expires_at - above[1] else None
+
+    def beyond(self, role: str, arguments: Mapping[str, JSON]) -> str | None:
+        """The first limit of the role that these arguments are not within: also where the
+        argument is not there."""
+        for text in self.limits.get(role, ()):
+            if not read_condition(text).holds(arguments):
+                return text
+        return None
+
+
+def token_digest(token: str) -> str:
+    """Tokens are 256 random bits: nothing slower is needed against guessing."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fold_people(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> People:
+    """Entries by name; unknown ones are a later release's, and ignored."""
+    people = People()
+    for name, details in entries:
+        if fold := _FOLDS.get(name):
+            fold(people, details)
+    return people
+
+
+def _texts(value: JSON) -> tuple[str, ...]:
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
+
+
+def _number(value: JSON) -> float:
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _added(people: People, it: Mapping[str, JSON]) -> None:
+    one = Person(
+        str(it["person"]), _texts(it["roles"]), _texts(it["aliases"]), _texts(it["subjects"])
+    )
+    people.persons[same_name(one.name)] = one
+
+
+def _removed(people: People, it: Mapping[str, JSON]) -> None:
+    people.persons.pop(same_name(str(it["person"])), None)
+
+
+def _issued(people: People, it: Mapping[str, JSON]) -> None:
+    until = it.get("expires_at")
+    people.tokens[str(it["sha256"])] = Token(
+        str(it["token"]), str(it["person"]), None if until is None else _number(until)
+    )
+
+
+def _revoked(people: People, it: Mapping[str, JSON]) -> None:
+    for digest, one in people.tokens.items():
+        if one.name == it["token"]:
+            people.tokens[digest] = Token(one.name, one.person, one.expires_at, revoked=True)
+
+
+def _limited(people: People, it: Mapping[str, JSON]) -> None:
+    people.limits[str(it["role"])] = _texts(it["conditions"])
+
+
+def _deputised(people: People, it: Mapping[str, JSON]) -> None:
+    people.deputies.append(
+        Deputy(
+            str(it["person"]), str(it["for"]), str(it["role"]),
+            _number(it["begin"]), _number(it["end"]),
+        )
+    )  # fmt: skip
+
+
+def _escalated(people: People, it: Mapping[str, JSON]) -> None:
+    people.escalations[str(it["role"])] = str(it["to"]), _number(it["before_seconds"])
+
+
+def _provided(people: People, it: Mapping[str, JSON]) -> None:
+    people.providers[str(it["issuer"])] = Provider(str(it["issuer"]), str(it["audience"]))
+
+
+def _demanded(people: People, it: Mapping[str, JSON]) -> None:
+    what = str(it["what"])
+    if it["on"] is True:
+        people.demands.add(what)
+    else:
+        people.demands.discard(what)
+
+
+_FOLDS = {
+    "person_added": _added,
+    "person_removed": _removed,
+    "token_issued": _issued,
+    "token_revoked": _revoked,
+    "limit_set": _limited,
+    "deputy_named": _deputised,
+    "escalation_set": _escalated,
+    "provider_named": _provided,
+    "demanded": _demanded,
+}

@@ -1,0 +1,165 @@
+"""Versions of a handbook: who wrote one, who signed it off, from when to when it holds. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from sopilot.language.diagnostics import Diagnostic
+from sopilot.language.diagnostics.plain_text import moment, table
+from sopilot.language.handbook import Handbook
+from sopilot.runtime.vm.values import JSON, same_name
+
+SIGNATURES_NEEDED = 1
+"""By somebody else than the author."""
+
+
+@dataclass(slots=True)
+class Version:
+    """``programs`` maps goals to hashes. ``end`` is not included."""
+
+    handbook: str
+    number: int
+    author: str
+    programs: Mapping[str, str]
+    text: str
+    begin: float
+    at: float
+    end: float | None = None
+    coverage: JSON = None
+    identity: str = ""
+    signed: dict[str, str] = field(default_factory=dict)
+    """Who signed it off, and how they proved who they are."""
+
+    @property
+    def is_signed(self) -> bool:
+        return len(self.signed) >= SIGNATURES_NEEDED
+
+    def holds_at(self, at: float) -> bool:
+        return self.begin <= at and (self.end is None or at < self.end)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "handbook": self.handbook,
+            "version": self.number,
+            "author": self.author,
+            "identity": self.identity,
+            "released_at": self.at,
+            "from": self.begin,
+            "to": self.end,
+            "signed_off_by": [{"by": by, "identity": how} for by, how in self.signed.items()],
+            "programs": dict(self.programs),
+            "coverage": self.coverage,
+        }
+
+
+@dataclass(slots=True)
+class Versions:
+    of: dict[str, list[Version]] = field(default_factory=dict)
+    """By handbook, oldest first, numbered from 1."""
+
+    def find(self, handbook: str, number: int) -> Version | None:
+        known = self.of.get(handbook, [])
+        return known[number - 1] if 0 < number <= len(known) else None
+
+    def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:
+        """The versions all of whose programs these are, newest first."""
+        return [
+            one
+            for one in reversed(self.of.get(handbook, []))
+            if all(one.programs.get(goal) == digest for goal, digest in programs.items())
+        ]
+
+    def objection(self, handbook: str, programs: Mapping[str, str], at: float) -> Diagnostic | None:
+        """What keeps these programs from running where only what was signed off runs."""
+        found = self.that_run(handbook, programs)
+        if not found:
+            return Diagnostic(
+                "not-released",
+                f"these programs of `{handbook}` are no version that was released here",
+                help="`sopilot handbooks release`, then somebody else `sign-off`",
+            )
+        signed = [one for one in found if one.is_signed]
+        if not signed:
+            return Diagnostic(
+                "not-signed-off",
+                f"version {found[0].number} of `{handbook}` was not signed off",
+                help="somebody else than its author: `sopilot handbooks sign-off`",
+            )
+        if not any(one.holds_at(at) for one in signed):
+            return Diagnostic(
+                "not-in-force", f"version {signed[0].number} of `{handbook}` is not in force now"
+            )
+        return None
+
+
+def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Versions:
+    versions = Versions()
+    for at, name, it in entries:
+        handbook = str(it.get("handbook"))
+        if name == "version_released":
+            known = versions.of.setdefault(handbook, [])
+            for earlier in known:
+                if earlier.end is None or earlier.end > it["from"]:
+                    earlier.end = it["from"]  # one version at a time
+            known.append(
+                Version(
+                    handbook, len(known) + 1, str(it["by"]), dict(it["programs"]),
+                    str(it["text"]), it["from"], at, it.get("to"), it.get("coverage"),
+                    str(it.get("identity")),
+                )
+            )  # fmt: skip
+        elif name == "version_signed_off":
+            one = versions.find(handbook, it["version"])
+            if one is not None:
+                one.signed[str(it["by"])] = str(it.get("identity"))
+        elif name == "version_withdrawn":
+            one = versions.find(handbook, it["version"])
+            if one is not None:
+                one.end = at if one.end is None else min(one.end, at)
+    return versions
+
+
+_SENTENCES = ("says", "says_not", "remedy", "confirm", "question", "otherwise")
+
+
+def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
+    """What a new version says otherwise, and what it does otherwise."""
+    sentences: list[str] = []
+    structure: list[str] = []
+    for kind in ("parameters", "actions", "predicates", "procedures"):
+        old, new = getattr(before, kind), getattr(after, kind)
+        one = kind.removesuffix("s")
+        structure += [f"{one} `{name}` is gone" for name in old if name not in new]
+        structure += [f"{one} `{name}` is new" for name in new if name not in old]
+        for name in (name for name in old if name in new and old[name] != new[name]):
+            if kind == "parameters":
+                structure.append(f"parameter `{name}`: {old[name]} → {new[name]}")
+                continue
+            for item in fields(new[name]):
+                was, is_now = getattr(old[name], item.name), getattr(new[name], item.name)
+                if was == is_now:
+                    continue
+                if item.name in _SENTENCES and (isinstance(was, str) or isinstance(is_now, str)):
+                    sentences.append(f"{one} `{name}`: “{was or ''}” → “{is_now or ''}”")
+                else:
+                    structure.append(f"{one} `{name}`: `{item.name}` is another")
+    return {"sentences": sentences, "structure": structure}
+
+
+def author_of(versions: Versions, handbook: str, programs: Mapping[str, str]) -> frozenset[str]:
+    """Who wrote what a session runs by, as names are compared."""
+    return frozenset(same_name(one.author) for one in versions.that_run(handbook, programs))
+
+
+def version_lines(found: Sequence[Version]) -> Iterator[str]:
+    rows = [
+        (
+            one.handbook, one.number, one.author, ", ".join(one.signed) or "-",
+            moment(one.begin), "-" if one.end is None else moment(one.end),
+        )
+        for one in found
+    ]  # fmt: skip
+    header = ("HANDBOOK", "VERSION", "AUTHOR", "SIGNED OFF BY", "FROM", "TO")
+    yield table(rows, header) if rows else "no version was released here"

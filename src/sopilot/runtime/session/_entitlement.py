@@ -1,0 +1,165 @@
+"""Who may decide about a held call: rules that every door has in common. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sopilot.language.diagnostics import Diagnostic, did_you_mean, mistake
+from sopilot.runtime.records.people import People, Principal
+from sopilot.runtime.session._approvals import HeldCall, HeldState
+from sopilot.runtime.trace.identity import MACHINE, UNAUTHENTICATED, identity_of
+from sopilot.runtime.trace.runtime_notes import DECISION_REFUSED
+from sopilot.runtime.vm import DECISIONS, JSON, Actor, Configuration, Note
+from sopilot.runtime.vm.values import Fields, same_name
+
+
+def named(people: People, by: str, who: Principal | None) -> str:
+    """The one name of whoever decides: an alias is no second person."""
+    if who is not None and who.name:
+        if by and same_name(by) not in people.names_of(who.name):
+            raise mistake("another-name", f"this is {who.name}'s token, and not `{by}`'s")
+        return who.name
+    known = people.person(by)
+    return by if known is None else known.name
+
+
+def objection(
+    people: People,
+    metadata: Fields,
+    configuration: Configuration,
+    held: HeldCall,
+    decision: str,
+    *,
+    by: str,
+    role: str,
+    arguments: Mapping[str, JSON] | None,
+    who: Principal | None,
+    at: float,
+    authors: Collection[str] = (),
+) -> tuple[Diagnostic | None, Mapping[str, JSON]]:
+    """What speaks against the decision, and how whoever makes it proved who they are."""
+    problem = _problem(held, decision, by, role, arguments)
+    if problem is None and decision != "expire":
+        names = people.names_of(by)
+        problem = _party(metadata, configuration, held, names, by)
+        if problem is None and names & set(authors):
+            problem = _part("who wrote the handbook", by)
+    if problem is not None or decision == "expire":
+        return problem, {}
+    given = held.arguments if arguments is None else arguments
+    found = _entitlement(people, who, by, role, given, at, held.expires_at)
+    return (found, {}) if isinstance(found, Diagnostic) else (None, found)
+
+
+def principal_from_json(value: JSON) -> Principal | None:
+    """As a decision that was left says it."""
+    if not isinstance(value, Mapping):
+        return None
+    return Principal(*(str(value.get(name) or "") for name in ("name", "method", "proof")))
+
+
+REFUSED = {"approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated"}
+"""Attempts to decide that stand in the trace: somebody tried what they may not."""
+
+
+def refusal(
+    decision: str, call_id: str, by: str, role: str, who: Principal | None, problem: Diagnostic
+) -> Note:
+    details: dict[str, JSON] = {
+        "call_id": call_id,
+        "decision": decision,
+        "by": by,
+        "role": role,
+        "identity": identity_of(who.as_json() if who is not None else None),
+        "code": problem.code,
+        "why": problem.message,
+    }
+    return Note(DECISION_REFUSED, details)
+
+
+def _entitlement(
+    people: People,
+    who: Principal | None,
+    by: str,
+    role: str,
+    arguments: Mapping[str, JSON],
+    at: float,
+    expires_at: float | None,
+) -> Mapping[str, JSON] | Diagnostic:
+    """How they proved who they are and through what they decide in this role."""
+    through, own = "", role
+    if "identity" in people.demands and (who is None or who.method == MACHINE):
+        return Diagnostic(
+            UNAUTHENTICATED,
+            "this store takes decisions only from people who prove who they are",
+            help="give --token-file",
+        )
+    if who is not None and who.method != MACHINE:
+        entitled = people.entitled(by, role, at, expires_at)
+        if entitled is None:
+            return Diagnostic("not-entitled", f"{by} has no part as {role} now")
+        own, through = entitled
+    beyond = people.beyond(own, arguments)
+    if beyond is not None:
+        return Diagnostic("beyond-limit", f"{own} decides within `{beyond}`, and this is not")
+    return {} if who is None else who.as_json(through)
+
+
+def _problem(
+    held: HeldCall, decision: str, by: str, role: str, arguments: Mapping[str, JSON] | None
+) -> Diagnostic | None:
+    if decision not in DECISIONS:
+        return Diagnostic(
+            "unknown-decision",
+            f"`{decision}` is not a decision",
+            help=did_you_mean(decision, DECISIONS),
+        )
+    if held.state not in (HeldState.WAITING, HeldState.APPROVED):
+        return Diagnostic("decided", f"call `{held.call_id}` is {held.state} already")
+    if decision == "expire":
+        return None
+    if not same_name(by):
+        return Diagnostic("nobody", "a decision needs the name of whoever makes it")
+    if role not in held.roles:
+        return Diagnostic(
+            "wrong-role",
+            f"`{role}` has no say in call `{held.call_id}`",
+            help=did_you_mean(role, held.roles),
+        )
+    if (decision == "amend") != (arguments is not None):
+        return Diagnostic("amendment", "`amend` needs arguments, and nothing else takes them")
+    if decision == "approve" and any(
+        same_name(one.by) == same_name(by)
+        and one.role == role
+        and one.decision in ("approve", "amend")
+        for one in held.rulings
+    ):
+        return Diagnostic("approved-twice", f"{by} has approved as {role} already")
+    return None
+
+
+_NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
+
+
+def _party(
+    metadata: Fields, configuration: Configuration, held: HeldCall, names: set[str], by: str
+) -> Diagnostic | None:
+    """Who asks for the call, is meant in it, or wrote the rules cannot decide on it."""
+    whose = ""
+    if names & _NO_PERSON or same_name(str(metadata.get("model") or "")) in names:
+        whose = "the name of the model or of a part of the run, and no person's"
+    elif same_name(str(metadata.get("requester") or "")) in names - {""}:
+        whose = "who asked for it"
+    else:
+        process = configuration.processes.get(held.process or "")
+        for given in (held.arguments, process.known if process is not None else {}):
+            for field, value in given.items():
+                if isinstance(value, str) and same_name(value) in names:
+                    whose = f"a party to this call (its `{field}`)"
+    return _part(whose, by) if whose else None
+
+
+def _part(whose: str, by: str) -> Diagnostic:
+    return Diagnostic(
+        "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
+    )

@@ -1,0 +1,158 @@
+"""Audits that are kept, signed, and the deviations they open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sopilot.language.diagnostics import Severity, UserMistake, mistake
+from sopilot.runtime.audit import Report
+from sopilot.runtime.records.deviations import Deviation, fold_deviations, why_not
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.identity import load_people, written_by
+from sopilot.runtime.session.journal import Entry, entries, write
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.trace.signing import SigningKey, verify_signature
+from sopilot.runtime.vm import JSON, canonical
+
+AUDITS = "audits."
+DEVIATIONS = "deviations"
+_SIGNED = ("session", "release", "head", "clean", "outcome", "findings", "checks", "by", "identity")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAudit:
+    """``release`` is whose rules judged; ``findings`` are (code, event, sentence)."""
+
+    number: int
+    at: float
+    release: str
+    head: tuple[int, str]
+    clean: bool
+    outcome: str
+    findings: tuple[tuple[str, int, str], ...]
+    by: str
+    key: str
+    genuine: bool | None
+    """Whether its signature is its key's; ``None`` without one."""
+
+
+async def keep_audit(
+    store: Store,
+    report: Report,
+    *,
+    release: str,
+    clock: Clock,
+    key: SigningKey | None = None,
+    who: Principal | None = None,
+    by: str = "",
+) -> int:
+    """The number of the audit in the session's journal. What was found opens deviations, each
+    once."""
+    session_id = report.score_card.session_id or ""
+    head = (await store.record(session_id)).head
+    said: dict[str, Any] = {
+        "session": session_id,
+        "release": release,
+        "head": {"seq": head.seq, "hash": head.hash},
+        "clean": report.clean,
+        "outcome": report.score_card.outcome,
+        "findings": [
+            {
+                "code": one.code,
+                "event": one.seq,
+                "explanation": one.explanation,
+                "sentence": one.sentence,
+            }
+            for one in report.findings
+            if one.severity is not Severity.NOTE
+        ],
+        "checks": dict(report.score_card.grades),
+        **written_by(who, by),
+    }
+    if key is not None:
+        said |= {"key": key.public, "signature": key.sign(canonical(said))}
+    number = await write(store, AUDITS + session_id, "audited", said, clock=clock)
+    known = {one.key for one in (await load_deviations(store)).values()}
+    for finding in said["findings"]:
+        if (session_id, finding["code"], finding["event"], finding["sentence"]) not in known:
+            opened = {"session": session_id, **finding, **written_by(who, by)}
+            await write(store, DEVIATIONS, "deviation_opened", opened, clock=clock)
+    return number
+
+
+async def kept_audits(store: Store, session_id: str) -> list[KeptAudit]:
+    return [_kept(one) for one in await entries(store, AUDITS + session_id)]
+
+
+def _kept(entry: Entry) -> KeptAudit:
+    it: dict[str, Any] = dict(entry.details)
+    place = it.get("head") or {}
+    key, genuine = str(it.get("key") or ""), None
+    if key:
+        signed = canonical({name: it[name] for name in _SIGNED if name in it})
+        genuine = verify_signature(key, str(it.get("signature")), signed)
+    return KeptAudit(
+        entry.number,
+        entry.at,
+        str(it.get("release")),
+        (int(place.get("seq") or 0), str(place.get("hash"))),
+        it.get("clean") is True,
+        str(it.get("outcome")),
+        tuple(
+            (str(one["code"]), int(one["event"]), str(one["sentence"]))
+            for one in it.get("findings") or ()
+        ),
+        str(it.get("by") or ""),
+        key,
+        genuine,
+    )
+
+
+def differences(kept: KeptAudit, report: Report) -> list[str]:
+    """Where this report judges the same events otherwise than an audit that was kept."""
+    before = set(kept.findings)
+    now = {
+        (one.code, one.seq, one.sentence)
+        for one in report.findings
+        if one.severity is not Severity.NOTE and one.seq <= kept.head[0]
+    }
+    told = [f"no longer found: {_named(one)}" for one in sorted(before - now)]
+    return told + [f"newly found: {_named(one)}" for one in sorted(now - before)]
+
+
+def _named(finding: tuple[str, int, str]) -> str:
+    code, seq, sentence = finding
+    return f"{code} at #{seq}" + (f" ({sentence})" if sentence else "")
+
+
+async def load_deviations(store: Store) -> dict[int, Deviation]:
+    return fold_deviations(await entries(store, DEVIATIONS))
+
+
+async def continue_deviation(
+    store: Store,
+    number: int,
+    step: str,
+    details: Mapping[str, JSON],
+    *,
+    clock: Clock,
+    who: Principal | None = None,
+    by: str = "",
+) -> Deviation:
+    """``step``: assigned, commented, judged, closed, reopened."""
+    people, known = await load_people(store), await load_deviations(store)
+    one = known.get(number)
+    if one is None:
+        raise mistake("unknown-deviation", f"there is no deviation {number}")
+    writer = written_by(who, by)
+    if "identity" in people.demands and who is None:
+        raise mistake("unauthenticated", "this store asks people to prove who they are")
+    problem = why_not(one, step, people.names_of(str(writer["by"])))
+    if problem is not None:
+        raise UserMistake([problem])
+    said = {"deviation": number, **details, **writer}
+    await write(store, DEVIATIONS, f"deviation_{step}", said, clock=clock)
+    return (await load_deviations(store))[number]

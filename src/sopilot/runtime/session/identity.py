@@ -1,0 +1,78 @@
+"""The people of a store: read from its journal, and changed by those who may."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import mistake
+from sopilot.runtime.records.people import (
+    ADMINISTRATOR,
+    People,
+    Principal,
+    fold_people,
+    token_digest,
+)
+from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.trace.identity import identity_of
+from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import same_name
+
+JOURNAL = "people"
+TOKEN_PREFIX = "sop_"
+
+
+async def load_people(store: Store) -> People:
+    return fold_people((one.name, one.details) for one in await entries(store, JOURNAL))
+
+
+async def change_people(
+    store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
+) -> None:
+    """Written with whoever did it. Once an administrator can prove who they are, only one may."""
+    people = await load_people(store)
+    if people.has_administrator():
+        person = people.person(who.name) if who is not None else None
+        if person is None or ADMINISTRATOR not in person.roles:
+            raise mistake(
+                "not-administrator",
+                "only an administrator changes the people of this store",
+                help="give an administrator's token: --token-file",
+            )
+    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+
+
+def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:
+    """Who stands behind an entry of a journal, and how they proved it."""
+    principal = who.as_json() if who is not None else None
+    by = who.name if who is not None and who.name else name
+    return {"by": by, "identity": identity_of(principal)}
+
+
+async def issue_token(
+    store: Store,
+    person: str,
+    token_name: str,
+    *,
+    expires_at: float | None,
+    who: Principal | None,
+    clock: Clock,
+) -> str:
+    """The token itself, which is kept nowhere: the journal has its hash."""
+    people = await load_people(store)
+    found = people.person(person)
+    if found is None:
+        raise mistake("unknown-person", f"`{person}` is nobody here", help="`sopilot people add`")
+    if any(same_name(one.name) == same_name(token_name) for one in people.tokens.values()):
+        raise mistake("token-exists", f"there is a token `{token_name}` already")
+    token = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    details: dict[str, JSON] = {
+        "person": found.name,
+        "token": token_name,
+        "sha256": token_digest(token),
+        "expires_at": expires_at,
+    }
+    await change_people(store, "token_issued", details, who=who, clock=clock)
+    return token

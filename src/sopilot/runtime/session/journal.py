@@ -1,0 +1,118 @@
+"""What is written down about a store itself: people, handbook versions, audits, deviations.
+
+A journal is a session without programs: notes in a chain of hashes. So it stands in the log of
+the store, is sealed and verified with it, and needs no table of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import Batch, NewSession, Store
+from sopilot.runtime.session.errors import (
+    Conflict,
+    LeaseHeld,
+    LeaseLost,
+    SessionExists,
+    StoreCorrupt,
+    TraceBroken,
+    UnknownSession,
+)
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.trace import seal_line, verify_chain
+from sopilot.runtime.vm import JSON, Actor, Configuration, Limits, Machine, Note
+from sopilot.runtime.vm.values import plain_mapping
+
+PREFIX = "journal."
+"""Ids of sessions are unguessable hexadecimals: none of them begins so."""
+
+_MACHINE = Machine({}, limits=Limits())
+_LEASE_SECONDS = 5.0
+_TRIES = 200
+_PAUSE_SECONDS = 0.05
+
+
+class Entry(NamedTuple):
+    """``number`` is that of its event in the journal."""
+
+    number: int
+    at: float
+    name: str
+    details: Mapping[str, JSON]
+
+
+def is_journal(session_id: str) -> bool:
+    return session_id.startswith(PREFIX)
+
+
+async def entries(store: Store, journal: str) -> list[Entry]:
+    """Oldest first; none where nobody has written yet. Raises ``TraceBroken``."""
+    session_id = PREFIX + journal
+    try:
+        record = await store.record(session_id)
+    except UnknownSession:
+        return []
+    events = await store.events(session_id)
+    # Somebody may have written between the two readings: then the head is behind.
+    broken = verify_chain(events[: record.head.seq + 1], session_id=session_id, head=record.head)
+    if broken is not None:
+        raise TraceBroken(session_id, broken)
+    found = []
+    for sealed in events:
+        details = sealed.event.payload.get("details")
+        if sealed.event.kind != "note" or not isinstance(details, Mapping):
+            raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
+        name = str(sealed.event.payload.get("name"))
+        found.append(Entry(sealed.event.seq, sealed.event.at, name, details))
+    return found
+
+
+async def write(
+    store: Store, journal: str, name: str, details: Mapping[str, JSON], *, clock: Clock
+) -> int:
+    """The number of the entry, durable when it returns. Writers take turns."""
+    session_id = PREFIX + journal
+    owner = f"journal:{secrets.token_hex(8)}"
+    for _ in range(_TRIES):
+        now = clock.now()
+        try:
+            lease = await store.acquire(
+                session_id, owner=owner, now=now, lease_seconds=_LEASE_SECONDS
+            )
+            head = (await store.record(session_id)).head
+            before = Configuration().numbered(head.seq + 1)
+            _, event = _MACHINE.apply(
+                before, Note(name, plain_mapping(details)), at=now, actor=Actor.OPERATOR
+            )
+            sealed, line = seal_line(event, head.hash)
+            batch = Batch(head, [sealed], summary={"status": "journal"}, lines=[line])
+            lease = await store.append(lease, batch, now=now, lease_seconds=_LEASE_SECONDS)
+            await store.release(lease)
+            return event.seq
+        except UnknownSession:
+            await _create(store, session_id, owner, now)
+        except (LeaseHeld, LeaseLost, Conflict):
+            await asyncio.sleep(_PAUSE_SECONDS)
+    raise RunEnded(f"{session_id} is being written by others; nothing was recorded: try again")
+
+
+async def _create(store: Store, session_id: str, owner: str, now: float) -> None:
+    metadata: dict[str, JSON] = {
+        "format": 1,
+        "handbook": "",
+        "goals": [],
+        "programs": {},
+        "settings": Settings().as_json(),
+        "salt": "",
+    }
+    new = NewSession(session_id, metadata, {})
+    try:
+        lease = await store.create(new, owner=owner, now=now, lease_seconds=_LEASE_SECONDS)
+    except SessionExists:
+        return
+    await store.release(lease)

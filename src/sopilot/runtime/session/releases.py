@@ -1,0 +1,109 @@
+"""Handbook versions of a store: released, signed off, and asked for before a session opens.
+
+A session goes on with the version it began with, also when a later one is in force by then;
+going over to another needs one that may run itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.diagnostics import UserMistake, mistake
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.records.versions import Version, Versions, author_of, fold_versions
+from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.identity import load_people, written_by
+from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import Fields, same_name
+
+JOURNAL = "handbooks"
+
+
+async def load_versions(store: Store) -> Versions:
+    return fold_versions((one.at, one.name, one.details) for one in await entries(store, JOURNAL))
+
+
+async def require_released(
+    store: Store, handbook: str, programs: Mapping[str, str], at: float
+) -> None:
+    """Nothing runs unsigned where the store demands sign-off."""
+    if "sign-off" not in (await load_people(store)).demands:
+        return
+    problem = (await load_versions(store)).objection(handbook, programs, at)
+    if problem is not None:
+        raise UserMistake([problem])
+
+
+async def authors_of(store: Store, metadata: Fields) -> frozenset[str]:
+    """Who wrote what a session runs by: they do not decide in it."""
+    programs = metadata.get("programs") or {}
+    return author_of(await load_versions(store), str(metadata.get("handbook") or ""), programs)
+
+
+async def release(
+    store: Store,
+    handbook: str,
+    *,
+    text: str,
+    programs: Mapping[str, str],
+    begin: float,
+    end: float | None,
+    coverage: JSON,
+    clock: Clock,
+    who: Principal | None,
+    by: str,
+) -> Version:
+    writer = await _writer(store, who, by)
+    if end is not None and end <= begin:
+        raise mistake("no-time", "this version would end before it begins")
+    said: dict[str, JSON] = {
+        "handbook": handbook,
+        "text": text,
+        "programs": dict(programs),
+        "from": begin,
+        "to": end,
+        "coverage": coverage,
+        **writer,
+    }
+    await write(store, JOURNAL, "version_released", said, clock=clock)
+    return (await load_versions(store)).of[handbook][-1]
+
+
+async def sign_off(
+    store: Store, handbook: str, number: int, *, clock: Clock, who: Principal | None, by: str
+) -> Version:
+    writer = await _writer(store, who, by)
+    one = await _found(store, handbook, number)
+    if same_name(one.author) in (await load_people(store)).names_of(str(writer["by"])):
+        raise mistake("author", f"{one.author} wrote it: somebody else signs it off")
+    said = {"handbook": handbook, "version": number, **writer}
+    await write(store, JOURNAL, "version_signed_off", said, clock=clock)
+    return await _found(store, handbook, number)
+
+
+async def withdraw(
+    store: Store, handbook: str, number: int, *, clock: Clock, who: Principal | None, by: str
+) -> Version:
+    writer = await _writer(store, who, by)
+    await _found(store, handbook, number)
+    said = {"handbook": handbook, "version": number, **writer}
+    await write(store, JOURNAL, "version_withdrawn", said, clock=clock)
+    return await _found(store, handbook, number)
+
+
+async def _found(store: Store, handbook: str, number: int) -> Version:
+    found = (await load_versions(store)).find(handbook, number)
+    if found is None:
+        raise mistake("unknown-version", f"`{handbook}` has no version {number} here")
+    return found
+
+
+async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
+    if who is None and "identity" in (await load_people(store)).demands:
+        raise mistake("unauthenticated", "this store asks people to prove who they are")
+    writer = written_by(who, by)
+    if not same_name(str(writer["by"])):
+        raise mistake("nobody", "whoever does this must be named: --as, or a token")
+    return writer

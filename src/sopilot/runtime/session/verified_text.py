@@ -1,0 +1,50 @@
+"""What came of holding a store against a sealed head, for people and for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sopilot.language.diagnostics.plain_text import counted, moment
+from sopilot.runtime.session.sealing import Verified
+
+
+def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
+    head = found.seal.head
+    return {
+        "complete": found.complete,
+        "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
+        "sessions": found.sessions,
+        "events_read": found.events_read,
+        "gone_on": found.moved,
+        "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
+        "without_events": without_events,
+        "gaps": [gap.as_json() for gap in found.gaps],
+    }
+
+
+def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
+    head = found.seal.head
+    when = moment(head.at)
+    for gap in found.gaps:
+        yield f"{gap.code}: {gap.message}"
+    if found.gaps:
+        yield f"{counted(len(found.gaps), 'gap')} against the head of {when}"
+        return
+    yield (
+        f"complete: all {counted(found.sessions, 'session')} that were sealed at {when} are here, "
+        "none was exchanged, cut or rewritten, and none stands in the store without an entry"
+    )
+    if without_events:
+        unread = found.sessions - found.events_read
+        yield (
+            f"not read: the events of {counted(unread, 'session')}, whose heads and rows of the "
+            "register are as sealed"
+        )
+    else:
+        yield "unaltered: every event up to its sealed one; the register is what the traces make"
+    if found.moved or found.unsealed:
+        yield (
+            f"not covered: what came after the seal ({counted(found.moved, 'session')} went on, "
+            f"{len(found.unsealed)} began since)"
+        )
+    yield "not proven by this: that what was recorded is true, or that everything was recorded"
