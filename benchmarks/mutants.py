@@ -1,13 +1,12 @@
-"""Mutation testing by sample: one change in the source, then the tests that run the line.
+"""Mutation testing by sample: one change in the source, then the everyday tests of its room.
 
-    pip install coverage
     python benchmarks/mutants.py --minutes 60 --json evidence/mutants.json
 
 Rooms take turns, so that each has the same number of mutants. A comparison is turned, `and` and
-`or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Which
-tests run a line is found once (``--map``, kept in ``--work``): those are run, the quickest
-first, until one fails. What survives is named with the reason in SURVIVORS beside this file,
-`mutant_survivors.json`: the test that now kills it, or why it does not matter.
+`or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Then the
+tests of the room are run, the nearest and quickest first, until one fails; how long each takes
+is found once (``--map``, kept in ``--work``). What survives is named in SURVIVORS, beside this
+file, with the test that now kills it or the reason why it does not matter.
 """
 
 from __future__ import annotations
@@ -39,8 +38,9 @@ ROOMS = {
 }
 """Room → the tests that are run for it, beside those of the other rooms."""
 SURVIVORS = Path(__file__).with_name("mutant_survivors.json")
-SECONDS = 90.0
+SECONDS = 300.0
 """For the tests of one mutant; one that takes longer hangs, which a test notices."""
+QUICK = 1.0
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE,
     ast.GtE: ast.Gt, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -125,83 +125,56 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-# --- which tests run a line ---------------------------------------------------------------
+# --- the tests of a room --------------------------------------------------------------------
 
 
 def make_map(work: Path) -> None:
-    """File → line → tests, and how long each test takes."""
+    """How long each test takes."""
     wanted = sorted({one for tests in ROOMS.values() for one in tests})
-    settings = work / "coverage.ini"
-    settings.write_text(
-        f"[run]\nsource = {ROOT / 'src' / 'sopilot'}\ndata_file = {work / 'coverage'}\n"
-        "dynamic_context = test_function\n"
-    )
-    times = work / "times.txt"
     command = [
-        sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-q",
-        "-m", "not slow", "-p", "no:cacheprovider", "--durations=0", "--durations-min=0",
-        *(f"tests/{one}" for one in wanted),
+        sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider",
+        "--durations=0", "-vv", *(f"tests/{one}" for one in wanted),
     ]  # fmt: skip
-    with times.open("w") as out:
+    with (work / "times.txt").open("w") as out:
         subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False)
-    import coverage
-
-    data = coverage.CoverageData(str(work / "coverage"))
-    data.read()
-    lines: dict[str, dict[int, list[str]]] = {}
-    for file in data.measured_files():
-        found = data.contexts_by_lineno(file)
-        lines[str(Path(file).relative_to(ROOT))] = {
-            number: [one for one in contexts if one] for number, contexts in found.items()
-        }
-    (work / "lines.json").write_text(json.dumps(lines))
 
 
-def known_tests(work: Path) -> dict[str, tuple[float, str]]:
-    """`module.function`, as coverage calls a test → how long it takes, and its id."""
-    found: dict[str, tuple[float, str]] = {}
+def known_tests(work: Path) -> dict[str, float]:
+    """Test function → how many seconds all of its cases take."""
+    found: dict[str, float] = {}
     for line in (work / "times.txt").read_text(errors="replace").splitlines():
         words = line.split(None, 2)
         if len(words) == 3 and words[0].endswith("s") and words[1] in ("call", "setup"):
             test = words[2].partition("[")[0].strip()
-            file, mark, function = test.partition("::")
-            key = f"{Path(file).stem}.{function}"
-            if mark and words[0][:-1].replace(".", "").isdigit():
-                found[key] = (found.get(key, (0.0, ""))[0] + float(words[0][:-1]), test)
+            if "::" in test and words[0][:-1].replace(".", "").isdigit():
+                found[test] = found.get(test, 0.0) + float(words[0][:-1])
     return found
 
 
-def tests_for(mutant: Mutant, lines: Any, known: dict[str, tuple[float, str]]) -> list[str] | None:
-    """Ids of tests, quickest first; ``None``: it is run on import, so by all."""
-    contexts = lines.get(mutant.file, {}).get(str(mutant.line))
-    if contexts is None:
-        return []
-    found = sorted(known[key] for key in {_last_two(one) for one in contexts} if key in known)
-    return [test for _, test in found] or None
+def stages(mutant: Mutant, room: str, known: dict[str, float]) -> list[list[str]]:
+    """The room's tests: first those of the file's own name, then the quick ones, then the rest."""
+    folders = tuple(f"tests/{one}" for one in ROOMS[room])
+    own = [test for test in known if test.startswith(folders)]
+    name = Path(mutant.file).stem.strip("_")
+    near = [test for test in own if name.rstrip("s") in test.partition("::")[0]]
+    quick = [test for test in own if known[test] <= QUICK and test not in near]
+    rest = [test for test in own if test not in near and test not in quick]
+    return [sorted(one, key=known.__getitem__) for one in (near, quick, rest) if one]
 
 
-def _last_two(context: str) -> str:
-    return ".".join(context.split(".")[-2:])
-
-
-def killed(mutant: Mutant, room: str, tree: Path, names: list[str] | None) -> str | None:
+def killed(mutant: Mutant, room: str, tree: Path, known: dict[str, float]) -> str | None:
     """How, or ``None``."""
     target = tree / mutant.file
     original = target.read_text("utf-8")
     target.write_text(mutant.text, "utf-8")
     try:
-        # Few quick ones first; then every test that runs the line.
-        for chosen in [names[:12], names] if names else [None]:
-            said = run_tests(room, tree, chosen)
-            if said is not None:
-                return said
-        return None
+        found = (run_tests(tree, stage) for stage in stages(mutant, room, known))
+        return next((one for one in found if one is not None), None)
     finally:
         target.write_text(original, "utf-8")
 
 
-def run_tests(room: str, tree: Path, names: list[str] | None) -> str | None:
-    asked = names or [f"tests/{one}" for one in ROOMS[room]]
+def run_tests(tree: Path, asked: list[str]) -> str | None:
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider",
         *asked,
@@ -222,7 +195,6 @@ def run_tests(room: str, tree: Path, names: list[str] | None) -> str | None:
 
 
 def campaign(work: Path, minutes: float, seed: int) -> dict[str, Any]:
-    lines = json.loads((work / "lines.json").read_text())
     known = known_tests(work)
     tree = work / "tree"
     shutil.rmtree(tree, ignore_errors=True)
@@ -243,8 +215,7 @@ def campaign(work: Path, minutes: float, seed: int) -> dict[str, Any]:
             if not pool or time.monotonic() >= ends:
                 continue
             mutant = pool.pop()
-            names = tests_for(mutant, lines, known)
-            by = killed(mutant, room, tree, names) if names != [] else None
+            by = killed(mutant, room, tree, known)
             row = {
                 "room": room, "place": f"{mutant.file}:{mutant.line}", "kind": mutant.kind,
                 "before": mutant.before, "after": mutant.after, "killed_by": by,
@@ -291,7 +262,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
-    parser.add_argument("--map", action="store_true", help="find anew which tests run a line")
+    parser.add_argument("--map", action="store_true", help="time the tests anew")
     parser.add_argument("--again", action="store_true", help="only sum up what was found last")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
@@ -299,7 +270,7 @@ def main() -> None:
     if asked.again:
         figures = summary(json.loads((asked.work / "found.json").read_text()))
     else:
-        if asked.map or not (asked.work / "lines.json").exists():
+        if asked.map or not (asked.work / "times.txt").exists():
             make_map(asked.work)
         figures = campaign(asked.work, asked.minutes, asked.seed)
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")

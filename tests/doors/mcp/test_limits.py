@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict
 
 import pytest
 
@@ -15,12 +16,13 @@ import httpx2
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
-from sopilot.doors.mcp._limits import Limits
 from sopilot.doors.mcp.building import source_service
 from sopilot.doors.mcp.hub import Hub
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
+from sopilot.doors.mcp.limits import Limits, read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.sources import open_source
-from sopilot.language.diagnostics import RunEnded
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.runtime.agent import arm_named
 
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
@@ -68,11 +70,20 @@ def test_half_a_request_is_cut_off_and_others_are_served() -> None:
     asyncio.run(case())
 
 
+def busy(settings: HttpSettings) -> bytes:
+    """A request whose body does not come."""
+    host = f"Host: 127.0.0.1:{settings.port}\r\n"
+    head = "Content-Type: application/json\r\nAccept: application/json\r\n"
+    return f"POST /mcp HTTP/1.1\r\n{host}{head}Content-Length: 90\r\n\r\n{{".encode()
+
+
 def test_an_address_has_its_share_of_connections() -> None:
     async def case() -> None:
-        async with listening(Limits(header_seconds=30, connections=3)) as settings:
+        async with listening(Limits(body_seconds=30, connections=3)) as settings:
             opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
-            await asyncio.sleep(0.2)
+            for _, writer in opened:
+                writer.write(busy(settings))
+            await asyncio.sleep(0.3)
             reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
             with suppress(ConnectionResetError):
                 assert await cut_off(reader)
@@ -86,13 +97,89 @@ def test_an_address_has_its_share_of_connections() -> None:
     asyncio.run(case())
 
 
+def test_who_says_nothing_gives_way_at_once() -> None:
+    """Before its time is over: half-open connections cannot lock out others of the address."""
+
+    async def case() -> None:
+        async with listening(Limits(header_seconds=60, connections=3)) as settings:
+            opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
+            opened[0][1].write(HALF)
+            await asyncio.sleep(0.2)
+            for _ in range(3):
+                assert await is_served(settings)
+            with suppress(ConnectionResetError):
+                assert await cut_off(opened[0][0])
+            for _, writer in opened:
+                writer.close()
+
+    asyncio.run(case())
+
+
+async def connect(client: httpx2.AsyncClient, settings: HttpSettings) -> httpx2.Response:
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
+    params = {**about, "clientInfo": {"name": "t", "version": "1"}}
+    accept = {"Accept": "application/json, text/event-stream"}
+    return await client.post(
+        settings.url, json={**request, "params": params}, headers=accept, timeout=20
+    )
+
+
+def test_clients_that_connect_and_stay_are_counted() -> None:
+    async def case() -> None:
+        async with listening(Limits(clients=2)) as settings, httpx2.AsyncClient() as client:
+            first = await connect(client, settings)
+            assert (first.status_code, (await connect(client, settings)).status_code) == (200, 200)
+            full = await connect(client, settings)
+            assert (full.status_code, full.headers["retry-after"]) == (429, "1")
+            left = {"mcp-session-id": first.headers["mcp-session-id"]}
+            gone = await client.delete(settings.url, headers=left)
+            assert gone.status_code == 200
+            assert (await connect(client, settings)).status_code == 200
+
+    asyncio.run(case())
+
+
+def test_a_flood_of_initializes_is_stopped() -> None:
+    async def case() -> None:
+        async with listening(Limits(initializes=3)) as settings, httpx2.AsyncClient() as client:
+            found = [(await connect(client, settings)).status_code for _ in range(5)]
+            assert found == [200, 200, 200, 429, 429]
+            known = {"mcp-session-id": "known"}
+            ping = await client.post(settings.url, json={}, headers=known)
+            assert ping.status_code != 429  # who is connected goes on
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("conections=3", "did you mean `connections`"),
+        ("connections=-1", "`-1` is not a whole number above 0"),
+        ("connections=1.5", "`1.5` is not a whole number above 0"),
+        ("idle-seconds=nan", "`nan` is not a number of seconds above 0"),
+        ("idle-seconds=inf", "`inf` is not a number of seconds above 0"),
+        ("idle-seconds", "`` is not a number of seconds above 0"),
+    ],
+)
+def test_a_limit_that_is_none_is_a_mistake(given: str, said: str) -> None:
+    with pytest.raises(UserMistake) as caught:
+        read_limits([given])
+    assert said in str(caught.value)
+
+
+def test_limits_are_read_and_bound_the_processes() -> None:
+    limits = read_limits(["idle-seconds=5", "upstreams=10", "sessions=7"])
+    assert (limits.idle_seconds, limits.upstreams) == (5.0, 10)
+    assert [limits.seats(upstreams) for upstreams in (0, 1, 3, 20)] == [7, 7, 3, 1]
+
+
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     async def case() -> None:
         async with listening(Limits(body_seconds=0.3, requests=1)) as settings:
             _reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-            host = f"Host: 127.0.0.1:{settings.port}\r\n"
-            head = "Content-Type: application/json\r\nAccept: application/json\r\n"
-            writer.write(f"POST /mcp HTTP/1.1\r\n{host}{head}Content-Length: 90\r\n\r\n{{".encode())
+            writer.write(busy(settings))
             await asyncio.sleep(0.1)
             async with httpx2.AsyncClient() as client:
                 answer = await client.post(settings.url, json={}, timeout=20)
@@ -123,7 +210,7 @@ def test_one_owner_displaces_only_itself() -> None:
     asyncio.run(case())
 
 
-def test_limits_are_the_servers_own() -> None:
-    settings = HttpSettings()
-    assert replace(settings, port=1).limits is settings.limits
-    assert HttpSettings().limits.connected is not settings.limits.connected
+def test_the_help_tells_every_limit_and_its_default() -> None:
+    for name, value in asdict(Limits()).items():
+        spelled = name.replace("_", "-")
+        assert re.search(rf"{spelled}[^,]*\({value:g}\)", LIMITS_HELP), name

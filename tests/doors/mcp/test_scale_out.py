@@ -20,13 +20,13 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.metrics import NoMetrics, metered
 from sopilot.adapters.settings_file import filled, read_settings
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
-from sopilot.doors.mcp._limits import limits_from
 from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.building import source_service
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub
+from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.doors.mcp.serving import http_settings, hub_limits
+from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named
@@ -49,7 +49,7 @@ class Told(NoMetrics):
 @asynccontextmanager
 async def server(store: Store, settings: HttpSettings, **more: Any) -> AsyncIterator[str]:
     service = source_service(open_source("bank-desk"), arm_named("pg"))
-    hub = Hub(store, service, **hub_limits(settings))
+    hub = Hub(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
     procedures = ProcedureServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
     serving = asyncio.create_task(serve_http(procedures, settings, sockets, **more))
@@ -215,7 +215,7 @@ def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
     tokens.chmod(0o600)
 
     def read() -> HttpSettings:
-        found = http_settings("127.0.0.1:0", tokens, (), ())
+        found = http_settings("127.0.0.1:0", tokens, (), (), Limits())
         assert found is not None
         return found
 
@@ -273,12 +273,7 @@ def test_what_nobody_uses_gives_its_connections_back() -> None:
     asyncio.run(case())
 
 
-def test_limits_and_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = limits_from(["connections=7", "idle_seconds=1.5"])
-    assert (limits.connections, limits.idle_seconds, limits.requests) == (7, 1.5, 100)
-    for wrong in ("conections=7", "connections=0", "connections=many", "idle_seconds=nan"):
-        with pytest.raises(UserMistake):
-            limits_from([wrong])
+def test_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sopilot.yaml"
     path.write_text("store: postgres://${DB_USER}:${DB_PASSWORD:-none}@db/sopilot\nworkers: 3\n")
     monkeypatch.setenv("DB_USER", "runner")

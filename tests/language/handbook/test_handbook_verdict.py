@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import VerdictError, free_names, judge, parse_verdict
+from sopilot.language.handbook.cel import compute
 
 JUDGED: list[tuple[str, dict[str, object], bool]] = [
     ("result.balance >= amount", {"result": {"balance": 100.0}, "amount": 100}, True),
@@ -140,3 +141,10 @@ def test_comparison_is_that_of_numbers(left: float, right: float) -> None:
 def test_the_library_is_loaded_on_use_only() -> None:
     code = "import sys, sopilot.language.handbook; sys.exit('cel_expr_python' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("text", [".map", "[map]", "{'a': .list}"])
+def test_what_is_no_value_is_undecided(text: str) -> None:
+    """A type of CEL's is none."""
+    with pytest.raises(VerdictError, match="not JSON"):
+        compute(text, {})

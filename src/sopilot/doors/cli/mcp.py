@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
-from sopilot.adapters.logs import FORMATS, LOG, log_to_stderr
+from sopilot.adapters.logs import LOG, log_to_stderr
+from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
 from sopilot.doors.terminal.option_types import Seconds
-from sopilot.doors.terminal.settings import read_config
+from sopilot.doors.terminal.serving_options import serving_options
 from sopilot.doors.terminal.stores import STORE
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.agent import ARMS
@@ -79,50 +80,8 @@ from sopilot.runtime.agent import ARMS
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    metavar="N",
-    help="Processes behind the one address; more than one need --stateless.",
-)
-@click.option(
-    "--stateless",
-    is_flag=True,
-    help="Several servers share the store: any of them goes on with any request.",
-)
-@click.option("--admin", metavar="HOST:PORT", help="Health and metrics, for operators alone.")
-@click.option(
-    "--limit",
-    "limits",
-    multiple=True,
-    metavar="NAME=N",
-    help="Another limit: connections (of an address), requests (of an owner at once), sessions, "
-    "sessions_of_one (owner), header_seconds, body_seconds, idle_seconds, drain_seconds.",
-)
-@click.option(
-    "--lease-seconds",
-    type=Seconds(min=1),
-    default=5.0,
-    show_default=True,
-    help="How long a killed server keeps a session from the others.",
-)
-@click.option(
-    "--sweep-seconds",
-    type=Seconds(min=0.5),
-    default=5.0,
-    show_default=True,
-    help="How often calls that were left open are looked for.",
-)
-@click.option("--log", "log_format", type=click.Choice(FORMATS), default="text")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    is_eager=True,
-    expose_value=False,
-    callback=read_config,
-    help="A YAML or JSON file of these options by their names, with ${VARIABLES} filled in.",
-)
+@serving_options
+@click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
 def command(log_format: str, **given: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.output import json_option, print_json, say, warn
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import mistake
@@ -46,12 +47,7 @@ def migrate(
 
 
 @command.command("sweep")
-@click.option(
-    "--watch",
-    type=click.FloatRange(min=0.5),
-    metavar="SECONDS",
-    help="Go on looking, this often, until stopped.",
-)
+@click.option("--watch", type=Seconds(min=0.5), metavar="SECONDS", help="Go on, this often.")
 @STORE
 @json_option
 def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) -> None:

@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sopilot.adapters.logs import LOG
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.doors.mcp._connections import Connections
-from sopilot.doors.mcp._limits import Limits, Shares, protocol
 from sopilot.doors.mcp._watch import Admin, Observed, Watch
+from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import SopilotError, UserMistake, mistake
 
@@ -292,9 +292,9 @@ async def serve_http(
     finally:
         for task in (looking, *beside):
             task.cancel()
-        await asyncio.gather(looking, *beside, return_exceptions=True)
         for number in handlers:
             loop.remove_signal_handler(number)
+    await asyncio.gather(looking, *beside, return_exceptions=True)
 
 
 def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto") -> uvicorn.Config:

@@ -6,18 +6,17 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
-from sopilot.doors.mcp._limits import limits_from
 from sopilot.doors.mcp._watch import Watch
-from sopilot.doors.mcp.hub import LINGER_SECONDS
+from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.workers import Supervisor, inherited, is_worker
 from sopilot.language.diagnostics import Place, UserMistake, mistake
@@ -29,7 +28,7 @@ TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 _LONGEST_PORT = 5
 Tell = Callable[[str], None]
 __all__ = [
-    "HttpSettings", "Watch", "fast_loop", "http_settings", "hub_limits", "is_worker", "serve",
+    "HttpSettings", "Watch", "fast_loop", "http_settings", "is_worker", "serve",
     "supervise", "telemetry",
 ]  # fmt: skip
 
@@ -105,19 +104,6 @@ def supervise(settings: HttpSettings, count: int, tell: Tell) -> int:
     return Supervisor(sys.argv[1:], sockets, count, tell).run()
 
 
-def hub_limits(settings: HttpSettings | None) -> dict[str, Any]:
-    """What a hub is told of the server that it works for."""
-    if settings is None:
-        return {}
-    limits = settings.limits
-    return {
-        "most_seats": limits.sessions,
-        "most_of_one": limits.sessions_of_one,
-        "idle_seconds": limits.idle_seconds,
-        "linger_seconds": 0.0 if settings.stateless else LINGER_SECONDS,
-    }
-
-
 def telemetry() -> Telemetry | None:
     """Spans for whatever OpenTelemetry is set up to send; without the library, none."""
     if find_spec("opentelemetry") is None:
@@ -141,8 +127,8 @@ def http_settings(
     token_file: Path | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    limits: Limits,
     *,
-    limits: Sequence[str] = (),
     stateless: bool = False,
     admin: str | None = None,
 ) -> HttpSettings | None:
@@ -153,7 +139,7 @@ def http_settings(
         return None
     host, port = _address("--http", address)
     settings = HttpSettings(
-        host, port, _tokens(token_file), hosts, origins, limits_from(limits), stateless,
+        host, port, _tokens(token_file), hosts, origins, limits, stateless,
         _address("--admin", admin) if admin is not None else None,
     )  # fmt: skip
     settings.check()

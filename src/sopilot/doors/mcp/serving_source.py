@@ -13,7 +13,8 @@ from sopilot.doors.mcp import serving
 from sopilot.doors.mcp._http import HttpSettings
 from sopilot.doors.mcp.building import gateway_service, source_service, task_service
 from sopilot.doors.mcp.catalogue import Catalogue
-from sopilot.doors.mcp.hub import Hub, Service
+from sopilot.doors.mcp.hub import LINGER_SECONDS, Hub, Service
+from sopilot.doors.mcp.limits import read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.serving import Tell
@@ -23,7 +24,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
-from sopilot.runtime.session import Settings
+from sopilot.runtime.session import Settings, Store
 from sopilot.runtime.vm import TOOL_NAME
 
 STOPPED = 130
@@ -55,7 +56,7 @@ class ServerOptions:
     workers: int
     stateless: bool
     admin: str | None
-    limits: tuple[str, ...]
+    limited: tuple[str, ...]
     lease_seconds: float
     sweep_seconds: float
     session_id: str | None
@@ -68,7 +69,7 @@ class ServerOptions:
             self.token_file,
             self.allow_host,
             self.allow_origin,
-            limits=self.limits,
+            read_limits(self.limited),
             stateless=self.stateless or self.workers > 1,
             admin=self.admin,
         )
@@ -105,7 +106,7 @@ async def _serve(
             service = _service(options, tell)
         service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
         procedures = ProcedureServer(
-            Hub(store, service, **serving.hub_limits(settings), meter=meter),
+            _hub(options, store, service, settings, meter, len(specs)),
             catalogue=catalogue,
             session_id=options.session_id,
             tell=tell,
@@ -126,6 +127,27 @@ async def _serve(
     if stopped:
         # A thread still waits for a line from the client, and would keep the process.
         os._exit(STOPPED)
+
+
+def _hub(
+    options: ServerOptions,
+    store: Store,
+    service: Service,
+    settings: HttpSettings | None,
+    meter: NoMetrics,
+    upstreams: int,
+) -> Hub:
+    limits = read_limits(options.limited)
+    shared = settings is not None and settings.stateless
+    return Hub(
+        store,
+        service,
+        most_seats=limits.seats(0 if options.share_upstream else upstreams),
+        most_of_one=limits.sessions_of_one,
+        idle_seconds=limits.idle_seconds,
+        linger_seconds=0.0 if shared else LINGER_SECONDS,
+        meter=meter,
+    )
 
 
 def _catalogue(

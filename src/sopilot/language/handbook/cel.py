@@ -357,8 +357,8 @@ def evaluate_here(text: str, data: Mapping[str, object]) -> object:
 
 
 def _json(value: object, depth: int) -> object:
-    if value == NULL_SIGN or value is None:
-        return None
+    if value is None or (isinstance(value, str) and value == NULL_SIGN):
+        return None  # a type of the library's compares with nothing else
     if isinstance(value, bool | str | int):
         return value
     if isinstance(value, float) and math.isfinite(value):
