@@ -24,7 +24,7 @@ from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
-from sopilot.runtime.vm.values import plain_mapping
+from sopilot.runtime.vm.values import Fields, plain_mapping
 
 
 @dataclass(slots=True)
@@ -150,6 +150,13 @@ class MemoryStore:
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
         payloads = self._kept(session_id).payloads
         return sum(payloads.pop(ref, self) is not self for ref in set(refs))
+
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        for session_id, about in metadata.items():
+            kept = self._kept(session_id)
+            kept.payloads.clear()
+            kept.left.clear()
+            kept.metadata = plain_mapping(about)
 
     async def record(self, session_id: str) -> SessionRecord:
         return self._kept(session_id).record

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_entry, upsert_of
+from sopilot.adapters.postgres_records import PostgresRecords, add_entry, erase_contents, upsert_of
 from sopilot.adapters.postgres_rows import RECORD, record_of, text_of, value_of
 from sopilot.adapters.postgres_waiting import PostgresWaiting
 from sopilot.runtime.session import (
@@ -31,6 +31,7 @@ from sopilot.runtime.trace import (
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError
+from sopilot.runtime.vm.values import Fields
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -225,13 +226,13 @@ class PostgresStore(PostgresWaiting):
         return {ref: value_of(value) for ref, value in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        forgotten = self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)")
         async with self._server.transaction() as db:
             number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)"),
-                (number, list(refs)),
-            )
-            return cursor.rowcount
+            return (await db.execute(forgotten, (number, list(refs)))).rowcount
+
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        await erase_contents(self._server, {one: text_of(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
         async with self._server.connection() as db:

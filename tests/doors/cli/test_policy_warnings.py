@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sopilot.doors.sources.checking import check_text
+from sopilot.language.diagnostics import Diagnostic
 
 NAIVE = """\
 handbook: naive
@@ -35,3 +38,88 @@ def test_a_name_that_nothing_gives_is_an_error_with_its_cure() -> None:
     wrong = NAIVE.replace('"read_leg(leg=read_trip.legs[0].id)"', "read_leg(leg_id)")
     codes = [one.code for one in check_text(wrong, "naive.yaml") if one.severity == "error"]
     assert codes == ["no-origin"]
+
+
+STUCK = """\
+handbook: stuck
+actions:
+  read_limit: {input: {user: string, kind: {type: string, required: false}}}
+  pay:
+    input: {user: string, amount: number, fee: {type: number, required: false}}
+    irreversible: true
+    confirm: false
+predicates:
+  ok(user, kind): {says: ok, verify: "read_limit(user, kind)", verdict: result.ok}
+  fine(user): {says: ok, verify: read_limit(user), verdict: result.ok}
+  small(fee): {says: "The fee is small.", verify: arguments, verdict: "fee < 5"}
+procedures:
+  pay: {requires: fine(user)}
+"""
+
+
+def _unprovable(text: str) -> list[Diagnostic]:
+    found = check_text(text, "stuck.yaml")
+    assert not [one for one in found if one.severity == "error"]
+    return [one for one in found if one.code == "unprovable"]
+
+
+COMPUTED = """arguments: {amount: {verify: read_limit(user), value: "%s"}}, requires: fine(user)"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why", "cure"),
+    [
+        (
+            "{requires: fine(user)}",
+            '{requires: "ok(user, null)"}',
+            "`ok` is required of `null`, which is no value for `kind`",
+            "write a predicate without `kind`, whose recipe leaves that input out",
+        ),
+        (
+            "read_limit(user), verdict",
+            '"read_limit(user, kind=null)", verdict',
+            "`fine` calls `read_limit` with `null` for `kind`",
+            "leave `kind` out of the call",
+        ),
+        (
+            "fine(user)}",
+            "[fine(user), small(fee)]}",
+            "`small` needs `fee`, which a call of `pay` may leave out",
+            "make `fee` of `pay` required",
+        ),
+        (
+            "requires: fine(user)",
+            COMPUTED % "10 * hours_between(result.due, now)",
+            "`amount` is computed from `now`: it is another value before the call is made",
+            "count in whole units of time, as in `round(days_between(x, now), 0)`",
+        ),
+        (
+            "requires: fine(user)",
+            COMPUTED % "fee * result.rate",
+            "a computed argument needs `fee`, which a call of `pay` may leave out",
+            "make `fee` of `pay` required",
+        ),
+    ],
+)
+def test_a_requirement_that_is_never_proven_is_told_with_its_cure(
+    before: str, after: str, why: str, cure: str
+) -> None:
+    assert _unprovable(STUCK) == []
+    assert before in STUCK
+    (told,) = _unprovable(STUCK.replace(before, after))
+    assert told.message == f"`pay` is guarded, and {why}; then a person must decide"
+    assert told.help == cure
+    assert told.place.line > 0
+
+
+@pytest.mark.parametrize(
+    "steady",
+    [
+        "10 * round(days_between(result.due, now), 0)",
+        "timestamp(now) > timestamp(result.due) ? 10 : 0",
+        "day(now) == result.due ? result.now : 1",
+    ],
+)
+def test_a_value_that_only_looks_at_the_time_is_no_moving_one(steady: str) -> None:
+    text = STUCK.replace("requires: fine(user)", COMPUTED % steady)
+    assert _unprovable(text) == []

@@ -81,7 +81,7 @@ def test_the_client_asks_its_user() -> None:
     yes = types.ElicitResult(action="accept", content={"answer": "Yes, go ahead."})
     tools, asked = asyncio.run(cancelling(yes))
     assert asked[:1] == [
-        "Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: R1)\nyes / no?"
+        'Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: "R1")\nyes / no?'
     ]
     assert tools.made("cancel") == [{"reservation_id": "R1"}]
 

@@ -83,7 +83,9 @@ async def play(seed: int, moves: int) -> int:
     async def ask(question: str, about: str) -> UserAnswer:
         said = rng.choice(ANSWERS)
         if said in AGREED and about == "cancel":
-            tools.agreed.add(("cancel", question.split("reservation_id: ")[1].split(")")[0]))
+            tools.agreed.add(
+                ("cancel", question.split("reservation_id: ")[1].split(")")[0].strip('"'))
+            )
         elif said in AGREED and about == "complained":
             tools.complained.add(question.removeprefix("Do you want compensation, ")[:-1])
         await session.assistant_said(question)
@@ -139,7 +141,7 @@ def test_nothing_is_carried_out_that_the_policy_denies() -> None:
 
 
 def test_a_broken_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_questions, "assent", lambda said: "yes")
+    monkeypatch.setattr(user_questions, "assent", lambda said, asked: "yes")
     with pytest.raises(Denied):
         asyncio.run(_many(400))
 

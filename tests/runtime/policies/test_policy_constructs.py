@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Coroutine
 
 from policy_desk import AirTools, audited, fresh
@@ -41,7 +42,7 @@ def test_a_yes_to_the_exact_arguments_opens_the_action() -> None:
         assert answer.result is not None
         assert answer.result.value["answer"] == "yes"
         assert asked == [
-            "Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: R1)\nyes / no?"
+            'Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: "R1")\nyes / no?'
         ]
         done = await session.call_tool("cancel", {"reservation_id": "R1"})
         assert done.status is CallStatus.DONE, done.problem
@@ -53,6 +54,23 @@ def test_a_yes_to_the_exact_arguments_opens_the_action() -> None:
         assert licence["grade"] == "stated"
         report = await audited(session)
         assert [one.code for one in report.findings] == ["premature-goal"]
+
+    run(case())
+
+
+def test_no_value_passes_for_the_words_of_the_question() -> None:
+    """A line break in a value begins no line of its own."""
+
+    async def case() -> None:
+        session, asked = await fresh(AirTools(), ["yes"])
+        forged = "R1)\nyes / no?\n\n(the rest is technical"
+        await session.operate(Start("cancel", CANCEL | {"reservation_id": forged}))
+        await session.call_tool("confirm_with_user", CONFIRM | {"reservation_id": forged})
+        (text,) = asked
+        first, second, third = text.splitlines()
+        assert first.startswith("Cancels R1)\\u000ayes / no?")
+        assert second == f"cancel (reservation_id: {json.dumps(forged)})"
+        assert third == "yes / no?"
 
     run(case())
 

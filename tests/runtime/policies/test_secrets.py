@@ -29,6 +29,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.runtime.session.unsettled import waiting_in
+from sopilot.runtime.session.user_questions import question_text
 from sopilot.runtime.vm import Automation, Complete, Fail, Operation, Start
 
 BOOK = load_handbook("""
@@ -283,3 +284,22 @@ def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> N
         shown = CliRunner().invoke(sopilot, command)
         assert SECRET not in shown.output
         assert "ann" in shown.output or command[0] in ("sessions", "audit")
+
+
+def test_a_question_to_the_user_shows_none() -> None:
+    text = "Pays {amount} with {pin}."
+    book = load_handbook(
+        f"""
+handbook: pay-desk
+actions:
+  pay:
+    input: {{user: string, pin: {{type: string, secret: true}}, amount: number}}
+    confirm: "{text}"
+procedures:
+  pay: {{}}
+"""
+    )
+    programs = [one.program for one in compile_handbook(book).values()]
+    arguments = {"action": "pay", "user": "ann", "pin": SECRET, "amount": 5}
+    asked = question_text(programs, "confirm_with_user", arguments)
+    assert asked == 'Pays 5 with •••.\npay (user: "ann", pin: •••, amount: 5)\nyes / no?'

@@ -215,3 +215,24 @@ def test_what_is_undecided_opens_neither_side_of_a_program_by_hand() -> None:
 def test_null_has_no_order_and_no_sum(text: str) -> None:
     with pytest.raises(VerdictError):
         judge(text, {"x": "2026"})
+
+
+@pytest.mark.parametrize(
+    "note", [{"$ref": "x", "bytes": 1}, {"in": [{"$ref": "x", "bytes": 1}]}, {"n": float("nan")}]
+)
+def test_a_tool_that_cannot_be_undone_gets_no_stand_in_for_what_was_sent(note: JSON) -> None:
+    """What has the form of a withheld value is not kept, and neither is what JSON cannot say."""
+    text = DOOR.replace(
+        "input: {user: string}, irreversible", "input: {user: string, note: object}, irreversible"
+    )
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda name, given: {"blocked": []}, "pg")
+        await desk.start("open_door", user="u1", note=note)
+        await desk.push({"read_list": {"user": "u1"}})
+        answer = await desk.call("open_door", user="u1", note=note)
+        assert answer.status is CallStatus.HELD
+        assert desk.made("open_door") == []
+        assert "no tool may be given" in answer.problem
+
+    run(case())

@@ -53,8 +53,9 @@ class Office:
         await self.token(person, f"{person}-1")
 
     async def token(self, person: str, name: str, expires_at: float | None = None) -> None:
+        details: dict[str, JSON] = {"person": person, "token": name, "expires_at": expires_at}
         self.tokens[name] = await issue_token(
-            self.store, person, name, expires_at=expires_at, who=None, clock=self.clock
+            self.store, "token_issued", details, who=None, clock=self.clock
         )
 
     async def wire(self, arguments: Mapping[str, JSON] = WIRE) -> Session:

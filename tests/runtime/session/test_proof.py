@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 
 import pytest
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
+from counter_desk import (
+    COUNTER,
+    ERRANDS,
+    HANDBOOK,
+    CountingTools,
+    HandClock,
+    go_on,
+    next_move,
+    walk,
+)
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import DeskTask, bundled_names, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.sources import compile_source
+from sopilot.language.handbook import load_handbook
 from sopilot.language.handbook.cel import judge
-from sopilot.runtime.agent import Reference, ScriptedUser, arm_named, open_run, run_session
+from sopilot.runtime.agent import Driver, Reference, ScriptedUser, arm_named, open_run, run_session
 from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.calls import MOST_INSISTENCE, Waiting
 from sopilot.runtime.agent.operators import RoleApprovers
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import (
@@ -26,6 +38,7 @@ from sopilot.runtime.session import (
     resume_session,
 )
 from sopilot.runtime.session import _admission as admission
+from sopilot.runtime.session.protocols import ToolCall, ToolSchema
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
 CHECKED = ERRANDS["transfer"]
@@ -228,5 +241,31 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
 
     async def case() -> None:
         assert sum([await play(task) for task in desk.tasks]) > 0
+
+    asyncio.run(case())
+
+
+def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
+    """It is not proven by insisting; something else in between is another try."""
+    book = load_handbook(HANDBOOK)
+
+    async def case() -> None:
+        tools = CountingTools()
+        session = await fresh(MemoryStore(), tools)
+        await say_yes(session, "transfer")
+        known = [ToolSchema("transfer", "", {"type": "object"})]
+        briefing = Briefing(book, dict(COUNTER.programs))
+        driver = Driver(session, briefing, arm_named("pg"), tools=known)
+        call = ToolCall("", "transfer", json.dumps(CHECKED))
+        look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
+        for _ in range(MOST_INSISTENCE - 1):
+            assert "is held" in await driver.call(call)
+        await driver.call(look)
+        for _ in range(MOST_INSISTENCE - 1):
+            assert "is held" in await driver.call(call)
+        with pytest.raises(Waiting, match="is held"):
+            await driver.call(call)
+        assert [one.action for one in session.held_calls] == ["transfer"]
+        assert tools.calls == []
 
     asyncio.run(case())

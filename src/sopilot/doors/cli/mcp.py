@@ -10,7 +10,6 @@ import click
 from sopilot.adapters.logs import LOG, log_to_stderr
 from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
-from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.serving_options import serving_options
 from sopilot.doors.terminal.stores import STORE
 from sopilot.language.diagnostics import mistake
@@ -40,18 +39,13 @@ from sopilot.runtime.agent import ARMS
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=Seconds(min=0.1),
+    type=click.FloatRange(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
     help="How long an answer of an upstream is waited for.",
 )
 @click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
-@click.option(
-    "--require-pins",
-    is_flag=True,
-    help="Refuse an upstream that nobody has approved, instead of approving it at first sight.",
-)
 @click.option(
     "--approve-tool",
     "approve",
@@ -62,7 +56,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=Seconds(min=0),
+    type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,

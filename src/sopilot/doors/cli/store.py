@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.output import json_option, print_json, say, warn
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import mistake
@@ -47,7 +46,7 @@ def migrate(
 
 
 @command.command("sweep")
-@click.option("--watch", type=Seconds(min=0.5), metavar="SECONDS", help="Go on, this often.")
+@click.option("--watch", type=click.FloatRange(min=0.5), help="Go on, every so many seconds.")
 @STORE
 @json_option
 def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) -> None:

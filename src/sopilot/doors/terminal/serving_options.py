@@ -9,10 +9,14 @@ from typing import Any
 import click
 
 from sopilot.adapters.logs import FORMATS
-from sopilot.doors.terminal.option_types import Seconds
 from sopilot.doors.terminal.settings import read_config
 
 _OPTIONS = (
+    click.option(
+        "--require-pins",
+        is_flag=True,
+        help="Refuse an upstream that nobody has approved, instead of approving it at first sight.",
+    ),
     click.option(
         "--workers",
         type=click.IntRange(min=1),
@@ -28,14 +32,14 @@ _OPTIONS = (
     click.option("--admin", metavar="HOST:PORT", help="Health and metrics, for operators alone."),
     click.option(
         "--lease-seconds",
-        type=Seconds(min=1),
+        type=click.FloatRange(min=1),
         default=5.0,
         show_default=True,
         help="How long a killed server keeps a session from the others.",
     ),
     click.option(
         "--sweep-seconds",
-        type=Seconds(min=0.5),
+        type=click.FloatRange(min=0.5),
         default=5.0,
         show_default=True,
         help="How often calls that were left open are looked for.",

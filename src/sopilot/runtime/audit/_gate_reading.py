@@ -32,14 +32,21 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     if code.function.principal:
         # Whoever it is opened for next shuts it for this one.
         same_action = (one for one in moment.calls if one.action == act.action)
-        elsewhere = [one for one in same_action if one.may_have_run and one not in opening]
+        elsewhere = [
+            one for one in same_action if one.may_have_run and not _is_about(act, blank.values, one)
+        ]
         closings = closings + elsewhere
-    for one in _successes(act, blank.values, opening):
+    # What was done may have had inputs besides; nobody made the call for the check.
+    facts = moment.facts.get(act.action) if code.function.is_fact else None
+    besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
+    for one in _successes(act, blank.values, opening, besides):
         if all(other.done_by() < one.seq for other in closings):
             return _opened(moment, code, blank, act, one)
     ended = _successes(closing, blank.values, closings) if closing is not None else []
     inputs = {name for name, _ in act.arguments}
-    ended += [one for one in elsewhere if one.ok and one.arguments.keys() == inputs]
+    ended += [
+        one for one in elsewhere if one.ok and one.arguments.keys() == inputs and one not in opening
+    ]
     ended.sort(key=lambda one: -one.seq)
     shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:
@@ -49,13 +56,18 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     return replace(blank, lack=Lack(GATE, why))
 
 
-def _successes(act: Act, values: Mapping[str, JSON], calls: list[SessionCall]) -> list[SessionCall]:
-    """With exactly the gate's inputs, latest first. Of the successes of one call the one that
-    was answered last counts, from when it was asked for."""
+def _successes(
+    act: Act,
+    values: Mapping[str, JSON],
+    calls: list[SessionCall],
+    besides: frozenset[str] = frozenset(),
+) -> list[SessionCall]:
+    """With exactly the gate's inputs, and any ``besides``, latest first. Of the successes of one
+    call the one that was answered last counts, from when it was asked for."""
     found: list[SessionCall] = []
     for one in sorted(calls, key=SessionCall.done_by, reverse=True):
         again = any(same(dict(one.arguments), dict(other.arguments)) for other in found)
-        if one.ok and not again and _is_about(act, values, one):
+        if one.ok and not again and _is_about(act, values, one, besides):
             found.append(one)
     return sorted(found, key=lambda one: -one.seq)
 
@@ -103,10 +115,15 @@ def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[Se
     ]
 
 
-def _is_about(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
-    """Names the gate's values, and has no input besides those of the handbook."""
+def _is_about(
+    act: Act,
+    values: Mapping[str, JSON],
+    call: SessionCall,
+    besides: frozenset[str] = frozenset(),
+) -> bool:
+    """Names the gate's values, and has no input but those of the gate and any ``besides``."""
     inputs = {name for name, _ in act.arguments}
-    return call.arguments.keys() == inputs and all(
+    return inputs <= call.arguments.keys() <= inputs | besides and all(
         same(value, call.arguments[name]) for name, value in _gate_inputs(act, values).items()
     )
 

@@ -25,7 +25,7 @@ from sopilot.language.program.model import (
     Holds,
     Kind,
     Literal,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -196,7 +196,7 @@ class _Walk:
                 return True
             elif isinstance(step, Ask) or self._was_done(within, step):
                 label = layout.after[label]
-            elif isinstance(step, Return) and step.holds is not None:
+            elif isinstance(step, ReturnStep) and step.holds is not None:
                 return _truth(step.holds, slots)
             else:
                 return nowhere
@@ -253,7 +253,7 @@ class _Walk:
                 )
             elif isinstance(step, Choose):
                 return any(self._collect(within, one.target, slots, seen) for one in step.options)
-            elif self._is_goal(within, step) or (isinstance(step, Return) and within.depth > 0):
+            elif self._is_goal(within, step) or (isinstance(step, ReturnStep) and within.depth > 0):
                 return True
             elif isinstance(step, Act | Ask | Do | Emit):
                 if not isinstance(step, Ask) and not self._was_done(within, step):
@@ -271,7 +271,7 @@ class _Walk:
             verdict = self._leaf(step, callee, passed)
             if verdict.holds is not step.wanted:
                 key = (step.function, key_of(passed))
-                self.unmet.setdefault(key, _told(verdict, step.wanted))
+                self.unmet.setdefault(key, _told(verdict, step.wanted, callee.function.computes))
         elif within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
             inside = _Activation(callee, passed, within.depth + 1)
             self._collect(inside, callee.first, {}, frozenset())
@@ -322,7 +322,9 @@ def _truth(condition: Condition, slots: Slots) -> bool | None:
     return None if None in parts else not deciding
 
 
-def _told(verdict: LeafVerdict, wanted: bool) -> str:
+def _told(verdict: LeafVerdict, wanted: bool, computes: str = "") -> str:
+    if computes and verdict.holds is False:
+        return f"`{computes}` would be computed otherwise now: start the goal again, which does"
     side = "true" if wanted else "false"
     if verdict.holds is None:
         return f"`{verdict.predicate}` must be {side} and is undecided: {verdict.why}"

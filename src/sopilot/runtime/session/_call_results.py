@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import UserMistake, did_you_mean, mistake
+from sopilot.language.diagnostics import SopilotError, UserMistake, did_you_mean, mistake
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
@@ -66,3 +67,19 @@ def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
         f"there is no such call `{call_id}` here",
         help=did_you_mean(call_id, known),
     )
+
+
+def read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
+    """A tool that says that there is no such thing has answered, where the handbook says so."""
+    if result.ok or result.unknown:
+        return result
+    for program in session.programs.programs.values():
+        condition = program.not_found.get(name)
+        if condition is None:
+            continue
+        try:
+            if session.judge(condition, {**program.constants, "result": result.value}):
+                return replace(result, ok=True)
+        except SopilotError:
+            continue
+    return result

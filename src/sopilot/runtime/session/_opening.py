@@ -17,6 +17,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
+from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
 from sopilot.runtime.session.releases import require_released
@@ -50,7 +51,7 @@ async def open_session(
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
-    settings = settings or Settings()
+    settings = await settings_here(store, settings or Settings())
     clock = clock or SystemClock()
     await require_released(store, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {

@@ -149,6 +149,11 @@ class Store(Protocol):
         """Erase payloads; how many there were. The trace still verifies without them."""
         ...
 
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        """Of each session named: erases all payloads and decisions that were left for it, and
+        puts this metadata in the place of what there was. A file keeps no byte of them."""
+        ...
+
     async def record(self, session_id: str) -> SessionRecord: ...
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:

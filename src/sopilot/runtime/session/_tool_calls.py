@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import BUILT_IN
-from sopilot.runtime.session._admission import admit
-from sopilot.runtime.session._call_results import note_unknown, record_result, unknown_call
+from sopilot.runtime.session._admission import admit, hold_call, under_way
+from sopilot.runtime.session._call_results import (
+    note_unknown,
+    read_failure,
+    record_result,
+    unknown_call,
+)
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
 from sopilot.runtime.session.errors import LeaseHeld, LeaseLost
 from sopilot.runtime.session.protocols import ToolResult
@@ -33,6 +37,9 @@ async def call_tool(
     licence: dict[str, JSON] | None = None
     async with session.writing():
         if guarded is None:
+            hold = under_way(session, name)
+            if hold is not None:
+                return await hold_call(session, name, wanted, call_id, hold)
             own_id = session.ledger.fresh_id(call_id)
         else:
             admitted = await admit(session, guarded, wanted, call_id)
@@ -105,7 +112,7 @@ async def _perform(
                 )
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
-        result = _read_failure(session, name, result)
+        result = read_failure(session, name, result)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)
@@ -128,19 +135,3 @@ async def _record_after_all(session: Session, call_id: str, result: ToolResult) 
         if call_id not in session.configuration.pending:
             raise LeaseLost(session.id)
         return await record_result(session, call_id, result)
-
-
-def _read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
-    """A tool that says that there is no such thing has answered, where the handbook says so."""
-    if result.ok or result.unknown:
-        return result
-    for program in session.programs.programs.values():
-        condition = program.not_found.get(name)
-        if condition is None:
-            continue
-        try:
-            if session.judge(condition, {**program.constants, "result": result.value}):
-                return replace(result, ok=True)
-        except SopilotError:
-            continue
-    return result

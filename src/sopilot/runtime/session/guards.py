@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.program import Act, Fail, Guarded, Program
+from sopilot.language.program import Act, FailStep, Guarded, Program
 from sopilot.language.render import quote_value
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
 from sopilot.runtime.vm.completing import completed
 from sopilot.runtime.vm.moves import unmet_checks
 from sopilot.runtime.vm.terms import fits_act, plain_arguments, value_of
-from sopilot.runtime.vm.values import MISSING
+from sopilot.runtime.vm.values import MISSING, holds_stand_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _root(
             f"still open{_asked_for(here)}: finish its checks and return",
         )
     step = here.step
-    if isinstance(step, Fail):
+    if isinstance(step, FailStep):
         unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or "what it requires"
         return Hold(
             "root",
@@ -120,6 +120,12 @@ def _arguments(
                 "root",
                 f"`{name}` is no input of `{step.action}` in the handbook, so nobody checked it: "
                 f"call it without; it takes {named}",
+            )
+        if holds_stand_in(arguments[name]):
+            return Hold(
+                "root",
+                f"`{name}` holds something that no tool may be given as it was sent: a value that "
+                "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
             )
     if amended or fits_act(
         step, step.action, arguments, here.layout, here.frame, here.process.known

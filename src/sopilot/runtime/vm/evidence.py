@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Local, Unknown
 from sopilot.runtime.vm.freshness import is_current
-from sopilot.runtime.vm.position import Position
+from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.state import Observed
 from sopilot.runtime.vm.terms import fits_act, value_of
@@ -250,8 +250,18 @@ def was_done(here: Position) -> bool | None:
         given = {name: one.arguments.get(name) for name in call.arguments}
         if one.touched < 0 or not same(given, dict(call.arguments)):
             continue
-        if one.succeeded >= 0 and one.arguments.keys() == inputs:
+        if one.succeeded >= 0 and done_with(here.programs, act.action, inputs, one.arguments):
             return True
         touched = True
     pending = any(one.action == act.action for one in here.configuration.pending.values())
     return None if touched or pending else False
+
+
+def done_with(
+    programs: Programs, action: str, inputs: Set[str], arguments: Mapping[str, JSON]
+) -> bool:
+    """Whether a call had these inputs, and no other than declared ones: what was done was done,
+    whatever its caller chose beside what is asked about. Nobody makes it for the check."""
+    facts = programs.actions.get(action)
+    declared = facts.inputs.keys() if facts is not None else frozenset[str]()
+    return inputs <= arguments.keys() <= inputs | declared

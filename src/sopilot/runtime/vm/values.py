@@ -137,6 +137,14 @@ def without_references(value: JSON) -> JSON:
     return value
 
 
+def holds_stand_in(value: JSON) -> bool:
+    """Whether something in it stands for a value that was not kept as it was sent."""
+    if isinstance(value, Mapping):
+        stands = _DROPPED in value or value.keys() == {"$ref", "bytes"}
+        return stands or any(holds_stand_in(item) for item in value.values())
+    return isinstance(value, list) and any(holds_stand_in(item) for item in value)
+
+
 def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
     return _plain_mapping(value, 1)
 
