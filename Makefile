@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
-EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel
+EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
 
 .PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
 
