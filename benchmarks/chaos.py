@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import resource
 import sys
@@ -32,6 +33,7 @@ from keeping import keep
 from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import (
     LeaseLost,
     Session,
@@ -65,7 +67,6 @@ class Proxy:
         self._flows = asyncio.Event()
         self._flows.set()
         self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
         self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
@@ -79,8 +80,8 @@ class Proxy:
             writer.close()
             return
         self._open |= {writer, back}
-        both = [self._pump(reader, back), self._pump(there, writer)]
-        await asyncio.gather(*both)
+        with suppress(asyncio.CancelledError):  # the round is over
+            await asyncio.gather(self._pump(reader, back), self._pump(there, writer))
         self._open -= {writer, back}
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -133,6 +134,10 @@ async def run(
             await asyncio.sleep(0)
         except LeaseLost:
             session = None
+        except UserMistake as mistake:
+            # Read again after a loss, the session had the result of what was to be retried.
+            if mistake.diagnostics[0].code != "unknown-call":
+                raise
         except StoreUnavailable:
             await asyncio.sleep(0.01)
             if source.random() < 0.5:
@@ -185,9 +190,8 @@ async def on_postgres(
     where = urlsplit(server.dsn)
     proxy = Proxy(f"{parse_qs(where.query)['host'][0]}/.s.PGSQL.5432")
     port = await proxy.start()
-    dsn = (
-        f"postgresql://{where.username or 'postgres'}@127.0.0.1:{port}{where.path}?sslmode=disable"
-    )
+    who = where.username or "postgres"
+    dsn = f"postgresql://{who}@127.0.0.1:{port}{where.path}?sslmode=disable"
 
     async def fault(source: random.Random) -> str:
         kind = source.random()
@@ -233,12 +237,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
+    logging.disable(logging.WARNING)  # the driver tells of every connection that is cut
     begun, seed = time.monotonic(), asked.seed
     tallies = {"sqlite": Tally(), "postgres": Tally()}
     did: Counter[str] = Counter()
     with tempfile.TemporaryDirectory(prefix="sopilot-chaos-") as made, postgres_here() as server:
         folder = Path(made)
-        while time.monotonic() - begun < asked.minutes * 60:
+        while seed == asked.seed or time.monotonic() - begun < asked.minutes * 60:
             killed = lane(folder / f"lane-{seed}", KILLS, seed)
             did["kills"] += killed.crashes
             tallies["sqlite"].add(killed)

@@ -56,6 +56,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
+    "chaos": ["chaos.py", "--json", "{file}"],
     "fuzz": ["fuzz.py", "--json", "{file}"],
     "mutants": ["mutants.py", "--json", "{file}"],
     "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],

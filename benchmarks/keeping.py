@@ -35,6 +35,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "twelve-faults": lambda found: found["asked"],
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
+    "chaos": lambda found: int(found["minutes"]),
     "fuzz": lambda found: found["inputs"],
     "mutants": lambda found: found["mutants"],
     "mcp-conformance": lambda found: found["scenarios"],

@@ -111,14 +111,7 @@ def test_a_regulators_question_is_answered_on_both_stores(count: int, tmp_path: 
 
 
 def test_chaos_on_both_stores(tmp_path: Path) -> None:
-    file = tmp_path / "chaos.json"
-    arguments = ["chaos.py", "--minutes", "0.01", "--round", "2", "--json", str(file)]
-    done = subprocess.run(
-        [sys.executable, str(BENCHMARKS / arguments[0]), *arguments[1:]],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = json.loads(file.read_text())
+    found = run("chaos.py", "--minutes", "0.01", "--round", "2", report=tmp_path / "r.json")
     assert found["faults"] == 0
     assert found["did"]["kills"] >= 60
     assert found["sqlite"]["acknowledgements"] > 0
