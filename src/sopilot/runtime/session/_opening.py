@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.program import Program
-from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._session import Session
@@ -105,14 +104,13 @@ async def resume_session(
         take_over=take_over, judge=judge, owner=owner,
     )  # fmt: skip
     try:
-        async with session.writing():
-            if not session.events:
+        if not session.events:
+            async with session.writing():
                 await _note_opening(session)
-            await session.settle()
-            await note_unknown_outcomes(session)
-            if programs is not None:
+        await session.take_up()
+        if programs is not None:
+            async with session.writing():
                 await _check_programs(session, ProgramSet.of(programs), accept_changed)
-        await session.take_decisions()
     except SopilotError:
         with suppress(RunEnded):
             await session.release()
