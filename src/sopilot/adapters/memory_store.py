@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -171,6 +172,11 @@ class MemoryStore:
             reverse=True,
         )
         return newest[:limit]
+
+    async def states(self) -> dict[str, int]:
+        return dict(
+            Counter(str(one.summary.get("status", "new")) for one in self._sessions.values())
+        )
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         records = await self.sessions(limit=len(self._sessions))

@@ -229,6 +229,14 @@ class SQLiteStore:
             ).fetchall()
         return [_record(row) for row in rows]
 
+    async def states(self) -> dict[str, int]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT coalesce(json_extract(summary, '$.status'), 'new'), count(*)"
+                " FROM heads GROUP BY 1"
+            ).fetchall()
+        return dict(rows)
+
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(

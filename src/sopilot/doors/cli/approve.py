@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from sopilot.doors.sources.given_values import json_object
 from sopilot.doors.terminal.output import give, json_option, say
 from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, with_person, with_store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.reminders import due_calls, due_lines
 from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
 
@@ -42,9 +44,19 @@ def command() -> None:
 @json_option
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
-
     found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
     give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
+
+
+@command.command()
+@click.option("--within", "minutes", default=math.inf, help="Those that expire by then.")
+@click.option("--once", is_flag=True, help="Those that nobody was told of: for reminders.")
+@STORE
+@json_option
+def due(minutes: float, once: bool, store_spec: str | None, as_json: bool) -> None:
+    """Calls of all sessions that wait, soonest first, and who may decide."""
+    found = with_store(store_spec, lambda store: due_calls(store, minutes, once), reading=not once)
+    give(as_json, {"due": [one.as_json() for one in found]}, due_lines(found))
 
 
 @command.command()

@@ -30,15 +30,9 @@ def list_deviations(
     state: str | None, session_id: str | None, overdue: bool, as_json: bool, store_spec: str | None
 ) -> None:
     """Which sessions deviated, and what was done about it."""
-    now = SystemClock().now()
     known = list(with_store(store_spec, load_deviations, reading=True).values())
-    found = [
-        one
-        for one in known
-        if state in (None, one.state)
-        and session_id in (None, one.session_id)
-        and (one.overdue(now) or not overdue)
-    ]
+    now = SystemClock().now()
+    found = [one for one in known if one.fits(state, session_id, overdue, now)]
     report = {"deviations": [one.as_json() for one in found], "of": len(known)}
     give(as_json, report, deviation_lines(found, len(known), now))
 

@@ -16,7 +16,6 @@ from sopilot.doors.sources.releasing import (
 from sopilot.doors.terminal.entry_commands import EntryCommands
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import BY, STORE, signed, with_person, with_store
-from sopilot.language.diagnostics import mistake
 from sopilot.runtime.records.versions import version_lines
 from sopilot.runtime.session.releases import load_versions, sign_off, withdraw
 
@@ -73,11 +72,8 @@ EntryCommands(command, withdraw, HANDBOOK, NUMBER, BY).add(
 @json_option
 def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: bool) -> None:
     """What version NEW says and does otherwise than OLD."""
-    versions = with_store(store_spec, load_versions)
-    before, after = versions.find(handbook, old), versions.find(handbook, new)
-    if before is None or after is None:
-        raise mistake("unknown-version", f"`{handbook}` has no such versions here")
-    changed = differences_between(before, after)
+    versions = with_store(store_spec, load_versions, reading=True)
+    changed = differences_between(versions.known(handbook, old), versions.known(handbook, new))
     give(as_json, changed, difference_lines(changed))
 
 

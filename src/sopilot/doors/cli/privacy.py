@@ -22,7 +22,6 @@ from sopilot.doors.terminal.stores import (
     with_person,
     with_store,
 )
-from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.journal import entries
 from sopilot.runtime.session.privacy import (
@@ -33,9 +32,8 @@ from sopilot.runtime.session.privacy import (
     shred_wanted,
 )
 
-SUBJECTS = click.option(
-    "--subject", "subjects", multiple=True, metavar="TEXT", help="A name, number or address."
-)
+_NAMED: Any = {"multiple": True, "metavar": "TEXT", "help": "A name, number or address."}
+SUBJECTS = click.option("--subject", "subjects", **_NAMED)
 WHAT = click.argument("what", metavar="ID|TEXT")
 
 
@@ -87,15 +85,13 @@ def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **want
 
 
 @command.command()
-@SUBJECTS
+@click.option("--subject", "subjects", required=True, **_NAMED)
 @click.option("-o", "--output", type=NEW_FILE, required=True)
 @signed
 def disclose(
     subjects: Sequence[str], output: Path, token_file: Path | None, store_spec: str | None
 ) -> None:
     """Write what is kept about a person, session by session, as JSON."""
-    if not subjects:
-        raise UserMistake("name the person: --subject, as often as they have names")
     records = with_store(store_spec, lambda store: sessions_with(store, subjects), reading=True)
     if not may_see(store_spec, token_file, "disclose", [one.id for one in records]):
         raise NOT_SHOWN

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sopilot.adapters.addresses import require_url
+from sopilot.adapters.settings_file import filled
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session.protocols import JSON
 
@@ -49,7 +50,9 @@ def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict) or not servers:
         raise _mistake("there is no `mcpServers` object in it", str(path))
-    return tuple(_entry(name, entry, str(path)) for name, entry in servers.items())
+    return tuple(
+        _entry(name, filled(entry, str(path)), str(path)) for name, entry in servers.items()
+    )
 
 
 def _entry(name: str, entry: JSON, source: str) -> UpstreamSpec:

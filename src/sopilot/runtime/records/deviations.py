@@ -46,6 +46,10 @@ class Deviation:
     def overdue(self, now: float) -> bool:
         return self.state != CLOSED and self.due is not None and now >= self.due
 
+    def fits(self, state: str | None, session_id: str | None, overdue: bool, now: float) -> bool:
+        asked = state in (None, self.state) and session_id in (None, self.session_id)
+        return asked and (self.overdue(now) or not overdue)
+
     def as_json(self) -> dict[str, JSON]:
         return {
             "deviation": self.number,

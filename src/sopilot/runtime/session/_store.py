@@ -160,6 +160,10 @@ class Store(Protocol):
         """Newest first."""
         ...
 
+    async def states(self) -> dict[str, int]:
+        """How many sessions there are of each status."""
+        ...
+
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         """Sessions with a call that was left without an outcome: whose summary says so, or names
         open calls where the lease has run out; newest first."""

@@ -101,10 +101,7 @@ async def _continue(
 
 
 async def _found(store: Store, handbook: str, number: int) -> Version:
-    found = (await load_versions(store)).find(handbook, number)
-    if found is None:
-        raise mistake("unknown-version", f"`{handbook}` has no version {number} here")
-    return found
+    return (await load_versions(store)).known(handbook, number)
 
 
 async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
