@@ -53,6 +53,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-gold": ["airline_gold.py", "--json", "{file}"],
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
+    "workers-storm": ["workers_storm.py", "--json", "{file}"],
+    "hooked-conversations": ["hooked_conversations.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
     "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],
 }
