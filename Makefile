@@ -39,7 +39,7 @@ imports: install
 unit: install
 	$(BIN)/pytest -n 2 -m "not slow"
 
-evidence: install ## the long campaigns; ONLY="tamper duels" for some of them
+evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)
 
 benchmarks: install ## every performance figure in one table

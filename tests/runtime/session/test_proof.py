@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -38,7 +39,7 @@ from sopilot.runtime.session import (
     resume_session,
 )
 from sopilot.runtime.session import _admission as admission
-from sopilot.runtime.session.protocols import ToolCall, ToolSchema
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
 CHECKED = ERRANDS["transfer"]
@@ -49,9 +50,10 @@ async def fresh(store: MemoryStore, tools: CountingTools, **settings: object) ->
     return await open_session(store, COUNTER, tools=tools, clock=HandClock(), settings=chosen)
 
 
-async def say_yes(session: Session, goal: str) -> None:
+async def say_yes(session: Session, goal: str, *, begin: bool = True) -> None:
     """Every check is answered with true, and nothing is ever looked up."""
-    await session.operate(Start(goal, ERRANDS[goal]))
+    if begin:
+        await session.operate(Start(goal, ERRANDS[goal]))
     for _ in range(100):
         move = next_move(session.machine, session.configuration)
         frame = session.configuration.frame
@@ -267,5 +269,25 @@ def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
             await driver.call(call)
         assert [one.action for one in session.held_calls] == ["transfer"]
         assert tools.calls == []
+
+    asyncio.run(case())
+
+
+def test_a_tool_that_fails_with_false_has_not_answered() -> None:
+    """Where nothing is guarded, `false` may be a tool's no; here it is a failure."""
+
+    class Failing(CountingTools):
+        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+            await super().call(name, arguments, key=key)
+            return ToolResult(name != "find_account", False)
+
+    async def case() -> None:
+        session = await fresh(MemoryStore(), Failing())
+        await session.operate(Start("wire", ERRANDS["wire"]))
+        await session.call_tool("find_account", {"username": "una"}, "look")
+        await say_yes(session, "wire", begin=False)
+        answer = await session.call_tool("wire", ERRANDS["wire"], "c")
+        assert answer.status is CallStatus.HELD
+        assert "failed when it was called last" in answer.problem
 
     asyncio.run(case())
