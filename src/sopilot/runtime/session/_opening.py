@@ -17,6 +17,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
+from sopilot.runtime.session.identity import REQUESTER
 from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
@@ -65,7 +66,7 @@ async def open_session(
         "salt": secrets.token_hex(16),
         "extra": dict(extra or {}),
     }
-    if requester:
+    if requester := requester or str((extra or {}).get(REQUESTER) or ""):
         metadata["requester"] = requester
     new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
     lease = await store.create(
