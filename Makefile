@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
-EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel
+EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
 
 .PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
 
@@ -39,7 +39,7 @@ imports: install
 unit: install
 	$(BIN)/pytest -n 2 -m "not slow"
 
-evidence: install ## the long campaigns; ONLY="tamper duels" for some of them
+evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)
 
 benchmarks: install ## every performance figure in one table

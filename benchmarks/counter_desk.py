@@ -7,7 +7,16 @@ from collections.abc import Mapping, Sequence
 
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
-from sopilot.language.program import Act, Branch, Check, Complete, Fail, Kind, Program, Return
+from sopilot.language.program import (
+    Act,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Kind,
+    Program,
+    ReturnStep,
+)
 from sopilot.runtime.session import ProgramSet, Session, ToolResult, ToolSchema
 from sopilot.runtime.vm import JSON, Call, Configuration, Machine, Operation, SelectBranch, Start
 from sopilot.runtime.vm import Complete as CompleteOperation
@@ -129,12 +138,12 @@ def next_move(machine: Machine, configuration: Configuration) -> Move | None:
         return Call()
     if isinstance(step, Branch):
         return SelectBranch()
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         group = here.layout.function.kind is Kind.GROUP
         return ReturnOperation() if group else ReturnOperation(True)
-    if isinstance(step, Complete):
+    if isinstance(step, CompleteStep):
         return CompleteOperation("done")
-    if isinstance(step, Fail):
+    if isinstance(step, FailStep):
         return FailOperation("refused")
     if isinstance(step, Act):
         shape = machine.fits(configuration)[0]

@@ -1,6 +1,7 @@
 """Run the long campaigns and keep what came out, each with the commit and the command.
 
-    python benchmarks/evidence.py            # all of them
+    python benchmarks/evidence.py            # those whose sources have changed since
+    python benchmarks/evidence.py --stale    # only say which those are
     python benchmarks/evidence.py tamper duels
 
 Results are small JSON files under evidence/. A campaign that fails keeps its file
@@ -16,6 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from depends import Sources
 from keeping import EVIDENCE, keep
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +34,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "tamper": ["tamper.py", "--json", "{file}"],
     "store-tamper": ["store_tamper.py", "--json", "{file}"],
     "records-cost": ["records_cost.py", "--json", "{file}"],
+    "records-crash": ["records_crash.py", "--json", "{file}"],
     "records-scale": ["records_scale.py", "--json", "{file}"],
     "discipline-check": ["discipline_check.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],
@@ -53,6 +56,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
+    "fuzz": ["fuzz.py", "--json", "{file}"],
+    "mutants": ["mutants.py", "--json", "{file}"],
     "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],
 }
 
@@ -89,8 +94,26 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
+def stale(name: str, sources: Sources) -> bool:
+    """Whether it was never run, failed, or depends on something that is another by now."""
+    file = EVIDENCE / f"{name}.json"
+    if not file.exists():
+        return True
+    kept = json.loads(file.read_text(encoding="utf-8"))
+    if kept.get("passed") is False:
+        return True
+    return sources.changed_since(str(kept.get("commit", "")), CAMPAIGNS[name][0])
+
+
 def main() -> None:
-    wanted = sys.argv[1:] or list(CAMPAIGNS)
+    only_say = sys.argv[1:] == ["--stale"]
+    wanted = [] if only_say else sys.argv[1:]
+    if not wanted:
+        sources = Sources()
+        wanted = [name for name in CAMPAIGNS if stale(name, sources)]
+        print(f"{len(wanted)} of {len(CAMPAIGNS)} campaigns are stale: {', '.join(wanted)}")
+    if only_say:
+        return
     unknown = [name for name in wanted if name not in CAMPAIGNS]
     if unknown:
         print(f"unknown campaign {unknown[0]}; known: {', '.join(CAMPAIGNS)}", file=sys.stderr)

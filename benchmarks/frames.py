@@ -34,12 +34,13 @@ from sopilot.language.program import (
     Holds,
     Kind,
     Program,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
-from sopilot.language.program.model import Always
+from sopilot.language.program.model import Always, Choose
 from sopilot.language.render import render_function
+from sopilot.runtime.vm.layout import FunctionLayout, lay_out
 
 ROOT = Path(__file__).resolve().parent.parent
 HARD = (
@@ -75,7 +76,7 @@ def problems(program: Program, language: str, held: Counter[str]) -> Iterator[st
         text = render_function(function, program, language)
         lines = text.splitlines()
         yield from sides(function, program, lines, language, held)
-        yield from twice(function, lines, held)
+        yield from twice(function, program, lines, held)
         yield from machine_moves(function, program, lines, language, held)
         if function.kind is Kind.GROUP and not function.says:
             yield from truth_table(function, lines, language, held)
@@ -141,8 +142,10 @@ def _template(says: str) -> re.Pattern[str]:
 # --- moves ----------------------------------------------------------------------------
 
 
-def twice(function: Function, lines: list[str], held: Counter[str]) -> Iterator[str]:
-    """No way to verify is offered a second time, and no check stands on two labels alike."""
+def twice(
+    function: Function, program: Program, lines: list[str], held: Counter[str]
+) -> Iterator[str]:
+    """No way to verify is offered a second time, and no check stands on two labels of one path."""
     acts = [line for line in lines if re.match(r"(> |  )\w+: (tool|调用工具) ", line)]
     ways = [" ".join(line.split(": ", 1)[1] for line in acts)]
     ways += [line.strip() for line in lines if re.match(r"    (or instead: |或改用：)", line)]
@@ -150,11 +153,35 @@ def twice(function: Function, lines: list[str], held: Counter[str]) -> Iterator[
     for way, count in Counter(ways).items():
         if count > 1:
             yield f"{function.name}: offered {count} times: {way}"
-    bare = Counter(line.partition(": ")[2] for line in lines if re.match(r"(> |  )check_", line))
+    bare: dict[str, list[str]] = {}
+    for line in lines:
+        if re.match(r"(> |  )check_", line):
+            label, _, check = line.partition(": ")
+            bare.setdefault(check, []).append(label[2:])
     held["checks"] += len(bare)
-    for check, count in bare.items():
-        if count > 1:
-            yield f"{function.name}: asked {count} times: {check}"
+    for check, labels in bare.items():
+        for one in labels:
+            again = _reached(lay_out(program).functions[function.name], one) & set(labels)
+            if again:
+                yield f"{function.name}: asked at {one} and again at {min(again)}: {check}"
+
+
+def _reached(layout: FunctionLayout, label: str) -> set[str]:
+    """The steps that may come after one."""
+    found: set[str] = set()
+    waiting = [label]
+    while waiting:
+        here = waiting.pop()
+        step = layout.steps[here]
+        following = {layout.after.get(here), layout.unmet.get(here)}
+        if isinstance(step, Branch):
+            following = {step.then, step.otherwise}
+        elif isinstance(step, Choose):
+            following = {one.target for one in step.options}
+        new = {one for one in following if one is not None} - found
+        found |= new
+        waiting += new
+    return found
 
 
 def machine_moves(
@@ -251,7 +278,7 @@ def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
     while True:
         step: Step = function.steps[position]
         target: str | None = None
-        if isinstance(step, Return):
+        if isinstance(step, ReturnStep):
             assert step.holds is not None
             return _true(step.holds, truth), asked
         if isinstance(step, Check):

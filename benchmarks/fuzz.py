@@ -124,7 +124,8 @@ def _read(path: Path, otherwise: Any) -> Any:
 
 
 def minimise(name: str, folder: Path) -> int:
-    """The smallest inputs first: one is kept that reaches a line that none before it did."""
+    """The smallest inputs first: one is kept that reaches a line that none before it did. What
+    is in the corpus already stays: it may have been a crash."""
     import fuzz_readers
 
     reader = fuzz_readers.READERS[name]
@@ -139,7 +140,13 @@ def minimise(name: str, folder: Path) -> int:
         fresh.add((file, frame.f_lineno))
         return trace
 
-    kept: list[str] = []
+    known = CORPUS / f"{name}.json"
+    kept: list[str] = _read(known, []) if known.exists() else []
+    for one in kept:
+        sys.settrace(trace)
+        reader.read(base64.b64decode(one))
+        sys.settrace(None)
+    reached |= fresh
     files = sorted(folder.glob("found/*"), key=lambda one: (one.stat().st_size, one.name))
     for file in files:
         data = file.read_bytes()
@@ -155,7 +162,7 @@ def minimise(name: str, folder: Path) -> int:
             reached |= fresh
             kept.append(base64.b64encode(data).decode())
     CORPUS.mkdir(parents=True, exist_ok=True)
-    CORPUS.joinpath(f"{name}.json").write_text(json.dumps(kept, indent=0) + "\n", "ascii")
+    known.write_text(json.dumps(kept, indent=0) + "\n", "ascii")
     return len(kept)
 
 

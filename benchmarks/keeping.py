@@ -35,6 +35,8 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "twelve-faults": lambda found: found["asked"],
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
+    "fuzz": lambda found: found["inputs"],
+    "mutants": lambda found: found["mutants"],
     "mcp-conformance": lambda found: found["scenarios"],
     "airline-agreement": lambda found: sum(found["cases"].values()),
     "airline-gold": lambda found: found["actions"],

@@ -33,7 +33,7 @@ ROOMS = {
     "runtime/vm": ["runtime/vm", "runtime/trace"],
     "runtime/proof": ["runtime/proof", "runtime/session"],
     "runtime/audit": ["runtime/audit", "runtime/agent/test_audit_without_machine.py"],
-    "runtime/session": ["runtime/session"],
+    "runtime/session": ["runtime/session", "runtime/policies"],
     "lab/stats": ["lab/stats"],
 }
 """Room → the tests that are run for it, beside those of the other rooms."""

@@ -26,14 +26,14 @@ from sopilot.language.compiler import compile_handbook
 from sopilot.language.program.model import (
     Act,
     Check,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Holds,
     Kind,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Source,
     Step,
 )
@@ -112,7 +112,7 @@ def nested(depth: int) -> Program:
     """A process whose one check goes down through so many functions."""
     given = (("username", Local("username")),)
     rule = Function(
-        "rule", Kind.RULE, ("username",), (Act("read", "read", given), Return("judge")),
+        "rule", Kind.RULE, ("username",), (Act("read", "read", given), ReturnStep("judge")),
         predicate="rule", says="The user is known.",
     )  # fmt: skip
     functions = {"rule": rule}
@@ -120,15 +120,15 @@ def nested(depth: int) -> Program:
     for level in range(depth - 1, 0, -1):
         steps: tuple[Step, ...] = (
             Check("check", below, given, "slot"),
-            Return("done", Holds("slot")),
+            ReturnStep("done", Holds("slot")),
         )
         below = f"level_{level}"
         functions[below] = Function(below, Kind.GROUP, ("username",), steps)
     steps = (
         Check("check", below, given, "slot", unmet="refuse"),
         Act("act", "main", given, goal=True),
-        Complete("finish"),
-        Fail("refuse"),
+        CompleteStep("finish"),
+        FailStep("refuse"),
     )
     functions["main"] = Function("main", Kind.PROCESS, ("username",), steps)
     return Program("main", functions, Source("growth", "main", ""), "hand")

@@ -13,13 +13,13 @@ import time
 from sopilot.language.program.model import (
     Act,
     Check,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Kind,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Source,
     Step,
 )
@@ -39,7 +39,7 @@ def program() -> Program:
         ("username", "n"),
         (
             Act("read", "read", (("username", Local("username")), ("n", Local("n")))),
-            Return("done"),
+            ReturnStep("done"),
         ),
         predicate="rule",
     )
@@ -55,8 +55,8 @@ def program() -> Program:
     ]
     steps += [
         Act("act", "goal", (("username", Local("username")),), goal=True),
-        Complete("finish"),
-        Fail("refuse"),
+        CompleteStep("finish"),
+        FailStep("refuse"),
     ]
     main = Function("main", Kind.PROCESS, ("username", "n"), tuple(steps))
     return Program("main", {"main": main, "rule": rule}, Source("bench", "main", ""), "hand")

@@ -12,10 +12,18 @@ from adversary.handbooks import Book
 from adversary.recipes import Recipe, in_some_order, next_call
 from adversary.values import JSON
 from adversary.world import World
-from sopilot.language.program.model import Act, Ask, Branch, Check, Do, Kind, Literal
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    CompleteStep,
+    Do,
+    FailStep,
+    Kind,
+    Literal,
+    ReturnStep,
+)
 from sopilot.runtime.vm import (
     Call,
     Complete,

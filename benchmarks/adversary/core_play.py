@@ -28,6 +28,7 @@ from sopilot.runtime.vm import (
     Return,
     plain,
 )
+from sopilot.runtime.vm.values import plain_mapping, without_references
 
 BUSY = (False, {"error": "busy"})
 """Nothing was done."""
@@ -287,7 +288,8 @@ class CorePlay:
     def _begin(
         self, call_id: str, action: str, arguments: Mapping[str, JSON]
     ) -> Mapping[str, JSON]:
-        wanted = plain(dict(arguments))
+        # As a session does: nothing that is sent may pass for a value that is kept elsewhere.
+        wanted = without_references(plain_mapping(arguments))
         self._step(DomainCall(call_id, action, wanted))
         return wanted
 

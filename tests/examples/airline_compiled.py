@@ -19,14 +19,14 @@ from sopilot.language.program.model import (
     Always,
     Branch,
     Check,
-    Complete,
+    CompleteStep,
     Condition,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
     Literal,
-    Return,
+    ReturnStep,
 )
 from sopilot.runtime.vm.recipe_calls import Absent, wanted_calls
 
@@ -98,11 +98,11 @@ class CompiledProcedure:
             elif isinstance(step, Act):
                 assert step.goal
                 return True
-            elif isinstance(step, Return):
+            elif isinstance(step, ReturnStep):
                 assert step.holds is not None
                 return _true(step.holds, slots)
-            elif isinstance(step, Complete | Fail):
-                return isinstance(step, Complete)
+            elif isinstance(step, CompleteStep | FailStep):
+                return isinstance(step, CompleteStep)
             else:
                 raise AssertionError(step)
             at = at + 1 if target is None else index[target]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -23,7 +24,7 @@ from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
-from sopilot.runtime.vm.values import plain_mapping
+from sopilot.runtime.vm.values import Fields, plain_mapping
 
 
 @dataclass(slots=True)
@@ -150,6 +151,13 @@ class MemoryStore:
         payloads = self._kept(session_id).payloads
         return sum(payloads.pop(ref, self) is not self for ref in set(refs))
 
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        for session_id, about in metadata.items():
+            kept = self._kept(session_id)
+            kept.payloads.clear()
+            kept.left.clear()
+            kept.metadata = plain_mapping(about)
+
     async def record(self, session_id: str) -> SessionRecord:
         return self._kept(session_id).record
 
@@ -164,6 +172,11 @@ class MemoryStore:
             reverse=True,
         )
         return newest[:limit]
+
+    async def states(self) -> dict[str, int]:
+        return dict(
+            Counter(str(one.summary.get("status", "new")) for one in self._sessions.values())
+        )
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         records = await self.sessions(limit=len(self._sessions))

@@ -100,6 +100,7 @@ def asked_model(name: str) -> str | None:
 def _endpoint(
     name: str, environment: Mapping[str, str], key_variable: str | None, served: str | None
 ) -> Model:
+    from sopilot.adapters.addresses import require_url
     from sopilot.adapters.model_http import HttpModel
 
     url, _, model = name.partition("#")
@@ -107,4 +108,4 @@ def _endpoint(
         raise UserMistake(f"name the model behind `#`: {name}#model")
     variables = (key_variable,) if key_variable else (KEY_VARIABLE, "OPENAI_API_KEY")
     key = next((environment[one] for one in variables if environment.get(one)), None)
-    return HttpModel(url, model, key=key, served=served)
+    return HttpModel(require_url(url), model, key=key, served=served)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
@@ -66,6 +66,17 @@ async def add_entries(
             server.sql("INSERT INTO {log} VALUES (%s,%s,%s,%s,%s,%s)"),
             [(first + n, at, *head, actions) for n, (head, actions) in enumerate(stood)],
         )
+
+
+async def erase_contents(server: PostgresServer, metadata: Mapping[str, bytes]) -> None:
+    """Of each session its payloads and what was left for it; this metadata stays."""
+    own = "session = (SELECT number FROM {sessions} WHERE id = %s)"
+    async with server.transaction() as db:
+        for session_id, kept in metadata.items():
+            for table in ("{payloads}", "{decisions}"):
+                await db.execute(server.sql(f"DELETE FROM {table} WHERE {own}"), (session_id,))
+            changed = server.sql("UPDATE {sessions} SET metadata = %s WHERE id = %s")
+            await db.execute(changed, (kept, session_id))
 
 
 class PostgresRecords:

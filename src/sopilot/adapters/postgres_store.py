@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_entry, upsert_of
+from sopilot.adapters.postgres_records import PostgresRecords, add_entry, erase_contents, upsert_of
+from sopilot.adapters.postgres_rows import RECORD, record_of, text_of, value_of
+from sopilot.adapters.postgres_waiting import PostgresWaiting
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -21,7 +22,6 @@ from sopilot.runtime.session import (
     StoreUnavailable,
     UnknownSession,
 )
-from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
@@ -30,17 +30,14 @@ from sopilot.runtime.trace import (
     genesis,
     signed_head_from_json,
 )
-from sopilot.runtime.vm import JSON, TraceError, canonical
+from sopilot.runtime.vm import JSON, TraceError
+from sopilot.runtime.vm.values import Fields
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
 _TAKEN = "23505"
 """PostgreSQL's code for a key that is there already."""
-_RECORD = (
-    "SELECT id, created_at, updated_at, metadata, summary, head_seq, head_hash, owner,"
-    " lease_expires_at FROM {sessions}"
-)
 
 
 _PROGRAMS = "INSERT INTO {programs} VALUES (%s,%s) ON CONFLICT DO NOTHING"
@@ -62,7 +59,7 @@ _WITH_PROGRAMS = (
 )
 
 
-class PostgresStore:
+class PostgresStore(PostgresWaiting):
     """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
     threads and event loops. Who is only ``reading`` makes no tables and renews none.
 
@@ -120,7 +117,7 @@ class PostgresStore:
                         " head_seq, head_hash, owner, token, lease_expires_at)"
                         " VALUES (%s,%s,%s,%s,'{{}}',-1,%s,%s,1,%s)"
                     ),
-                    (session.id, now, now, _text(session.metadata), start, owner, expires),
+                    (session.id, now, now, text_of(session.metadata), start, owner, expires),
                 )
                 await add_entry(self._server, db, now, Head(session.id, -1, start))
         except StoreUnavailable as problem:
@@ -190,14 +187,14 @@ class PostgresStore:
         head = batch.head
         # The row lock of the update is what keeps two writers apart.
         parts, values = [_APPEND], [
-            head.seq, head.hash, now, _text(batch.summary), expires,
+            head.seq, head.hash, now, text_of(batch.summary), expires,
             lease.session_id, lease.token, batch.expected.hash,
             [sealed.event.seq for sealed in batch.events],
             [line.encode("utf-8") for line in batch.encoded()],
         ]  # fmt: skip
         if batch.payloads:
             parts.append(_WITH_PAYLOADS)
-            values += [list(batch.payloads), [_text(one) for one in batch.payloads.values()]]
+            values += [list(batch.payloads), [text_of(one) for one in batch.payloads.values()]]
         if batch.programs:
             parts.append(_WITH_PROGRAMS)
             values += [list(batch.programs), [one.encode() for one in batch.programs.values()]]
@@ -226,76 +223,36 @@ class PostgresStore:
         rows = await self._of_session(
             session_id, "SELECT ref, value FROM {payloads} WHERE session = number"
         )
-        return {ref: _value(value) for ref, value in rows}
+        return {ref: value_of(value) for ref, value in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
+        forgotten = self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)")
         async with self._server.transaction() as db:
             number = await self._number(db, session_id)
-            cursor = await db.execute(
-                self._sql("DELETE FROM {payloads} WHERE session = %s AND ref = ANY(%s)"),
-                (number, list(refs)),
-            )
-            return cursor.rowcount
+            return (await db.execute(forgotten, (number, list(refs)))).rowcount
+
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        await erase_contents(self._server, {one: text_of(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
         async with self._server.connection() as db:
-            cursor = await db.execute(self._sql(_RECORD + " WHERE id = %s"), (session_id,))
+            cursor = await db.execute(self._sql(RECORD + " WHERE id = %s"), (session_id,))
             row = await cursor.fetchone()
         if row is None:
             raise UnknownSession(session_id)
-        return _record(row)
+        return record_of(row)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
-                    _RECORD + " WHERE left(id, 8) <> 'journal.'"
+                    RECORD + " WHERE left(id, 8) <> 'journal.'"
                     " ORDER BY created_at DESC, number DESC LIMIT %s"
                 ),
                 (limit,),
             )
             rows = await cursor.fetchall()
-        return [_record(row) for row in rows]
-
-    async def unsettled(self, *, now: float) -> list[SessionRecord]:
-        async with self._server.connection() as db:
-            cursor = await db.execute(
-                self._sql(
-                    _RECORD + " WHERE position(%s in summary) > 0 OR"
-                    " (lease_expires_at <= %s AND position(%s in summary) = 0)"
-                    " ORDER BY created_at DESC, number DESC"
-                ),
-                (b'"status":"unknown"', now, b'"open":[]'),
-            )
-            found = [_record(row) for row in await cursor.fetchall()]
-        return [record for record in found if is_unsettled(record, now=now)]
-
-    async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
-        async with self._server.connection() as db:
-            cursor = await db.execute(
-                self._sql(
-                    "INSERT INTO {decisions} (session, at, line)"
-                    " SELECT number, %s, %s FROM {sessions} WHERE id = %s"
-                ),
-                (at, _text(dict(decision)), session_id),
-            )
-            if cursor.rowcount != 1:
-                raise UnknownSession(session_id)
-
-    async def left(self, session_id: str) -> list[tuple[int, JSON]]:
-        rows = await self._of_session(
-            session_id,
-            "SELECT {decisions}.number, line FROM {decisions}"
-            " WHERE session = {sessions}.number AND NOT taken ORDER BY {decisions}.number",
-        )
-        return [(number, _value(line)) for number, line in rows]
-
-    async def took(self, session_id: str, numbers: Sequence[int]) -> None:
-        async with self._server.connection() as db:
-            await db.execute(
-                self._sql("UPDATE {decisions} SET taken = true WHERE number = ANY(%s)"),
-                (list(numbers),),
-            )
+        return [record_of(row) for row in rows]
 
     async def program(self, sha256: str) -> str:
         async with self._server.connection() as db:
@@ -315,7 +272,7 @@ class PostgresStore:
                     "INSERT INTO {signatures} VALUES (%s,%s,%s,%s)"
                     " ON CONFLICT (session, seq, key) DO UPDATE SET line = EXCLUDED.line"
                 ),
-                (number, signed.head.seq, signed.key, _text(signed.as_json())),
+                (number, signed.head.seq, signed.key, text_of(signed.as_json())),
             )
 
     async def signatures(self, session_id: str) -> list[SignedHead]:
@@ -323,7 +280,7 @@ class PostgresStore:
             session_id, "SELECT line FROM {signatures} WHERE session = number ORDER BY seq, key"
         )
         try:
-            return [signed_head_from_json(_value(line)) for (line,) in rows]
+            return [signed_head_from_json(value_of(line)) for (line,) in rows]
         except TraceError as problem:
             raise StoreCorrupt(f"a signature of session {session_id} is damaged") from problem
 
@@ -331,9 +288,6 @@ class PostgresStore:
         await self._server.close()
 
     # --- parts --------------------------------------------------------------------
-
-    def _sql(self, text: str) -> bytes:
-        return self._server.sql(text)
 
     async def _number(self, db: AsyncConnection, session_id: str) -> int:
         cursor = await db.execute(
@@ -343,22 +297,6 @@ class PostgresStore:
         if row is None:
             raise UnknownSession(session_id)
         return int(row[0])
-
-    async def _of_session(
-        self, session_id: str, query: str, values: tuple[object, ...] = ()
-    ) -> list[Any]:
-        """Rows of one session, in one round trip: a row of nothing where there are none."""
-        columns = query.removeprefix("SELECT ").partition(" FROM ")[0]
-        text = (
-            f"SELECT found.* FROM {{sessions}} LEFT JOIN LATERAL ({query}) AS found ON true"
-            " WHERE id = %s"
-        )
-        async with self._server.connection() as db:
-            cursor = await db.execute(self._sql(text), (*values, session_id))
-            rows = await cursor.fetchall()
-        if not rows:
-            raise UnknownSession(session_id)
-        return [] if rows[0] == (None,) * len(columns.split(",")) else rows
 
     async def _refusal(
         self, db: AsyncConnection, lease: Lease, batch: Batch
@@ -372,28 +310,3 @@ class PostgresStore:
         if row[0] != lease.token:
             return LeaseLost(lease.session_id)
         return Conflict(lease.session_id, batch.expected.seq, row[1])
-
-
-def _record(row: Sequence[Any]) -> SessionRecord:
-    session_id, created, updated, metadata, summary, seq, digest, owner, expires = row
-    return SessionRecord(
-        session_id,
-        created,
-        updated,
-        _value(metadata),
-        _value(summary),
-        Head(session_id, seq, digest),
-        owner,
-        expires,
-    )
-
-
-def _text(value: JSON) -> bytes:
-    return canonical(value)
-
-
-def _value(spelled: bytes) -> Any:
-    try:
-        return json.loads(bytes(spelled))
-    except (ValueError, TypeError, RecursionError):
-        raise StoreCorrupt("a row of the store is damaged") from None

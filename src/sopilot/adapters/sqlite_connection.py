@@ -85,6 +85,14 @@ class SQLiteFile:
             raise
         return True
 
+    async def write_anew(self) -> None:
+        """The file without what was deleted from it, which SQLite leaves where it stood."""
+        connection = await self.connection()
+        async with self._turn():
+            with translated(self.path):
+                connection.execute("VACUUM")
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     async def connection(self) -> sqlite3.Connection:
         return self.opened or await self._open()
 

@@ -33,7 +33,7 @@ from sopilot.runtime.trace import (
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError
-from sopilot.runtime.vm.values import spell
+from sopilot.runtime.vm.values import Fields, spell
 
 _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
     lease_expires_at FROM sessions JOIN heads ON session = number"""
@@ -202,6 +202,17 @@ class SQLiteStore:
                 for ref in set(refs)
             )
 
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        async with self._file.writing() as db:
+            for session_id, kept in metadata.items():
+                number = _number(db, session_id)
+                db.execute("DELETE FROM payloads WHERE session = ?", (number,))
+                db.execute("DELETE FROM decisions WHERE session = ?", (number,))
+                db.execute(
+                    "UPDATE sessions SET metadata = ? WHERE number = ?", (spell(dict(kept)), number)
+                )
+        await self._file.write_anew()
+
     async def record(self, session_id: str) -> SessionRecord:
         async with self._file.reading() as db:
             row = db.execute(f"{_RECORD} WHERE id = ?", (session_id,)).fetchone()
@@ -217,6 +228,14 @@ class SQLiteStore:
                 (limit,),
             ).fetchall()
         return [_record(row) for row in rows]
+
+    async def states(self) -> dict[str, int]:
+        async with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT coalesce(json_extract(summary, '$.status'), 'new'), count(*)"
+                " FROM heads GROUP BY 1"
+            ).fetchall()
+        return dict(rows)
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from attacked_handbooks import NAMED, ORIGINS
 from attacks_on_values import BALANCE, Given, State
 from scripted_moves import ENTER, Case, Cited, Move, call, say, start
 
@@ -43,28 +44,6 @@ READ_AGAIN = Case(
 )
 """The machine itself reads once more, just before the act."""
 
-NAMED = """
-handbook: named
-actions:
-  read_account: {input: {user: string}}
-  read_limit: {input: {user: string}}
-  send: {input: {user: string, to: string}, irreversible: true}
-predicates:
-  richer(user, to):
-    says: The customer {user} has more than {to}.
-    verify:
-      all:
-        - {call: read_account(user), name: payer}
-        - {call: read_account(to), name: payee}
-    verdict: results.payer.balance > results.payee.balance
-  free(user):
-    says: The limit of {user} is free.
-    verify: {all: [read_account(user), read_limit(user)]}
-    verdict: result.free
-procedures:
-  send: {requires: {all: ["richer(user, to)", free(user)]}}
-"""
-
 
 def _limits(name: str, given: Given, state: State) -> JSON:
     if name == "read_limit":
@@ -90,31 +69,6 @@ def _sends(user: str, to: str) -> tuple[Move, ...]:
     )
 
 
-ORIGINS = """
-handbook: origins
-actions:
-  find_case: {input: {user: string}}
-  read_case: {input: {case_id: string}}
-  read_booking: {input: {booking: string}}
-  read_flight: {input: {number: string}}
-  archive: {input: {user: string}, irreversible: true}
-  refund: {input: {booking: string}, irreversible: true}
-predicates:
-  case_closed(user):
-    says: The case of {user} is closed.
-    verify: {all: [find_case(user), read_case(find_case.case_id)]}
-    verdict: result.status == 'closed'
-  cancelled(booking):
-    says: Every flight of {booking} is cancelled.
-    verify:
-      all:
-        - read_booking(booking)
-        - {call: read_flight(leg.number), for_each: read_booking.legs as leg}
-    verdict: result.all(one, one.cancelled)
-procedures:
-  archive: {requires: case_closed(user)}
-  refund: {requires: cancelled(booking)}
-"""
 LEGS = {"flying": ["F1", "F2"], "grounded": ["F1", "F3"]}
 
 

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attacked_handbooks import CLAIMS, DOOR, FROZEN, GATE, HALF, TYPED
 from scripted_moves import DONE, ENTER, FAILED, Case, Cited, Move, call, say, start
 
 from sopilot.runtime.session.protocols import JSON
 
 State = dict[str, JSON]
 Given = Mapping[str, JSON]
-
-CLAIMS = """
-handbook: claims
-actions:
-  read_claim: {input: {claim: string}}
-  pay: {input: {claim: string, amount: number}, irreversible: true}
-predicates:
-  covers(claim, amount):
-    says: The claim {claim} covers {amount}.
-    verify: read_claim(claim)
-    verdict: result.limit >= amount
-procedures:
-  pay: {requires: "covers(claim, amount)"}
-"""
 
 
 def _claims(name: str, given: Given, state: State) -> JSON:
@@ -34,20 +21,6 @@ CHECK_CLAIM = (ENTER, call("read_claim", claim="c-1"), say(True, "read_claim"))
 PAID = (start("pay", claim="c-1", amount=400), *CHECK_CLAIM)
 PAY = (*PAID, call("pay", claim="c-1", amount=400))
 PAYMENT = ("pay", {"claim": "c-1", "amount": 400})
-
-DOOR = """
-handbook: door
-actions:
-  look_up: {input: {guest: string}}
-  open_door: {input: {guest: string}, irreversible: true}
-predicates:
-  known(guest):
-    says: The guest {guest} is known.
-    verify: look_up(guest)
-    verdict: result.known
-procedures:
-  open_door: {requires: known(guest)}
-"""
 
 
 def _guests(name: str, given: Given, state: State) -> JSON:
@@ -62,21 +35,6 @@ OPENED = (
     call("open_door", guest="guest-1"),
 )
 
-GATE = """
-handbook: gate
-actions:
-  login: {input: {user: string, password: string}}
-  logout: {input: {user: string}}
-  close: {input: {user: string}, irreversible: true}
-predicates:
-  logged_in(user):
-    says: The customer {user} has logged in.
-    established_by: login(user, password)
-    closed_by: logout(user)
-procedures:
-  close: {requires: logged_in(user)}
-"""
-
 
 def _gate(name: str, given: Given, state: State) -> JSON:
     return {"ok": True}
@@ -84,39 +42,11 @@ def _gate(name: str, given: Given, state: State) -> JSON:
 
 LOGIN = (call("login", user="ann", password="x"), ENTER, say(True, "login"))
 
-HALF = """
-handbook: half
-actions:
-  read_account: {input: {user: string}}
-  read_debts: {input: {user: string}}
-  close: {input: {user: string}, irreversible: true}
-predicates:
-  settled(user):
-    says: The account of {user} is settled.
-    verify: {all: [read_account(user), read_debts(user)]}
-    verdict: result.total == 0
-procedures:
-  close: {requires: settled(user)}
-"""
-
 
 def _debts(name: str, given: Given, state: State) -> JSON:
     return {"total": 900 if name == "read_debts" and given["user"] == "ann" else 0}
 
 
-FROZEN = """
-handbook: frozen
-actions:
-  read_account: {input: {user: string}}
-  pay: {input: {user: string}, irreversible: true}
-predicates:
-  frozen(user):
-    says: The account of {user} is frozen.
-    verify: read_account(user)
-    verdict: result.status == 'frozen'
-procedures:
-  pay: {requires: {not: frozen(user)}}
-"""
 STATUSES: Mapping[str, JSON] = {
     "a look-up that failed": FAILED,
     "null": None,
@@ -140,21 +70,6 @@ def _not_frozen(user: str) -> tuple[Move, ...]:
         say(False, "read_account"),
         call("pay", user=user),
     )
-
-
-TYPED = """
-handbook: typed
-actions:
-  read_list: {}
-  call_back: {input: {number: integer}, irreversible: true}
-predicates:
-  blocked(number):
-    says: The number {number} is blocked.
-    verify: read_list()
-    verdict: number in result.numbers
-procedures:
-  call_back: {requires: {not: blocked(number)}}
-"""
 
 
 def _numbers(name: str, given: Given, state: State) -> JSON:

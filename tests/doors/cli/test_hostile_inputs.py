@@ -6,13 +6,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import click
 import pytest
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.doors.cli.main import run
+from sopilot.doors.cli.main import run, sopilot
 from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import ARMS, open_run
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
@@ -46,6 +47,13 @@ MISTAKES = {
     "an endless deadline": ("mcp", "bank-desk", "--upstream", "x", "--recheck-tools", "inf"),
     "a negative budget": ("run", "bank-desk", "--budget", "wall_seconds=-1"),
     "a budget that is no number": ("run", "bank-desk", "--budget", "wall_seconds=NaN"),
+    "minutes that are no number": ("gate", "--model", "reference", "--minutes", "nan"),
+    "money without end": ("gate", "--model", "reference", "--money", "inf"),
+    "a share that is no number": ("stats", "bh", "nan"),
+    "a port that is no number": ("run", "bank-desk", "--model", "http://a:port/v1#m"),
+    "a space in a URL": ("run", "bank-desk", "--model", "http://exa mple/v1#m"),
+    "half an address": ("mcp", "bank-desk", "--upstream", "http://[bad"),
+    "no host": ("mcp", "bank-desk", "--upstream", "x=http://"),
     "half a turn": ("run", "bank-desk", "--budget", "agent_turns=1.5"),
     "half a bracket": ("mcp", "bank-desk", "--http", "[::1:80"),
     "no store": ("sessions", "--store", "nonsense"),
@@ -166,3 +174,24 @@ def test_a_tool_with_a_fault_leaves_no_call_open() -> None:
         await session.release()
 
     asyncio.run(case())
+
+
+def numbers(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every option and argument of every command that is a number."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from numbers(found, (*path, name))
+    for param in command.params:
+        if isinstance(param.type, click.types.FloatParamType):
+            yield (*path, param.name or "")
+            for text in ("nan", "inf", "-inf", "1e999"):
+                with pytest.raises(click.BadParameter):
+                    param.type.convert(text, param, None)
+
+
+def test_no_number_on_the_command_line_is_none_or_endless() -> None:
+    found = set(numbers(sopilot))
+    assert {("gate", "minutes"), ("mcp", "recheck_tools"), ("stats", "mde", "alpha")} <= found

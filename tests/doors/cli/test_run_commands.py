@@ -262,3 +262,8 @@ def test_waiting_for_an_approval_is_called_waiting() -> None:
 
 def test_chat_without_a_word() -> None:
     assert "before anybody asked for anything" in mistake("chat", "bank-desk")
+
+
+def test_chat_with_the_reference_executor_names_the_goals() -> None:
+    result = CliRunner().invoke(sopilot, ["chat", "bank-desk"], input="hello\n")
+    assert "one of: transfer, " in result.output

@@ -16,17 +16,17 @@ from sopilot.language.program.model import (
     Ask,
     Branch,
     Check,
-    Complete,
+    CompleteStep,
     Condition,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
     Kind,
     Literal,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Unknown,
 )
 
@@ -79,7 +79,7 @@ class Executor:
                 run.acted.append(step.action)
             elif isinstance(step, Ask):
                 pass
-            elif isinstance(step, Return):
+            elif isinstance(step, ReturnStep):
                 if step.holds is not None:
                     return _holds(step.holds, slots)
                 assert function.kind in (Kind.RULE, Kind.GATE)
@@ -87,10 +87,10 @@ class Executor:
                 key = (function.predicate, tuple(known.items()))
                 run.judged.append(key)
                 return truth(key)
-            elif isinstance(step, Complete):
+            elif isinstance(step, CompleteStep):
                 return True
             else:
-                assert isinstance(step, Fail)
+                assert isinstance(step, FailStep)
                 return False
             cursor = cursor + 1 if target is None else index[target]
 

@@ -52,8 +52,8 @@ def _program(name: str = "send", text: str = DESK) -> Program:
     ("action", "changes", "reads"),
     [
         ("read_account", (), None),  # stands in a recipe
-        ("login", (), None),  # opens a gate
-        ("logout", (), None),  # shuts it
+        ("login", None, None),  # opens a gate: who looks changes nothing, but this does something
+        ("logout", None, None),
         ("audit_log", (), None),  # read_only, although a procedure is there for it
         ("read_rates", None, ("rates",)),  # in a recipe, but a procedure is there for it
         ("touch", ("stamps",), None),  # in a recipe, but it says otherwise

@@ -37,7 +37,7 @@ from sopilot.language.program import (
     Literal,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Unknown,
 )
 from sopilot.language.render import render_flat
@@ -134,7 +134,7 @@ def test_value_that_only_evidence_can_supply_is_marked() -> None:
 def test_predicate_that_needs_no_tool() -> None:
     small = Predicate("small", ("user",), "Small.", tool_free=True)
     function = compiled(leaf("small"), small).functions["small"]
-    assert [type(step) for step in function.steps] == [Return]
+    assert [type(step) for step in function.steps] == [ReturnStep]
 
 
 def test_two_templates_cover_every_gate_and_keep_progress_in_their_frame() -> None:

@@ -16,12 +16,12 @@ from sopilot.language.program import (
     CallArgument,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
+    FailStep,
     Function,
     Guarded,
     Holds,
@@ -30,7 +30,7 @@ from sopilot.language.program import (
     Local,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Some,
     Source,
     Step,
@@ -192,10 +192,10 @@ def functions(
     if kind is Kind.PROCESS:
         accepts = draw(st.booleans())
         says = draw(texts)
-        steps.append(Complete(labels[last], says) if accepts else Fail(labels[last], says))
+        steps.append(CompleteStep(labels[last], says) if accepts else FailStep(labels[last], says))
     else:
         holds = draw(st.none() | conditions(slots))
-        steps.append(Return(labels[last], holds, draw(texts)))
+        steps.append(ReturnStep(labels[last], holds, draw(texts)))
     fallbacks: list[list[Act]] = []
     for _ in range(draw(st.integers(0, 1))):
         acts: list[Act] = []

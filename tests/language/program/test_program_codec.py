@@ -12,7 +12,7 @@ from program_strategies import programs
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.language.program import (
     Act,
-    Complete,
+    CompleteStep,
     Emit,
     Function,
     Kind,
@@ -67,13 +67,15 @@ def test_numbers_and_truths_keep_their_types() -> None:
         "g": "true",
         "h": None,
     }
-    program = _program(Complete("end"), constants=constants)
+    program = _program(CompleteStep("end"), constants=constants)
     again = program_from_yaml(program_to_yaml(program))
     assert [repr(value) for value in _values(again)] == [repr(v) for v in constants.values()]
 
 
-def _program(*steps: Act | Emit | Complete, constants: dict[str, object] | None = None) -> Program:
-    body = steps if isinstance(steps[-1], Complete) else (*steps, Complete("end"))
+def _program(
+    *steps: Act | Emit | CompleteStep, constants: dict[str, object] | None = None
+) -> Program:
+    body = steps if isinstance(steps[-1], CompleteStep) else (*steps, CompleteStep("end"))
     main = Function("main", Kind.PROCESS, (), body)
     return Program("main", {"main": main}, Source("", "", ""), "", constants or {})  # type: ignore[arg-type] # any scalar, on purpose
 

@@ -11,14 +11,14 @@ from sopilot.language.program import (
     Branch,
     Check,
     Choose,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Holds,
     Kind,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Source,
     Step,
     continuations,
@@ -27,7 +27,8 @@ from sopilot.language.program import (
 
 SLOTS = ("x", "y")
 RULES = {
-    name: Function(name, Kind.RULE, (), (Return("end"),), predicate=name) for name in ("rx", "ry")
+    name: Function(name, Kind.RULE, (), (ReturnStep("end"),), predicate=name)
+    for name in ("rx", "ry")
 }
 
 
@@ -49,7 +50,7 @@ def graphs(draw: st.DrawFn) -> Function:
         elif kind == 2:
             steps.append(Choose(label, "", (Option("a", draw(target)), Option("b", draw(target)))))
         else:
-            steps.append(Complete(label) if kind == 3 else Fail(label))
+            steps.append(CompleteStep(label) if kind == 3 else FailStep(label))
     return Function("main", Kind.PROCESS, (), tuple(steps))
 
 
@@ -86,7 +87,7 @@ def _ends_from(function: Function, label: str) -> bool:
     waiting, seen = [label], {label}
     while waiting:
         step = steps[waiting.pop()]
-        if isinstance(step, Complete | Fail):
+        if isinstance(step, CompleteStep | FailStep):
             return True
         for target in continuations(step):
             assert target is not None
@@ -142,7 +143,7 @@ def _long(size: int) -> Program:
     for index in range(size):
         steps.append(Check(f"c{index}", "rx", (), f"x{index}"))
         steps.append(Branch(f"b{index}", Holds(f"x{index}"), f"c{index + 1}", "no"))
-    steps += [Check(f"c{size}", "rx", (), "x0"), Complete("end"), Fail("no")]
+    steps += [Check(f"c{size}", "rx", (), "x0"), CompleteStep("end"), FailStep("no")]
     main = Function("main", Kind.PROCESS, (), tuple(steps))
     return Program("main", {"main": main, "rx": RULES["rx"]}, Source("", "", ""), "")
 

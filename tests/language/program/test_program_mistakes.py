@@ -16,13 +16,13 @@ from sopilot.language.program import (
     Ask,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Function,
     Kind,
     Local,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Source,
     program_from_yaml,
     require_valid,
@@ -58,7 +58,7 @@ def test_every_mistake_has_place_and_help() -> None:
 
 
 def _rule(name: str = "rule", *, parameters: tuple[str, ...] = ()) -> Function:
-    return Function(name, Kind.RULE, parameters, (Return("end"),), predicate=name)
+    return Function(name, Kind.RULE, parameters, (ReturnStep("end"),), predicate=name)
 
 
 def _program(*functions: Function, listed: tuple[str, ...] = ()) -> Program:
@@ -67,7 +67,7 @@ def _program(*functions: Function, listed: tuple[str, ...] = ()) -> Program:
 
 
 def _process(*steps: Act | Ask | Check | Choose) -> Function:
-    return Function("main", Kind.PROCESS, (), (*steps, Complete("end")))
+    return Function("main", Kind.PROCESS, (), (*steps, CompleteStep("end")))
 
 
 def _codes(program: Program, predicates: frozenset[str] | None = None) -> list[tuple[str, str]]:
@@ -80,7 +80,7 @@ def test_what_only_code_can_get_wrong() -> None:
     assert ("name-mismatch", "other") in _codes(
         _program(_process(call), _rule(), listed=("main", "other"))
     )
-    two = Function("rule", Kind.RULE, ("a", "a"), (Return("end"),))
+    two = Function("rule", Kind.RULE, ("a", "a"), (ReturnStep("end"),))
     assert ("duplicate-parameter", "rule") in _codes(_program(_process(call), two))
     twice = Act("a", "tool", (("x", Local("x")), ("x", Local("x"))))
     assert [code for code, _ in _codes(_program(_process(Ask("q", ("x",)), twice)))] == [

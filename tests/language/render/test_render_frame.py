@@ -96,11 +96,11 @@ def test_every_kind_of_step_says_what_to_do() -> None:
         "Choose": "Now: pg_program_step select_branch with one option.",
         "Emit": "Now: pg_program_step emit_artifact report.",
         "Act": "Now: call the tool read_ticket; its result is the evidence.",
-        "Fail": "Now: pg_program_step fail; its reason tells the user what is not met.",
-        "Complete": "Now: pg_program_step complete; its summary tells the user what was done.",
+        "FailStep": "Now: pg_program_step fail; its reason tells the user what is not met.",
+        "CompleteStep": "Now: pg_program_step complete; its summary tells the user what was done.",
         "Ask": "Now: ask the user for `code`, unless the dialog has it, and call the tool "
         "check_badge with it. If the user cannot give it, pg_program_step return holds = false.",
-        "Return": "Now: pg_program_step return with holds and the evidence, or undecided.",
+        "ReturnStep": "Now: pg_program_step return with holds and the evidence, or undecided.",
         "Do": "Now: do it, then pg_program_step select_branch next.",
     }
 

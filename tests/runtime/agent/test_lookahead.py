@@ -14,13 +14,13 @@ from sopilot.language.handbook.cel import judge
 from sopilot.language.program.model import (
     Act,
     Check,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Kind,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Source,
 )
 from sopilot.language.render import words
@@ -96,7 +96,7 @@ def plain_rules(count: int, *, verdict: str | None = None) -> Program:
             name,
             Kind.RULE,
             ("day",),
-            (Return("judge"),),
+            (ReturnStep("judge"),),
             predicate=name,
             says=f"{name} holds.",
             verdict=verdict,
@@ -104,7 +104,12 @@ def plain_rules(count: int, *, verdict: str | None = None) -> Program:
         for name in names
     }
     checks = [Check(f"check_{name}", name, GIVEN, name, unmet="refuse") for name in names]
-    steps = (*checks, Act("act", "main", GIVEN, goal=True), Complete("done"), Fail("refuse"))
+    steps = (
+        *checks,
+        Act("act", "main", GIVEN, goal=True),
+        CompleteStep("done"),
+        FailStep("refuse"),
+    )
     process = Function("main", Kind.PROCESS, ("day",), steps)
     return Program("main", {**rules, "main": process}, Source("plain", "main", ""), "hand")
 

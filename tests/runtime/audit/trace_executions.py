@@ -9,10 +9,18 @@ from typing import Any
 
 from trace_programs import GOALS, SHARED, World, judge, leaf_calls
 
-from sopilot.language.program.model import Act, Ask, Branch, Check, Guarded, Kind, Local
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Guarded,
+    Kind,
+    Local,
+    ReturnStep,
+)
 from sopilot.runtime.proof import Licence, grade_of_return, license_call
 from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.trace import SealedEvent

@@ -8,10 +8,15 @@ from typing import Any
 from trace_executions import Execution
 from trace_programs import EXTRA
 
-from sopilot.language.program.model import Act, Branch, Check, Kind
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import (
+    Act,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Kind,
+    ReturnStep,
+)
 from sopilot.runtime.vm import (
     Complete,
     Decision,

@@ -10,9 +10,7 @@ from trace_executions import Execution, Labelled
 from value_worlds import GOAL, LIMIT, OTHER, TOPICS, ValueWorld
 
 from sopilot.language.handbook.cel import judge as cel_judge
-from sopilot.language.program.model import Act, Ask, Branch, Check, Kind
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import Act, Ask, Branch, Check, CompleteStep, Kind, ReturnStep
 from sopilot.runtime.vm import (
     Automation,
     Call,

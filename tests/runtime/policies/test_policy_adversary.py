@@ -141,7 +141,7 @@ def test_nothing_is_carried_out_that_the_policy_denies() -> None:
 
 
 def test_a_broken_yes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(user_questions, "assent", lambda said: "yes")
+    monkeypatch.setattr(user_questions, "assent", lambda said, asked: "yes")
     with pytest.raises(Denied):
         asyncio.run(_many(400))
 

@@ -39,7 +39,7 @@ def transcript(answer: str) -> list[dict[str, Any]]:
 def test_the_last_word_before_the_call_is_the_answer(answer: str, found: bool) -> None:
     read = read_messages(transcript(answer))
     report = audit_transcript(BOOK, read, goal="cancel", judge=judge)
-    about = [one for one in report.findings if one.predicate == "cancel_is_confirmed"]
+    about = [one for one in report.findings if "cancel_is_confirmed" in str(one)]
     assert bool(about) is found, report.findings
 
 

@@ -10,7 +10,7 @@ from counter_desk import HandClock
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.handbook import load_handbook
-from sopilot.language.program import Act, Ask, Branch, Check, Kind, Return
+from sopilot.language.program import Act, Ask, Branch, Check, Kind, ReturnStep
 from sopilot.runtime.agent.arms import ARMS
 from sopilot.runtime.session import (
     CallAnswer,
@@ -50,7 +50,7 @@ class AttackDesk:
             await self.session.operate(Fail("given up"))
         return await self.start(goal, **values)
 
-    async def call(self, action: str, **arguments: JSON) -> CallAnswer:
+    async def call(self, action: str, /, **arguments: JSON) -> CallAnswer:
         self.calls += 1
         return await self.session.call_tool(action, arguments, f"c{self.calls}")
 
@@ -80,9 +80,9 @@ class AttackDesk:
                 if self.session.configuration.frame != before:
                     continue
                 move = ReturnOperation(self._wanted())
-            elif isinstance(step, Return) and here.layout.function.kind is Kind.GROUP:
+            elif isinstance(step, ReturnStep) and here.layout.function.kind is Kind.GROUP:
                 move = ReturnOperation()
-            elif isinstance(step, Act | Return):
+            elif isinstance(step, Act | ReturnStep):
                 move = ReturnOperation(self._wanted())
             else:
                 return

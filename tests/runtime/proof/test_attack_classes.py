@@ -6,24 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+from attacked_handbooks import CLAIMS, DOOR, FROZEN, GATE, HALF, TYPED
 
 from sopilot.runtime.vm import JSON, Complete
 
 pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-
-CLAIMS = """
-handbook: claims
-actions:
-  read_claim: {input: {claim: string}}
-  pay: {input: {claim: string, amount: number}, irreversible: true}
-predicates:
-  covers(claim, amount):
-    says: The claim {claim} covers {amount}.
-    verify: read_claim(claim)
-    verdict: result.limit >= amount
-procedures:
-  pay: {requires: "covers(claim, amount)"}
-"""
 
 
 def test_the_amount_is_named_only_at_the_payment(arm: str) -> None:
@@ -37,21 +24,6 @@ def test_the_amount_is_named_only_at_the_payment(arm: str) -> None:
         await desk.done("pay", claim="c-1", amount=400)
 
     run(case())
-
-
-DOOR = """
-handbook: door
-actions:
-  look_up: {input: {guest: string}}
-  open_door: {input: {guest: string}, irreversible: true}
-predicates:
-  known(guest):
-    says: The guest {guest} is known.
-    verify: look_up(guest)
-    verdict: result.known
-procedures:
-  open_door: {requires: known(guest)}
-"""
 
 
 def test_evidence_about_one_guest_and_the_door_for_another(arm: str) -> None:
@@ -73,22 +45,6 @@ def test_evidence_about_one_guest_and_the_door_for_another(arm: str) -> None:
     run(case())
 
 
-GATE = """
-handbook: gate
-actions:
-  login: {input: {user: string, password: string}}
-  logout: {input: {user: string}}
-  close: {input: {user: string}, irreversible: true}
-predicates:
-  logged_in(user):
-    says: The customer {user} has logged in.
-    established_by: login(user, password)
-    closed_by: logout(user)
-procedures:
-  close: {requires: logged_in(user)}
-"""
-
-
 def test_logged_in_as_one_customer_and_acted_for_another(arm: str) -> None:
     async def case() -> None:
         desk = await open_desk(GATE, lambda name, given: {"ok": True}, arm)
@@ -105,22 +61,6 @@ def test_logged_in_as_one_customer_and_acted_for_another(arm: str) -> None:
     run(case())
 
 
-HALF = """
-handbook: half
-actions:
-  read_account: {input: {user: string}}
-  read_debts: {input: {user: string}}
-  close: {input: {user: string}, irreversible: true}
-predicates:
-  settled(user):
-    says: The account of {user} is settled.
-    verify: {all: [read_account(user), read_debts(user)]}
-    verdict: result.total == 0
-procedures:
-  close: {requires: settled(user)}
-"""
-
-
 def test_one_call_of_two(arm: str) -> None:
     async def case() -> None:
         def answers(name: str, given: Mapping[str, JSON]) -> JSON:
@@ -132,21 +72,6 @@ def test_one_call_of_two(arm: str) -> None:
         await desk.held("close", "settled", "read_debts", user="ann")
 
     run(case())
-
-
-FROZEN = """
-handbook: frozen
-actions:
-  read_account: {input: {user: string}}
-  pay: {input: {user: string}, irreversible: true}
-predicates:
-  frozen(user):
-    says: The account of {user} is frozen.
-    verify: read_account(user)
-    verdict: result.status == 'frozen'
-procedures:
-  pay: {requires: {not: frozen(user)}}
-"""
 
 
 @pytest.mark.parametrize(
@@ -175,21 +100,6 @@ def test_not_frozen_because_somebody_knows(arm: str) -> None:
         await desk.done("pay", user="ann")
 
     run(case())
-
-
-TYPED = """
-handbook: typed
-actions:
-  read_list: {}
-  call_back: {input: {number: integer}, irreversible: true}
-predicates:
-  blocked(number):
-    says: The number {number} is blocked.
-    verify: read_list()
-    verdict: number in result.numbers
-procedures:
-  call_back: {requires: {not: blocked(number)}}
-"""
 
 
 def test_a_value_in_another_spelling(arm: str) -> None:

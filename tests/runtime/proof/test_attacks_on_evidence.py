@@ -7,48 +7,12 @@ from collections.abc import Mapping
 
 import pytest
 from attack_desk import ARMS_WITH_A_MACHINE, open_desk, run
+from attacked_handbooks import DOOR, NAMED, ORIGINS
 
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.vm import JSON
 
 pytestmark = pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
-
-DOOR = """
-handbook: door
-actions:
-  look_up: {input: {guest: string}}
-  open_door: {input: {guest: string}, irreversible: true}
-predicates:
-  known(guest):
-    says: The guest {guest} is known.
-    verify: look_up(guest)
-    verdict: result.known
-procedures:
-  open_door: {requires: known(guest)}
-"""
-
-
-NAMED = """
-handbook: named
-actions:
-  read_account: {input: {user: string}}
-  read_limit: {input: {user: string}}
-  send: {input: {user: string, to: string}, irreversible: true}
-predicates:
-  richer(user, to):
-    says: The customer {user} has more than {to}.
-    verify:
-      all:
-        - {call: read_account(user), name: payer}
-        - {call: read_account(to), name: payee}
-    verdict: results.payer.balance > results.payee.balance
-  free(user):
-    says: The limit of {user} is free.
-    verify: {all: [read_account(user), read_limit(user)]}
-    verdict: result.free
-procedures:
-  send: {requires: {all: ["richer(user, to)", free(user)]}}
-"""
 
 
 def test_the_order_of_calls_decides_nothing(arm: str) -> None:
@@ -75,33 +39,6 @@ def test_the_order_of_calls_decides_nothing(arm: str) -> None:
         await desk.held("send", "free", user="eve", to="ann")
 
     run(case())
-
-
-ORIGINS = """
-handbook: origins
-actions:
-  find_case: {input: {user: string}}
-  read_case: {input: {case_id: string}}
-  read_booking: {input: {booking: string}}
-  read_flight: {input: {number: string}}
-  archive: {input: {user: string}, irreversible: true}
-  refund: {input: {booking: string}, irreversible: true}
-predicates:
-  case_closed(user):
-    says: The case of {user} is closed.
-    verify: {all: [find_case(user), read_case(find_case.case_id)]}
-    verdict: result.status == 'closed'
-  cancelled(booking):
-    says: Every flight of {booking} is cancelled.
-    verify:
-      all:
-        - read_booking(booking)
-        - {call: read_flight(leg.number), for_each: read_booking.legs as leg}
-    verdict: result.all(one, one.cancelled)
-procedures:
-  archive: {requires: case_closed(user)}
-  refund: {requires: cancelled(booking)}
-"""
 
 
 def _origins(name: str, given: Mapping[str, JSON]) -> JSON:

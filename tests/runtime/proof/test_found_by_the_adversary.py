@@ -11,24 +11,11 @@ from collections.abc import Mapping
 
 import pytest
 from attack_desk import AttackDesk, open_desk, run
+from attacked_handbooks import GATE
 
 from sopilot.runtime.session import CallStatus
 from sopilot.runtime.vm import JSON
 
-GATE = """
-handbook: gate
-actions:
-  login: {input: {user: string, password: string}}
-  logout: {input: {user: string}}
-  close: {input: {user: string}, irreversible: true}
-predicates:
-  logged_in(user):
-    says: The customer {user} has logged in.
-    established_by: login(user, password)
-    closed_by: logout(user)
-procedures:
-  close: {requires: logged_in(user)}
-"""
 SHUT = GATE.replace("requires: logged_in(user)", "requires: {not: logged_in(user)}")
 LOGIN = {"user": "ann", "password": "x"}
 

@@ -29,6 +29,7 @@ from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import HeldState, Session, open_session
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
 from sopilot.runtime.session.registers import register
+from sopilot.runtime.session.reminders import due_calls, due_lines
 from sopilot.runtime.trace.runtime_notes import DECISION_REFUSED
 from sopilot.runtime.vm import JSON
 
@@ -53,8 +54,9 @@ class Office:
         await self.token(person, f"{person}-1")
 
     async def token(self, person: str, name: str, expires_at: float | None = None) -> None:
+        details: dict[str, JSON] = {"person": person, "token": name, "expires_at": expires_at}
         self.tokens[name] = await issue_token(
-            self.store, person, name, expires_at=expires_at, who=None, clock=self.clock
+            self.store, "token_issued", details, who=None, clock=self.clock
         )
 
     async def wire(self, arguments: Mapping[str, JSON] = WIRE) -> Session:
@@ -327,6 +329,29 @@ def test_only_an_administrator_changes_people_once_there_is_one() -> None:
             await change_people(here.store, "demanded", {"what": "identity", "on": True},
                                 who=sue, clock=here.clock)  # fmt: skip
         assert (await load_people(here.store)).demands == set()
+
+    asyncio.run(run())
+
+
+def test_people_are_reminded_once_and_again_when_it_escalates() -> None:
+    async def run() -> None:
+        here = await office()
+        await here.change("escalation_set", role="supervisor", to="head", before_seconds=600)
+        wire = await here.wire()
+        await here.vote(wire, "Ada-1", "auditor")
+        assert await due_calls(here.store, 1, clock=here.clock) == []
+        (one,) = await due_calls(here.store, 60, once=True, clock=here.clock)
+        assert (one.call_id, one.approvals, one.needed, one.escalated) == ("w", 1, 2, {})
+        assert "Hal" not in one.people["supervisor"]
+        assert await due_calls(here.store, once=True, clock=here.clock) == []
+        here.clock.time += 3_100
+        (again,) = await due_calls(here.store, once=True, clock=here.clock)
+        assert again.escalated == {"supervisor": "head"}
+        assert "Hal" in again.people["supervisor"]
+        assert "supervisor, or head in its place" in "\n".join(due_lines([again]))
+        assert await due_calls(here.store, once=True, clock=here.clock) == []
+        here.clock.time += 1_000
+        assert await due_calls(here.store, clock=here.clock) == []
 
     asyncio.run(run())
 

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
+from counter_desk import (
+    COUNTER,
+    ERRANDS,
+    HANDBOOK,
+    CountingTools,
+    HandClock,
+    go_on,
+    next_move,
+    walk,
+)
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import DeskTask, bundled_names, load_desk
 from sopilot.desks.bundled.judge import desk_judge
 from sopilot.doors.sources import compile_source
+from sopilot.language.handbook import load_handbook
 from sopilot.language.handbook.cel import judge
-from sopilot.runtime.agent import Reference, ScriptedUser, arm_named, open_run, run_session
+from sopilot.runtime.agent import Driver, Reference, ScriptedUser, arm_named, open_run, run_session
 from sopilot.runtime.agent.briefing import Briefing
+from sopilot.runtime.agent.calls import MOST_INSISTENCE, Waiting
 from sopilot.runtime.agent.operators import RoleApprovers
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import (
@@ -26,6 +39,7 @@ from sopilot.runtime.session import (
     resume_session,
 )
 from sopilot.runtime.session import _admission as admission
+from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, ToolSchema
 from sopilot.runtime.vm import Call, Fail, Return, SelectBranch, Start
 
 CHECKED = ERRANDS["transfer"]
@@ -36,9 +50,10 @@ async def fresh(store: MemoryStore, tools: CountingTools, **settings: object) ->
     return await open_session(store, COUNTER, tools=tools, clock=HandClock(), settings=chosen)
 
 
-async def say_yes(session: Session, goal: str) -> None:
+async def say_yes(session: Session, goal: str, *, begin: bool = True) -> None:
     """Every check is answered with true, and nothing is ever looked up."""
-    await session.operate(Start(goal, ERRANDS[goal]))
+    if begin:
+        await session.operate(Start(goal, ERRANDS[goal]))
     for _ in range(100):
         move = next_move(session.machine, session.configuration)
         frame = session.configuration.frame
@@ -228,5 +243,51 @@ def test_a_conforming_run_is_never_held_for_proof(name: str) -> None:
 
     async def case() -> None:
         assert sum([await play(task) for task in desk.tasks]) > 0
+
+    asyncio.run(case())
+
+
+def test_who_only_repeats_an_unproven_call_waits_for_a_person() -> None:
+    """It is not proven by insisting; something else in between is another try."""
+    book = load_handbook(HANDBOOK)
+
+    async def case() -> None:
+        tools = CountingTools()
+        session = await fresh(MemoryStore(), tools)
+        await say_yes(session, "transfer")
+        known = [ToolSchema("transfer", "", {"type": "object"})]
+        briefing = Briefing(book, dict(COUNTER.programs))
+        driver = Driver(session, briefing, arm_named("pg"), tools=known)
+        call = ToolCall("", "transfer", json.dumps(CHECKED))
+        look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
+        for _ in range(MOST_INSISTENCE - 1):
+            assert "is held" in await driver.call(call)
+        await driver.call(look)
+        for _ in range(MOST_INSISTENCE - 1):
+            assert "is held" in await driver.call(call)
+        with pytest.raises(Waiting, match="is held"):
+            await driver.call(call)
+        assert [one.action for one in session.held_calls] == ["transfer"]
+        assert tools.calls == []
+
+    asyncio.run(case())
+
+
+def test_a_tool_that_fails_with_false_has_not_answered() -> None:
+    """Where nothing is guarded, `false` may be a tool's no; here it is a failure."""
+
+    class Failing(CountingTools):
+        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+            await super().call(name, arguments, key=key)
+            return ToolResult(name != "find_account", False)
+
+    async def case() -> None:
+        session = await fresh(MemoryStore(), Failing())
+        await session.operate(Start("wire", ERRANDS["wire"]))
+        await session.call_tool("find_account", {"username": "una"}, "look")
+        await say_yes(session, "wire", begin=False)
+        answer = await session.call_tool("wire", ERRANDS["wire"], "c")
+        assert answer.status is CallStatus.HELD
+        assert "failed when it was called last" in answer.problem
 
     asyncio.run(case())

@@ -9,8 +9,7 @@ import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.language.program.model import Act, Check, Fail, Function, Kind, Local
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import Act, Check, FailStep, Function, Kind, Local, ReturnStep
 from sopilot.runtime.vm import (
     BindEvidence,
     Call,
@@ -226,7 +225,10 @@ def test_no_call_is_listed_twice() -> None:
         "go",
         Kind.PROCESS,
         ("user",),
-        (Check("first", "known_user", (("user", Local("user")),), "known_user"), Fail("refuse")),
+        (
+            Check("first", "known_user", (("user", Local("user")),), "known_user"),
+            FailStep("refuse"),
+        ),
     )
     machine = Machine({"go": program("go", root, rule)})
     now = machine.step(machine.initial(), Start("go", {"user": "ann"}), at=0.0).configuration

@@ -5,10 +5,7 @@ from __future__ import annotations
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.language.program.model import Check, Function, Kind
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import Check, CompleteStep, FailStep, Function, Kind, ReturnStep
 from sopilot.runtime.trace import replay
 from sopilot.runtime.vm import (
     Call,

@@ -10,15 +10,15 @@ from sopilot.language.program.model import (
     Act,
     Always,
     Check,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Kind,
     Local,
     Program,
+    ReturnStep,
     Source,
 )
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Return as ReturnStep
 from sopilot.language.program.verifier import require_valid
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.trace import replay
@@ -70,7 +70,7 @@ def pay() -> Program:
             Check("second", "inner", (("user", Local("user")),), "inner", unmet="refuse"),
             Act("act", "pay", (("user", Local("user")), ("amount", Local("amount"))), goal=True),
             CompleteStep("done"),
-            Fail("refuse"),
+            FailStep("refuse"),
         ),
     )
     functions = {one.name: one for one in (root, ALLOWED, SMALL, INNER)}

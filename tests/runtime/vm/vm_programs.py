@@ -10,12 +10,12 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
     Kind,
@@ -23,7 +23,7 @@ from sopilot.language.program.model import (
     Local,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Some,
     Source,
     Step,
@@ -50,7 +50,7 @@ LOGGED_IN = Function(
     (
         Ask("ask", ("password",), "Ask for the password."),
         Act("login", "login", (("username", Local("username")), ("password", Unknown("password")))),
-        Return("done"),
+        ReturnStep("done"),
     ),
     predicate="logged_in",
 )
@@ -58,7 +58,7 @@ FUNDS = Function(
     "funds_cover",
     Kind.RULE,
     ("username", "amount"),
-    (Act("read", "read_balance", (("username", Local("username")),)), Return("done")),
+    (Act("read", "read_balance", (("username", Local("username")),)), ReturnStep("done")),
     predicate="funds_cover",
     fallbacks=(
         (Act("ledger", "read_ledger"),),
@@ -73,7 +73,7 @@ OVERDRAFT = Function(
     (
         Act("read", "read_balance", (("username", Local("username")),)),
         Act("limit", "read_limit", (("username", Local("username")),)),
-        Return("done"),
+        ReturnStep("done"),
     ),
     predicate="overdraft",
 )
@@ -98,7 +98,7 @@ MONEY = Function(
             met="end",
             unmet="end",
         ),
-        Return("end", Some((Holds("funds"), Holds("over")))),
+        ReturnStep("end", Some((Holds("funds"), Holds("over")))),
     ),
 )
 TRANSFER_STEPS: tuple[Step, ...] = (
@@ -119,8 +119,8 @@ TRANSFER_STEPS: tuple[Step, ...] = (
         (("username", Local("username")), ("amount", Local("amount")), ("to", Local("to"))),
         goal=True,
     ),
-    Complete("finish"),
-    Fail("refuse", "Refuse."),
+    CompleteStep("finish"),
+    FailStep("refuse", "Refuse."),
 )
 TRANSFER = program(
     "transfer",
@@ -150,7 +150,7 @@ ERRAND = program(
                     "properties": {"title": {"type": "string"}},
                 },
             ),
-            Complete("finish"),
+            CompleteStep("finish"),
         ),
     ),
 )
@@ -172,7 +172,7 @@ def programs(draw: st.DrawFn) -> Program:
         steps.append(Act("act", action, (("x", Local("a")), ("s", Unknown("secret")))))
         if draw(st.booleans()):
             steps.append(Act("more", "also", (("x", Local("a")),)))
-        steps.append(Return("done"))
+        steps.append(ReturnStep("done"))
         fallbacks = ((Act("fb", "fallback"),),) if draw(st.booleans()) else ()
         functions.append(
             Function(
@@ -193,8 +193,8 @@ def programs(draw: st.DrawFn) -> Program:
         *checks,
         Branch("decide", _condition(draw, slots), "act", "refuse"),
         Act("act", "goal", (("x", Local("a")), ("y", Literal(1))), goal=True),
-        Complete("finish"),
-        Fail("refuse"),
+        CompleteStep("finish"),
+        FailStep("refuse"),
     ]
     return program("main", Function("main", Kind.PROCESS, names, tuple(steps)), *functions)
 
@@ -202,7 +202,7 @@ def programs(draw: st.DrawFn) -> Program:
 def _group(draw: st.DrawFn, callees: list[Function]) -> tuple[Step, ...]:
     checks = _checks(draw, callees)
     slots = list(dict.fromkeys(check.slot for check in checks))
-    return (*checks, Return("end", _condition(draw, slots)))
+    return (*checks, ReturnStep("end", _condition(draw, slots)))
 
 
 def _checks(draw: st.DrawFn, callees: list[Function]) -> list[Check]:

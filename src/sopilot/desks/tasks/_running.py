@@ -28,8 +28,6 @@ from sopilot.runtime.session import ProgramSet, Session, Store
 from sopilot.runtime.session.protocols import JSON, Model, User
 from sopilot.runtime.vm.values import Fields
 
-_FRAMES_ONLY = frozenset({"pg", "fused", "state-only"})
-
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
@@ -168,7 +166,7 @@ def _as_it_started(
         tell("as started: the model is shown the handbook as it stood then")
         return task
     handbook = task.briefing.handbook
-    if arm.name not in _FRAMES_ONLY or not stored.programs.keys() <= handbook.procedures.keys():
+    if not arm.frames_only or not stored.programs.keys() <= handbook.procedures.keys():
         raise mistake(
             "handbook-not-kept",
             f"the arm `{arm.name}` shows the handbook, and the one that this session "

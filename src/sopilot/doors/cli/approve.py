@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sopilot.doors.sources.given_values import json_object
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
-from sopilot.language.diagnostics import UserMistake
+from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, with_person, with_store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.reminders import due_calls, due_lines
 from sopilot.runtime.session.session_text import held_lines, waiting_lines
 from sopilot.runtime.session.unsettled import waiting_in
 
-BY = click.option(
-    "--as", "by", default="", metavar="NAME", help="Who decides; a token says so itself."
-)
 SESSION = click.argument("session_id", metavar="ID")
 CALL = click.argument("call_id", metavar="CALL")
 
@@ -45,37 +44,19 @@ def command() -> None:
 @json_option
 def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
-
     found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
     give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 
 @command.command()
-@decided
-def approve(**given: Any) -> None:
-    """Approve CALL of session ID."""
-    _decide("approve", **given)
-
-
-@command.command()
-@decided
-def reject(**given: Any) -> None:
-    """Reject CALL of session ID. One rejection ends it."""
-    _decide("reject", **given)
-
-
-@command.command()
-@decided
-@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
-def amend(arguments: str, **given: Any) -> None:
-    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
-    try:
-        amended = json.loads(arguments)
-    except (ValueError, RecursionError):
-        raise UserMistake("--arguments is not JSON") from None
-    if not isinstance(amended, dict):
-        raise UserMistake("--arguments must be a JSON object")
-    _decide("amend", arguments=amended, **given)
+@click.option("--within", "minutes", default=math.inf, help="Those that expire by then.")
+@click.option("--once", is_flag=True, help="Those that nobody was told of: for reminders.")
+@STORE
+@json_option
+def due(minutes: float, once: bool, store_spec: str | None, as_json: bool) -> None:
+    """Calls of all sessions that wait, soonest first, and who may decide."""
+    found = with_store(store_spec, lambda store: due_calls(store, minutes, once), reading=not once)
+    give(as_json, {"due": [one.as_json() for one in found]}, due_lines(found))
 
 
 @command.command()
@@ -119,3 +100,18 @@ def _decide(
         by = held.rulings[-1].by
         say(f"{still}: {by} has approved already, and counts once", err=True)
         click.get_current_context().exit(1)
+
+
+for name, help in (
+    ("approve", "Approve CALL of session ID."),
+    ("reject", "Reject CALL of session ID. One rejection ends it."),
+):
+    command.command(name, help=help)(decided(partial(_decide, name)))
+
+
+@command.command()
+@decided
+@click.option("--arguments", required=True, metavar="JSON", help="All arguments, as an object.")
+def amend(arguments: str, **given: Any) -> None:
+    """Approve CALL with other arguments. Earlier approvals fall; the checks are made again."""
+    _decide("amend", arguments=json_object("--arguments", arguments), **given)

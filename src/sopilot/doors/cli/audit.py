@@ -18,11 +18,11 @@ from sopilot.doors.sources.audit_inputs import (
     reports_json,
     session_input,
 )
-from sopilot.doors.sources.audit_records import on_record, record_lines
+from sopilot.doors.sources.audit_records import chain_check, on_record, record_lines
 from sopilot.doors.sources.given_values import pairs
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
-from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, may_see, with_person, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -73,10 +73,13 @@ def command(
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """
     told = Told(now, pairs("--knows", knows))
-    given = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec, told=told)
+    given = read_input(
+        what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
+    )
     if verify:
-        _verify(given, as_json)
-        return
+        report, lines = chain_check(given)
+        give(as_json, report, lines)
+        sys.exit(0 if report["verified"] else 1)
     audited = given.audit()
     if page is not None:
         if len(audited) > 1:
@@ -113,27 +116,14 @@ def read_input(
     goal: str | None,
     store_spec: str | None,
     told: Told | None = None,
+    token_file: Path | None = None,
 ) -> TraceInput | ForeignInput:
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
+    masked = not may_see(store_spec, token_file, "audit", [what])
     return with_store(
         store_spec,
-        lambda store: session_input(store, what, handbook=handbook, goal=goal),
+        lambda store: session_input(store, what, handbook=handbook, goal=goal, masked=masked),
         reading=True,
     )
-
-
-def _verify(given: TraceInput | ForeignInput, as_json: bool) -> None:
-    if isinstance(given, ForeignInput):
-        raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
-    problems = given.verify()
-    listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
-    events, signed = len(given.trace.events), len(given.trace.signatures)
-    whole = f"{events} events, chain whole, {signed} signed heads agree"
-    give(
-        as_json,
-        {"verified": not problems, "problems": listed},
-        [str(one) for one in problems] or [whole],
-    )
-    sys.exit(1 if problems else 0)

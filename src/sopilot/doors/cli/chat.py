@@ -43,9 +43,11 @@ def command(
     store_spec: str | None,
     **given: Any,
 ) -> None:
+    opened = open_source(source, out=run_folder(source, task, None))
     if given["model"] == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
-    opened = open_source(source, out=run_folder(source, task, None))
+        goals = ", ".join(opened.handbook.procedures)
+        say(f"It asks for the `goal`, which is one of: {goals}.")
     allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from sopilot.doors.cli.deviations import BY
 from sopilot.doors.sources.releasing import (
     difference_lines,
     differences_between,
@@ -14,11 +13,10 @@ from sopilot.doors.sources.releasing import (
     releasable,
     release_next,
 )
-from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
-from sopilot.language.diagnostics import mistake
-from sopilot.runtime.records.versions import Version, version_lines
-from sopilot.runtime.session import SystemClock
+from sopilot.doors.terminal.entry_commands import EntryCommands
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import BY, STORE, signed, with_person, with_store
+from sopilot.runtime.records.versions import version_lines
 from sopilot.runtime.session.releases import load_versions, sign_off, withdraw
 
 HANDBOOK = click.argument("handbook")
@@ -56,34 +54,14 @@ def release(source: str, begin: str | None, end: str | None, as_json: bool, **gi
     give(as_json, report, [told, *difference_lines(changed)])
 
 
-def _stepped(command: Any) -> Any:
-    return HANDBOOK(NUMBER(BY(signed(command))))
-
-
-def _step(step: Any, handbook: str, number: int, by: str, **given: Any) -> Version:
-    clock = SystemClock()
-    found: Version = with_person(
-        given["store_spec"],
-        given["token_file"],
-        lambda store, who: step(store, handbook, number, clock=clock, who=who, by=by),
-    )
-    return found
-
-
-@command.command("sign-off")
-@_stepped
-def sign_off_(**given: Any) -> None:
-    """Sign VERSION off: not its author."""
-    one = _step(sign_off, **given)
-    say(f"version {one.number} of {one.handbook}: signed off by {', '.join(one.signed)}")
-
-
-@command.command("withdraw")
-@_stepped
-def withdraw_(**given: Any) -> None:
-    """VERSION is in force no longer. Sessions that began with it go on."""
-    one = _step(withdraw, **given)
-    say(f"version {one.number} of {one.handbook}: withdrawn")
+EntryCommands(command, sign_off, HANDBOOK, NUMBER, BY).add(
+    "sign-off", "version_signed_off", "Sign VERSION off: not its author."
+)
+EntryCommands(command, withdraw, HANDBOOK, NUMBER, BY).add(
+    "withdraw",
+    "version_withdrawn",
+    "VERSION is in force no longer. Sessions that began with it go on.",
+)
 
 
 @command.command()
@@ -94,11 +72,8 @@ def withdraw_(**given: Any) -> None:
 @json_option
 def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: bool) -> None:
     """What version NEW says and does otherwise than OLD."""
-    versions = with_store(store_spec, load_versions)
-    before, after = versions.find(handbook, old), versions.find(handbook, new)
-    if before is None or after is None:
-        raise mistake("unknown-version", f"`{handbook}` has no such versions here")
-    changed = differences_between(before, after)
+    versions = with_store(store_spec, load_versions, reading=True)
+    changed = differences_between(versions.known(handbook, old), versions.known(handbook, new))
     give(as_json, changed, difference_lines(changed))
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
+from sopilot.adapters.logs import LOG, log_to_stderr
 from sopilot.doors.mcp.limit_names import LIMITS_HELP
 from sopilot.doors.sources import TOOL_LISTS
-from sopilot.doors.terminal.option_types import Seconds
-from sopilot.doors.terminal.output import say
+from sopilot.doors.terminal.serving_options import serving_options
 from sopilot.doors.terminal.stores import STORE
-from sopilot.language.diagnostics import mistake, visible
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.agent import ARMS
 
 
@@ -39,7 +39,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--share-upstream", is_flag=True, help="One connection for all sessions.")
 @click.option(
     "--upstream-timeout",
-    type=Seconds(min=0.1),
+    type=click.FloatRange(min=0.1),
     default=300.0,
     metavar="SECONDS",
     show_default=True,
@@ -56,7 +56,7 @@ from sopilot.runtime.agent import ARMS
 @click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now.")
 @click.option(
     "--recheck-tools",
-    type=Seconds(min=0),
+    type=click.FloatRange(min=0),
     default=0.0,
     metavar="SECONDS",
     show_default=True,
@@ -74,10 +74,11 @@ from sopilot.runtime.agent import ARMS
 @click.option("--token-file", type=click.Path(path_type=Path), help="Lines `NAME TOKEN`.")
 @click.option("--allow-host", multiple=True, help="A name under which clients reach this server.")
 @click.option("--allow-origin", multiple=True, help="A web origin that may talk to this server.")
+@serving_options
 @click.option("--limit", "limited", multiple=True, metavar="NAME=NUMBER", help=LIMITS_HELP)
 @click.option("--session", "session_id", help="Go on with this session (stdio).")
 @STORE
-def command(**given: Any) -> None:
+def command(log_format: str, **given: Any) -> None:
     """Serve SOURCE over MCP.
 
     SOURCE is a handbook file or a bundled name; or a task (bank-desk/TASK,
@@ -87,15 +88,15 @@ def command(**given: Any) -> None:
     their own names, records every call, binds the evidence and holds what must not run yet.
     """
     _need_mcp()
-    from sopilot.doors.mcp.serving_source import ServerOptions, log_visibly, serve_source
+    from sopilot.doors.mcp.serving_source import ServerOptions, serve_source
 
-    log_visibly()
+    log_to_stderr(log_format)
     serve_source(ServerOptions(**given), _tell)
 
 
 def _tell(text: str) -> None:
     """The operator reads stderr; stdout belongs to the protocol."""
-    say(visible(f"sopilot: {text}"), err=True)
+    LOG.warning("%s", text)
 
 
 def _need_mcp() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
-from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import STORE, signed, with_person, with_store
-from sopilot.runtime.records import read_condition, read_moment
+from sopilot.doors.terminal.entry_commands import EntryCommands
+from sopilot.doors.terminal.output import give, json_option
+from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.runtime.records.people import deputy_details, limit_details, token_details
 from sopilot.runtime.records.people_text import people_json, people_lines
-from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
 
 
@@ -24,115 +21,65 @@ def command() -> None:
     """
 
 
-def _change(name: str, *, store_spec: str | None, token_file: Path | None, **details: Any) -> None:
-    with_person(
-        store_spec,
-        token_file,
-        lambda store, who: change_people(store, name, details, who=who, clock=SystemClock()),
-    )
-    say("recorded")
+NAME = click.argument("person", metavar="NAME")
+ROLE = click.argument("role")
+TO = click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
+AUDIENCE = click.option("--audience", required=True, help="For whom its tokens must be made out.")
+WHAT = click.argument("what", type=click.Choice(["identity", "sign-off", "privacy"]))
+
+entries = EntryCommands(command, change_people)
+entries.add(
+    "add", "person_added", "Add NAME, or say anew what they are.", NAME,
+    click.option("--role", "roles", multiple=True, help="As often as needed."),
+    click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number."),
+    click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT"),
+)  # fmt: skip
+entries.add(
+    "remove", "person_removed", "NAME decides nothing any more; their tokens are worth nothing.",
+    NAME,
+)  # fmt: skip
+entries.add(
+    "revoke", "token_revoked", "The token called TOKEN is worth nothing from now on.",
+    click.argument("token", metavar="TOKEN"),
+)  # fmt: skip
+entries.add(
+    "limit", "limit_set", "ROLE decides only where every CONDITION on the arguments holds: "
+    '"amount<=5000".', ROLE, click.argument("conditions", nargs=-1, metavar="CONDITION..."),
+    read=limit_details,
+)  # fmt: skip
+entries.add(
+    "deputy", "deputy_named", "NAME stands for somebody in a role, between two dates.", NAME,
+    click.option("--for", "for", required=True, metavar="NAME"),
+    click.option("--role", required=True),
+    click.option("--from", "begin", required=True, metavar="DATE"),
+    click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date."),
+    read=deputy_details,
+)  # fmt: skip
+entries.add(
+    "escalate", "escalation_set", "So many minutes before a request to ROLE expires, another "
+    "role may decide it.", ROLE, TO,
+    click.option("--before", "minutes", type=float, required=True, metavar="MINUTES"),
+    read=lambda given: {**given, "before_seconds": given.pop("minutes") * 60},
+)  # fmt: skip
+entries.add(
+    "provider", "provider_named", "Believe signed tokens of the OpenID Connect provider ISSUER "
+    "(extra `openid`).", click.argument("issuer"), AUDIENCE,
+)  # fmt: skip
+entries.add(
+    "demand", "demanded", "identity: only people who prove who they are decide. sign-off: only "
+    "handbooks that were signed off run. privacy: contents of new sessions stand beside their "
+    "traces and can be erased; who reads them is on record.", WHAT,
+    click.option("--off", is_flag=True, help="Not any more."),
+    read=lambda given: {"what": given["what"], "on": not given["off"]},
+)  # fmt: skip
 
 
-@command.command()
-@click.argument("person", metavar="NAME")
-@click.option("--role", "roles", multiple=True, help="As often as needed.")
-@click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number.")
-@click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT")
-@signed
-def add(**given: Any) -> None:
-    """Add NAME, or say anew what they are."""
-    given |= {name: list(given[name]) for name in ("roles", "aliases", "subjects")}
-    _change("person_added", **given)
-
-
-@command.command()
-@click.argument("person", metavar="NAME")
-@signed
-def remove(**given: Any) -> None:
-    """NAME decides nothing any more; their tokens are worth nothing."""
-    _change("person_removed", **given)
-
-
-@command.command()
-@click.argument("person", metavar="NAME")
-@click.option("--name", "token_name", required=True, help="What the token is called in records.")
-@click.option("--until", metavar="DATE", help="Up to and with this date (UTC).")
-@signed
-def token(
-    person: str, token_name: str, until: str | None, token_file: Path | None, store_spec: str | None
-) -> None:
-    """A new token of NAME, printed once: the store keeps its hash alone."""
-    expires = None if until is None else read_moment(until, whole_day=True)
-
-    made = with_person(
-        store_spec,
-        token_file,
-        lambda store, who: issue_token(
-            store, person, token_name, expires_at=expires, who=who, clock=SystemClock()
-        ),
-    )
-    say(made)
-
-
-@command.command()
-@click.argument("token_name", metavar="TOKEN")
-@signed
-def revoke(token_name: str, **given: Any) -> None:
-    """The token called TOKEN is worth nothing from now on."""
-    _change("token_revoked", token=token_name, **given)
-
-
-@command.command()
-@click.argument("role")
-@click.argument("conditions", nargs=-1, metavar="CONDITION...")
-@signed
-def limit(conditions: tuple[str, ...], **given: Any) -> None:
-    """ROLE decides only where every CONDITION on the arguments holds: "amount<=5000"."""
-    for text in conditions:
-        read_condition(text)
-    _change("limit_set", conditions=list(conditions), **given)
-
-
-@command.command()
-@click.argument("person", metavar="NAME")
-@click.option("--for", "stands_for", required=True, metavar="NAME")
-@click.option("--role", required=True)
-@click.option("--from", "begin", required=True, metavar="DATE")
-@click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date (UTC).")
-@signed
-def deputy(begin: str, end: str, stands_for: str, **given: Any) -> None:
-    """NAME stands for somebody in a role, between two dates."""
-    given |= {"for": stands_for, "begin": read_moment(begin)}
-    _change("deputy_named", end=read_moment(end, whole_day=True), **given)
-
-
-@command.command()
-@click.argument("role")
-@click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
-@click.option("--before", "minutes", type=click.FloatRange(min=0), required=True, metavar="MINUTES")
-@signed
-def escalate(minutes: float, **given: Any) -> None:
-    """So many minutes before a request to ROLE expires, another role may decide it."""
-    _change("escalation_set", before_seconds=minutes * 60, **given)
-
-
-@command.command()
-@click.argument("issuer")
-@click.option("--audience", required=True, help="For whom its tokens must be made out.")
-@signed
-def provider(**given: Any) -> None:
-    """Believe signed tokens of the OpenID Connect provider ISSUER (extra `openid`)."""
-    _change("provider_named", **given)
-
-
-@command.command()
-@click.argument("what", type=click.Choice(["identity", "sign-off"]))
-@click.option("--off", is_flag=True, help="Not any more.")
-@signed
-def demand(off: bool, **given: Any) -> None:
-    """identity: only people who prove who they are decide. sign-off: only handbooks that were
-    signed off run."""
-    _change("demanded", on=not off, **given)
+EntryCommands(command, issue_token).add(
+    "token", "token_issued", "A new token of NAME, printed once: the store keeps its hash alone.",
+    NAME, click.option("--name", "token", required=True, help="What it is called in records."),
+    click.option("--until", "expires_at", metavar="DATE", help="Up to and with this date (UTC)."),
+    read=token_details,
+)  # fmt: skip
 
 
 @command.command("list")

@@ -82,4 +82,4 @@ def perform(
 
 
 def show(done: Result, *, as_json: bool) -> None:
-    give(as_json, done.as_json(), result_lines(done))
+    give(as_json, done.as_json, result_lines(done))

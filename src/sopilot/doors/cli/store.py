@@ -46,12 +46,7 @@ def migrate(
 
 
 @command.command("sweep")
-@click.option(
-    "--watch",
-    type=click.FloatRange(min=0.5),
-    metavar="SECONDS",
-    help="Go on looking, this often, until stopped.",
-)
+@click.option("--watch", type=click.FloatRange(min=0.5), help="Go on, every so many seconds.")
 @STORE
 @json_option
 def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) -> None:

@@ -9,19 +9,22 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.sources.signed_files import public_key, signed_heads, trace_text
+from sopilot.doors.sources.signed_files import (
+    public_key,
+    sign_session,
+    signed_heads,
+    trace_text,
+)
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, hand_out, json_option, say
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import NOT_SHOWN, STORE, TOKEN_FILE, may_see, with_store
 from sopilot.runtime.session import (
-    Store,
-    SystemClock,
     export_trace,
     read_trace,
     verify_trace,
     write_trace,
 )
-from sopilot.runtime.trace import SignedHead, generate_key, load_key, sign_head, write_key
+from sopilot.runtime.trace import generate_key, load_key, write_key
 from sopilot.runtime.vm import TraceError
 
 
@@ -35,16 +38,20 @@ def command() -> None:
 @click.option("-o", "--output", type=NEW_FILE, help="Where to; default: standard output.")
 @click.option("--payloads", is_flag=True, help="With the values kept beside the trace.")
 @click.option("--without-programs", is_flag=True, help="Name the programs by hash alone.")
+@TOKEN_FILE
 @STORE
 def export(
     session_id: str,
     output: Path | None,
     payloads: bool,
     without_programs: bool,
+    token_file: Path | None,
     store_spec: str | None,
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
+    if not may_see(store_spec, token_file, "export", [session_id]) and payloads:
+        raise NOT_SHOWN
     kept = {"payloads": payloads, "programs": not without_programs}
     trace = with_store(
         store_spec, lambda store: export_trace(store, session_id, **kept), reading=True
@@ -103,13 +110,8 @@ def sign(session_id: str, key_file: Path, output: Path | None, store_spec: str |
     """Sign the present head of session ID. Keep the result away from the store."""
     key = load_key(key_file)
 
-    async def use(store: Store) -> SignedHead:
-        record = await store.record(session_id)
-        signed = sign_head(key, record.head, at=SystemClock().now())
-        await store.add_signature(signed)
-        return signed
-
-    text = json.dumps(with_store(store_spec, use).as_json(), sort_keys=True)
+    signed = with_store(store_spec, lambda store: sign_session(store, session_id, key))
+    text = json.dumps(signed.as_json(), sort_keys=True)
     if output is None:
         say(text)
     else:

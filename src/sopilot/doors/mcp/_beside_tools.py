@@ -10,6 +10,7 @@ from contextlib import suppress
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 
+from sopilot.adapters.logs import LOG
 from sopilot.doors.mcp._audience import Audience
 from sopilot.doors.mcp._call_link import CallLink, ProgressReport
 from sopilot.doors.mcp._clients import Asker, Context, asker
@@ -18,6 +19,7 @@ from sopilot.doors.mcp._gateway import GatewayTools
 from sopilot.doors.mcp._passing import Passing
 from sopilot.doors.mcp._procedure_prompts import get_prompt, list_prompts
 from sopilot.doors.mcp._relay import Relay
+from sopilot.doors.mcp._telling import told
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.playing import session_report
@@ -43,7 +45,7 @@ _OWN = (
 
 class BesideTools:
     def __init__(self, hub: Hub, catalogue: Catalogue | None, session_id: str | None) -> None:
-        self._hub = hub
+        self.hub = self._hub = hub
         self._catalogue = catalogue
         self._session_id = session_id
         self._audience = Audience()
@@ -80,7 +82,7 @@ class BesideTools:
                     report = await session_report(player, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
         except SopilotError as problem:
-            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+            raise MCPError(types.INVALID_REQUEST, told(problem)) from None
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
         )
@@ -185,7 +187,8 @@ class BesideTools:
         try:
             return await self._hub.seat(who.owner, who.key, who.session_id)
         except SopilotError as problem:
-            raise MCPError(types.INVALID_REQUEST, str(problem)) from None
+            LOG.warning("a client was not served: %s", problem)
+            raise MCPError(types.INVALID_REQUEST, told(problem)) from None
 
 
 def gateway_of(seat: Seat, link: CallLink) -> GatewayTools | None:

@@ -19,6 +19,8 @@ LOCAL = "local"
 """The owner behind standard streams, and behind loopback without a token."""
 SESSION_HEADER = "sopilot-session"
 CONNECTION_HEADER = "mcp-session-id"
+STATELESS = "sopilot.stateless"
+"""Marks a request of which the connection is the session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,8 @@ def asker(ctx: Context, default_session: str | None = None) -> Asker:
     owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
     session_id = session_id or request.headers.get(SESSION_HEADER)
     key = request.headers.get(CONNECTION_HEADER, "")
+    if request.scope.get(STATELESS) and session_id is None and key:
+        session_id = key
     if not key and session_id is None:
         raise MCPError(
             INVALID_REQUEST,

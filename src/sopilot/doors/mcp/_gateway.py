@@ -53,8 +53,13 @@ class GatewayTools:
         drift = self._catalogue.held.get(name)
         if drift is not None:
             return ToolResult(False, {"error": f"not called: {drift}"})
+        meter = self._catalogue.meter
         try:
-            given = await upstream.call(name, arguments, link)
+            with meter.timing("upstream", upstream=offer.upstream):
+                given = await upstream.call(name, arguments, link)
+        except UpstreamFailed:
+            meter.count("upstream_failures", upstream=offer.upstream)
+            raise
         except McpRefused as refused:
             return ToolResult(False, {"error": str(refused)})
         if link is not None:

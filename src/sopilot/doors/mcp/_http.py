@@ -9,9 +9,10 @@ import hmac
 import ipaddress
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import uvicorn
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -21,10 +22,13 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sopilot.adapters.logs import LOG
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
+from sopilot.doors.mcp._connections import Connections
+from sopilot.doors.mcp._watch import Admin, Observed, Watch
 from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.language.diagnostics import UserMistake, mistake
+from sopilot.language.diagnostics import SopilotError, UserMistake, mistake
 
 SHORTEST_TOKEN = 16
 PATH = "/mcp"
@@ -46,6 +50,10 @@ class HttpSettings:
     hosts: Sequence[str] = ()
     origins: Sequence[str] = ()
     limits: Limits = field(default_factory=Limits)
+    stateless: bool = False
+    """Any server of the same store goes on with any request; nothing is kept for a connection."""
+    admin: tuple[str, int] | None = None
+    """An address for operators: health and metrics."""
 
     def check(self) -> None:
         """Raises rather than serve strangers."""
@@ -119,6 +127,10 @@ class Gatekeeper:
 
     def __init__(self, app: ASGIApp, settings: HttpSettings) -> None:
         self._app = app
+        self.admit(settings)
+
+    def admit(self, settings: HttpSettings) -> None:
+        """From now on these tokens, names and origins."""
         self._hosts = settings.allowed_hosts
         self._origins = settings.allowed_origins
         self._digests = {
@@ -190,22 +202,27 @@ class Farewell:
             await self._procedures.left(owner, key)
 
 
-def http_app(procedures: ProcedureServer, settings: HttpSettings) -> ASGIApp:
+def http_app(procedures: ProcedureServer, settings: HttpSettings) -> Gatekeeper:
     settings.check()
-    app = procedures.server.streamable_http_app(
+    app: ASGIApp = procedures.server.streamable_http_app(
         streamable_http_path=PATH,
         host=settings.host,
+        stateless_http=settings.stateless,
         session_idle_timeout=settings.limits.idle_seconds,
         # The gatekeeper is stricter and stands in front.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    return Gatekeeper(Shares(Farewell(app, procedures), settings.limits), settings)
+    inner = Connections(app, procedures.hub) if settings.stateless else Farewell(app, procedures)
+    return Gatekeeper(Shares(inner, settings.limits), settings)
 
 
-def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
+def listen(
+    settings: HttpSettings, *, protected: bool = True
+) -> tuple[HttpSettings, list[socket.socket]]:
     """Takes the port before anything is said of it; with 0, any free one. Close the sockets, or
     hand them to ``serve_http``."""
-    settings.check()
+    if protected:
+        settings.check()
     taken: list[socket.socket] = []
     missing: OSError | None = None
     try:
@@ -213,7 +230,7 @@ def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
         for family, *_, address in dict.fromkeys(found):
             port = taken[0].getsockname()[1] if taken else settings.port
             try:
-                taken.append(socket.create_server((address[0], port), family=family))
+                taken.append(_listening((str(address[0]), int(port)), family))
             except OSError as problem:
                 # `localhost` may have an address of a family that this machine does not speak.
                 if problem.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
@@ -232,33 +249,89 @@ def listen(settings: HttpSettings) -> tuple[HttpSettings, list[socket.socket]]:
     return replace(settings, port=taken[0].getsockname()[1]), taken
 
 
+def _listening(address: tuple[str, int], family: int) -> socket.socket:
+    made = socket.create_server(address, family=family, backlog=1024)
+    # A client that vanished is noticed within two minutes, whatever it was listening for.
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+    return made
+
+
 async def serve_http(
-    procedures: ProcedureServer, settings: HttpSettings, sockets: list[socket.socket]
+    procedures: ProcedureServer,
+    settings: HttpSettings,
+    sockets: list[socket.socket],
+    *,
+    watch: Watch | None = None,
+    reread: Callable[[], HttpSettings] | None = None,
 ) -> None:
-    """Until it is told to stop, on what ``listen`` has taken."""
-    config = uvicorn.Config(
-        http_app(procedures, settings),
-        http=protocol(settings.limits),
+    """Until it is told to stop, on what ``listen`` has taken. ``reread`` gives the tokens, names
+    and origins that hold after SIGHUP."""
+    watch = watch or Watch(procedures.hub.store)
+    gate = http_app(procedures, settings)
+    server = _Server(_config(Observed(gate, watch), settings, protocol(settings.limits)), watch)
+
+    def admit() -> None:
+        try:
+            gate.admit(replace(reread(), port=settings.port) if reread else settings)
+            LOG.warning("tokens, names and origins were read again")
+        except SopilotError as problem:
+            LOG.warning("not read again, and as before: %s", problem)
+
+    hub = procedures.hub
+    looking = asyncio.create_task(watch.keep_looking(hub.tidy, lambda: len(hub.seats)))
+    handlers = {signal.SIGINT: server.stop, signal.SIGTERM: server.stop, signal.SIGHUP: admit}
+    loop = asyncio.get_running_loop()
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    beside = await _serve_admin(watch, settings)
+    try:
+        await server.serve(sockets)
+    finally:
+        for task in (looking, *beside):
+            task.cancel()
+        for number in handlers:
+            loop.remove_signal_handler(number)
+    await asyncio.gather(looking, *beside, return_exceptions=True)
+
+
+def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto") -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http=http,
         log_config=None,  # as the program logs
         log_level="warning",
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=max(1, round(settings.limits.drain_seconds)),
     )
-    server = _Server(config)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
-    try:
-        await server.serve(sockets)
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+
+
+async def _serve_admin(watch: Watch, settings: HttpSettings) -> list[asyncio.Task[None]]:
+    if settings.admin is None:
+        return []
+    _, sockets = listen(HttpSettings(*settings.admin), protected=False)
+    server = _Server(_config(Admin(watch), settings), watch)
+
+    async def answering() -> None:
+        try:
+            await server.serve(sockets)
+        finally:
+            for one in sockets:
+                one.close()
+
+    return [asyncio.create_task(answering())]
 
 
 class _Server(uvicorn.Server):
     """Ends without raising the signal again: sessions are still to be given back."""
+
+    def __init__(self, config: uvicorn.Config, watch: Watch) -> None:
+        super().__init__(config)
+        self._watch = watch
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -268,6 +341,8 @@ class _Server(uvicorn.Server):
         # Twice means at once: open streams are not waited for.
         self.force_exit = self.should_exit
         self.should_exit = True
+        self._watch.stopping.set()
+        self._watch.meter.set("draining", 1)
 
 
 def _has_port(name: str) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 
 import mcp_types as types
 
+from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
@@ -52,10 +53,14 @@ class Catalogue:
         approve: Collection[str] = (),
         timeout_seconds: float = 300.0,
         recheck_seconds: float = 0.0,
+        require_pins: bool = False,
+        meter: NoMetrics | None = None,
     ) -> None:
         self.specs = tuple(specs)
         self._timeout = timeout_seconds
         self._recheck_seconds = recheck_seconds
+        self._require_pins = require_pins
+        self.meter = meter or NoMetrics()
         self.held: dict[str, Drift] = {}
         """Tools that are not what was approved, by name. They are neither listed nor called."""
         self.on_change: Callable[[], None] | None = None
@@ -90,7 +95,7 @@ class Catalogue:
             if self._approve_all:
                 self._pins.approve(spec.name, definitions)
             elif not self._pins.knows(spec.name):
-                self._pins.approve_first(spec.name, definitions)
+                self._approve_first(spec.name, definitions)
             known.update(definitions)
             for drift in self._pins.drifts(spec.name, definitions):
                 known.add(drift.tool)
@@ -110,6 +115,17 @@ class Catalogue:
                 f"not offered, since the handbook does not: {', '.join(kept_back)}; "
                 "what it does not name passes with --pass-through NAME"
             )
+
+    def _approve_first(self, upstream: str, found: Mapping[str, Definition]) -> None:
+        if self._require_pins:
+            message = f"nobody has approved the tools of `{upstream}` yet"
+            cure = "look at them and start once with --approve-tools; keep the file of --pins"
+            raise mistake("no-pins", message, help=cure)
+        self._pins.approve_first(upstream, found)
+        self.tell(
+            f"the tools of `{one_line(upstream)}` are approved as they are, for the first time: "
+            f"{', '.join(map(one_line, found))}"
+        )
 
     def _add(self, upstream: str, tool: types.Tool) -> None:
         clash = self._offers.get(tool.name)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
+from sopilot.adapters.metrics import NoMetrics
 from sopilot.desks.tasks import World
 from sopilot.doors.mcp._eliciting import ElicitsAnswers
 from sopilot.doors.mcp.player import Player
@@ -33,8 +34,9 @@ from sopilot.runtime.vm import Event
 OWNER = "served_to"
 """Where a session's record names its owner."""
 LINGER_SECONDS = 20.0
-"""How long an unused session is kept: taking one back means reading its trace again."""
+"""How long an unused session is kept from others, where there is one server alone."""
 PATIENCE_SECONDS = 10.0
+_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,11 @@ class Service:
 class Seat:
     """One live session."""
 
-    def __init__(self, player: Player, owner: str) -> None:
+    def __init__(
+        self, player: Player, owner: str, *, linger_seconds: float = LINGER_SECONDS
+    ) -> None:
         self.player = player
+        self._linger_seconds = linger_seconds
         self.owner = owner
         self.shown = ""
         """The slot that clients know of."""
@@ -95,6 +100,7 @@ class Seat:
             async with self._taking:
                 if self._released:
                     await self._take_back()
+                await self.session.take_decisions()
             yield self.player
         except LeaseLost:
             self._released = True
@@ -103,11 +109,12 @@ class Seat:
             self._users -= 1
             self._used_at = asyncio.get_running_loop().time()
             if self._users == 0 and not self._released:
-                if self.session.held_calls or self.session.unknown_outcomes:
+                waits = self.session.held_calls or self.session.unknown_outcomes
+                if waits or not self._linger_seconds:
                     await self._release()
                 else:
                     loop = asyncio.get_running_loop()
-                    self._timer = loop.call_later(LINGER_SECONDS, self._release_soon)
+                    self._timer = loop.call_later(self._linger_seconds, self._release_soon)
 
     async def close(self) -> None:
         if self._timer is not None:
@@ -128,28 +135,29 @@ class Seat:
                     await self.session.release()
 
     async def _take_back(self) -> None:
-        head = self.session.head
         waited = 0.0
         while True:
             try:
-                await self.session.reacquire()
+                others = await self.session.reacquire()
                 break
             except LeaseHeld:
                 if waited >= PATIENCE_SECONDS:
                     raise
-                await asyncio.sleep(0.1)
-                waited += 0.1
+                await asyncio.sleep(_POLL_SECONDS)
+                waited += _POLL_SECONDS
         self._released = False
-        if self.session.head != head:
+        if others:
             events = await self.session.whole_events()
             await self.player.world.catch_up(self.session.id, events)
-            await self.player.driver.catch_up()
+            await self.session.take_up()
+            await self.player.driver.begin()
 
 
 class Hub:
     """``key`` is whatever tells a client's conversations apart: a connection, a process. At
     most ``most_seats`` are kept at once, each with connections to every upstream of its own,
-    and ``most_of_one`` for one owner."""
+    and ``most_of_one`` for one owner. Where several servers share a store, ``linger_seconds`` is 0:
+    the next request may reach another one."""
 
     def __init__(
         self,
@@ -158,7 +166,9 @@ class Hub:
         *,
         most_seats: int = 200,
         most_of_one: int = 50,
-        idle_seconds: float = 1800.0,
+        idle_seconds: float = 300.0,
+        linger_seconds: float = LINGER_SECONDS,
+        meter: NoMetrics | None = None,
     ) -> None:
         self.store = store
         self.service = service
@@ -166,6 +176,8 @@ class Hub:
         self._most = most_seats
         self._most_of_one = most_of_one
         self._idle_seconds = idle_seconds
+        self._linger_seconds = linger_seconds
+        self._meter = meter or NoMetrics()
         self._seats: dict[str, Seat] = {}
         self._by_key: dict[tuple[str, str], str] = {}
         self._opening: dict[tuple[str, str], asyncio.Lock] = {}
@@ -195,11 +207,33 @@ class Hub:
         self._opening.pop((owner, session_id or key), None)
         return seat
 
+    async def connect(self, owner: str, session_id: str | None) -> str:
+        """The session of a new client: the one that it asks for, or a new one."""
+        if session_id is not None:
+            return (await self.seat(owner, session_id, session_id)).session.id
+        seat = await self._open(owner)
+        return seat.session.id
+
+    async def knows(self, owner: str, session_id: str) -> bool:
+        if session_id in self._seats:
+            return self._seats[session_id].owner == owner
+        try:
+            return self._serves(await self.store.record(session_id), owner)
+        except UnknownSession:
+            return False
+
+    async def tidy(self) -> None:
+        """Gives up what nobody uses, with its connections; it stays in the store."""
+        now = asyncio.get_running_loop().time()
+        for seat in self.seats:
+            if seat.idle_for(now) > self._idle_seconds:
+                await self._give_up(seat, forget=True)
+
     async def leave(self, owner: str, key: str) -> None:
         """The conversation is over: let go of what it held. Its session stays in the store."""
-        session_id = self._by_key.pop((owner, key), "")
+        session_id = self._by_key.pop((owner, key), key)
         seat = self._seats.get(session_id)
-        if seat is not None and seat.idle:
+        if seat is not None and seat.idle and seat.owner == owner:
             del self._seats[session_id]
             await seat.close()
 
@@ -237,20 +271,33 @@ class Hub:
         world = await service.open_world()
         try:
             await world.catch_up(session_id, await whole_trace(self.store, session_id))
-            session = await resume_run(
-                self.store, session_id, tools=world.tools, programs=self._programs
-            )
+            session = await self._resumed(session_id, world)
         except SopilotError:
             await world.close()
             raise
+        self._meter.count("takeovers")
         return await self._take_seat(session, world, owner)
+
+    async def _resumed(self, session_id: str, world: World) -> Session:
+        """Another server may be at work in it, or was killed a moment ago."""
+        waited = 0.0
+        while True:
+            try:
+                return await resume_run(
+                    self.store, session_id, tools=world.tools, programs=self._programs
+                )
+            except LeaseHeld:
+                if waited >= PATIENCE_SECONDS:
+                    raise
+                await asyncio.sleep(_POLL_SECONDS)
+                waited += _POLL_SECONDS
 
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.driver.begin()
         if session.asker is None:
             session.asker = ElicitsAnswers(session)
-        seat = Seat(player, owner)
+        seat = Seat(player, owner, linger_seconds=self._linger_seconds)
         async with seat.using():
             pass  # counts as used from now on
         self._seats[session.id] = seat
@@ -268,10 +315,8 @@ class Hub:
     async def _make_room(self, owner: str) -> None:
         """Sessions nobody uses give way, an owner's own first; they can be taken up again by
         their ids. Where all are in use, whoever comes last has to wait."""
+        await self.tidy()
         now = asyncio.get_running_loop().time()
-        for seat in self.seats:
-            if seat.idle_for(now) > self._idle_seconds:
-                await self._give_up(seat, forget=True)
         own = [seat for seat in self.seats if seat.owner == owner]
         for seats, most in ((own, self._most_of_one), (list(self.seats), self._most)):
             seats.sort(key=lambda seat: -seat.idle_for(now))

@@ -32,11 +32,12 @@ class Limits:
     ``clients`` are those that one owner has connected with `initialize`, and
     ``initializes`` how many it may connect in a minute. ``sessions`` are kept at once,
     ``sessions_of_one`` for one owner. ``upstreams`` is how many connections to upstream servers,
-    and so processes, there are at most."""
+    and so processes, there are at most. Stopping waits ``drain_seconds`` for what is under way."""
 
     header_seconds: float = 10.0
     body_seconds: float = 30.0
-    idle_seconds: float = 1800.0
+    idle_seconds: float = 300.0
+    drain_seconds: float = 5.0
     connections: int = 200
     requests: int = 100
     clients: int = 500

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
@@ -16,11 +18,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from sopilot import __version__
+from sopilot.adapters.logs import LOG, about
+from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._beside_tools import CARD_URI, FRAME_URI, BesideTools, gateway_of
 from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
 from sopilot.doors.mcp._clients import Asker, Context
 from sopilot.doors.mcp._content import answered
 from sopilot.doors.mcp._gateway import GatewayTools
+from sopilot.doors.mcp._telling import told
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Seat
 from sopilot.doors.mcp.pins import Drift
@@ -29,6 +34,10 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.agent import Offer
 from sopilot.runtime.session.protocols import ToolSchema
+from sopilot.runtime.vm import TOOL_NAME
+
+if TYPE_CHECKING:
+    from sopilot.adapters.telemetry import Telemetry
 
 Answer = TypeVar("Answer")
 
@@ -44,9 +53,13 @@ class ProcedureServer(BesideTools):
         catalogue: Catalogue | None = None,
         session_id: str | None = None,
         tell: Callable[[str], None] = lambda text: None,
+        meter: NoMetrics | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         super().__init__(hub, catalogue, session_id)
         self._tell = tell
+        self._meter = meter or NoMetrics()
+        self._telemetry = telemetry
         self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
         service = hub.service
@@ -120,20 +133,38 @@ class ProcedureServer(BesideTools):
         self, who: Asker, params: types.CallToolRequestParams, link: CallLink
     ) -> types.CallToolResult:
         session_id = who.session_id or ""
+        begun = time.perf_counter()
         try:
             seat = await self._hub.seat(who.owner, who.key, who.session_id)
             session_id = seat.session.id
             gateway_of(seat, link)
-            async with seat.using() as player:
-                result = await self._move(seat, params, link)
-                if player.session.held_calls:
-                    self._tell(f"session {session_id} waits for a decision: sopilot approve")
+            with self._spanned(params.name, session_id), about(session=session_id):
+                async with seat.using() as player:
+                    result = await self._move(seat, params, link)
+                    if player.session.held_calls:
+                        self._tell(f"session {session_id} waits for a decision: sopilot approve")
         except SopilotError as problem:
-            return answered(
-                f"The runtime cannot do this: {problem}", "", ok=False, session_id=session_id
-            )
+            with about(session=session_id):
+                self._tell(f"a call of `{params.name}` was not handled: {problem}")
+            self._logged(who, params.name, session_id, "failed", begun)
+            return answered(told(problem), "", ok=False, session_id=session_id)
+        outcome = "not_done" if result.is_error else "ok"
+        self._logged(who, params.name, session_id, outcome, begun)
         await self._changed(seat)
         return result
+
+    def _spanned(self, name: str, session_id: str) -> AbstractContextManager[object]:
+        if self._telemetry is None:
+            return nullcontext()
+        return self._telemetry.tool(name, f"{session_id}:")
+
+    def _logged(self, who: Asker, name: str, session_id: str, outcome: str, begun: float) -> None:
+        self._meter.count("calls", outcome=outcome)
+        if name == TOOL_NAME:
+            self._meter.count("steps")
+        ms = round((time.perf_counter() - begun) * 1000, 2)
+        fields = {"session": session_id, "owner": who.owner, "tool": name, "outcome": outcome}
+        LOG.info("call", extra={"fields": {**fields, "ms": ms}})
 
     async def _move(
         self, seat: Seat, params: types.CallToolRequestParams, link: CallLink

@@ -7,25 +7,43 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
+from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.doors.mcp.workers import Supervisor, inherited, is_worker
 from sopilot.language.diagnostics import Place, UserMistake, mistake
+
+if TYPE_CHECKING:
+    from sopilot.adapters.telemetry import Telemetry
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 _LONGEST_PORT = 5
 Tell = Callable[[str], None]
+__all__ = [
+    "HttpSettings", "Watch", "fast_loop", "http_settings", "is_worker", "serve",
+    "supervise", "telemetry",
+]  # fmt: skip
 
 
-async def serve(procedures: ProcedureServer, settings: HttpSettings | None, tell: Tell) -> bool:
+async def serve(
+    procedures: ProcedureServer,
+    settings: HttpSettings | None,
+    tell: Tell,
+    *,
+    watch: Watch | None = None,
+    reread: Callable[[], HttpSettings | None] | None = None,
+) -> bool:
     """Until the client leaves or somebody stops it; whether standard streams were cut off."""
     if settings is not None:
-        settings, sockets = listen(settings)
-        tell(f"serving {settings.url}")
-        await serve_http(procedures, settings, sockets)
+        await _serve_http(procedures, settings, tell, watch, reread)
         return False
     from mcp.server.stdio import stdio_server
 
@@ -53,24 +71,89 @@ async def serve(procedures: ProcedureServer, settings: HttpSettings | None, tell
     return not talking.done()
 
 
+async def _serve_http(
+    procedures: ProcedureServer,
+    settings: HttpSettings,
+    tell: Tell,
+    watch: Watch | None,
+    reread: Callable[[], HttpSettings | None] | None,
+) -> None:
+    await procedures.hub.store.sessions(limit=1)  # who cannot reach it must not be asked to serve
+    if is_worker():
+        number, sockets = inherited()
+        port = sockets[0].getsockname()[1]
+        admin = settings.admin and (settings.admin[0], settings.admin[1] + number)
+        settings = replace(settings, port=port, admin=admin)
+    else:
+        settings, sockets = listen(settings)
+    _raise_descriptors()
+    tell(f"serving {settings.url}")
+
+    def again() -> HttpSettings:
+        return (reread() if reread else None) or settings
+
+    await serve_http(procedures, settings, sockets, watch=watch, reread=again)
+
+
+def supervise(settings: HttpSettings, count: int, tell: Tell) -> int:
+    """Workers that run this very command on one address; the exit code."""
+    settings, sockets = listen(settings)
+    for one in sockets:
+        one.set_inheritable(True)
+    tell(f"{count} workers at {settings.url}")
+    return Supervisor(sys.argv[1:], sockets, count, tell).run()
+
+
+def telemetry() -> Telemetry | None:
+    """Spans for whatever OpenTelemetry is set up to send; without the library, none."""
+    if find_spec("opentelemetry") is None:
+        return None
+    from sopilot.adapters.telemetry import Telemetry
+
+    return Telemetry()
+
+
+def _raise_descriptors() -> None:
+    """As many files as the system lets this process have: each client takes one or more."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def http_settings(
     address: str | None,
     token_file: Path | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
     limits: Limits,
+    *,
+    stateless: bool = False,
+    admin: str | None = None,
 ) -> HttpSettings | None:
+    """From what people write; ``None`` for standard streams."""
     if address is None:
+        if admin is not None or stateless:
+            raise UserMistake("--admin, --stateless and --workers are for --http")
         return None
+    host, port = _address("--http", address)
+    settings = HttpSettings(
+        host, port, _tokens(token_file), hosts, origins, limits, stateless,
+        _address("--admin", admin) if admin is not None else None,
+    )  # fmt: skip
+    settings.check()
+    return settings
+
+
+def _address(option: str, address: str) -> tuple[str, int]:
     host, _, port = address.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     odd = "[" in bare or "]" in bare or host.startswith("[") != host.endswith("]")
     whole = port.isascii() and port.isdigit() and len(port) <= _LONGEST_PORT
     if not bare or odd or not whole:
-        raise UserMistake(f"--http: `{address}` is not HOST:PORT")
-    settings = HttpSettings(bare, int(port), _tokens(token_file), hosts, origins, limits)
-    settings.check()
-    return settings
+        raise UserMistake(f"{option}: `{address}` is not HOST:PORT")
+    return bare, int(port)
 
 
 def _tokens(path: Path | None) -> dict[str, str]:
@@ -78,7 +161,7 @@ def _tokens(path: Path | None) -> dict[str, str]:
     if path is None:
         token = os.environ.get(TOKEN_VARIABLE)
         return {"default": token} if token else {}
-    if os.name == "posix" and path.exists() and path.stat().st_mode & 0o077:
+    if os.name == "posix" and path.exists() and _is_open(path.stat()):
         message = "others can read this file of tokens"
         raise mistake("open-secret", message, Place(str(path)), "chmod 600")
     tokens: dict[str, str] = {}
@@ -94,6 +177,13 @@ def _tokens(path: Path | None) -> dict[str, str]:
     if not tokens:
         raise UserMistake(f"{path}: there is no token in it")
     return tokens
+
+
+def _is_open(found: os.stat_result) -> bool:
+    """Whether others than this process can read it. A secret that a cluster mounts is root's, and
+    readable for the group that the process is in."""
+    theirs = 0o037 if found.st_uid == 0 != os.getuid() else 0o077
+    return bool(found.st_mode & theirs)
 
 
 def fast_loop() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sopilot.adapters.metrics import NoMetrics, metered, metrics
 from sopilot.adapters.store_by_name import data_folder, open_store
 from sopilot.doors.mcp import serving
 from sopilot.doors.mcp._http import HttpSettings
 from sopilot.doors.mcp.building import gateway_service, source_service, task_service
 from sopilot.doors.mcp.catalogue import Catalogue
-from sopilot.doors.mcp.hub import Hub, Service
+from sopilot.doors.mcp.hub import LINGER_SECONDS, Hub, Service
 from sopilot.doors.mcp.limits import read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.serving import Tell
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
 from sopilot.doors.sources import is_task, load_source, open_source
-from sopilot.language.diagnostics import UserMistake, visible
+from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.session import Settings, Store
 from sopilot.runtime.vm import TOOL_NAME
 
 STOPPED = 130
@@ -41,6 +42,7 @@ class ServerOptions:
     share_upstream: bool
     upstream_timeout: float
     pins: Path | None
+    require_pins: bool
     approve: tuple[str, ...]
     approve_tools: bool
     recheck_tools: float
@@ -51,9 +53,26 @@ class ServerOptions:
     token_file: Path | None
     allow_host: tuple[str, ...]
     allow_origin: tuple[str, ...]
+    workers: int
+    stateless: bool
+    admin: str | None
     limited: tuple[str, ...]
+    lease_seconds: float
+    sweep_seconds: float
     session_id: str | None
     store_spec: str | None
+
+    def http(self) -> HttpSettings | None:
+        """As the files are now: tokens may have changed since the start."""
+        return serving.http_settings(
+            self.address,
+            self.token_file,
+            self.allow_host,
+            self.allow_origin,
+            read_limits(self.limited),
+            stateless=self.stateless or self.workers > 1,
+            admin=self.admin,
+        )
 
 
 def serve_source(options: ServerOptions, tell: Tell) -> None:
@@ -63,14 +82,10 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     names = [spec.name for spec in specs]
     if len(set(names)) != len(names):
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
-    settings = serving.http_settings(
-        options.address,
-        options.token_file,
-        options.allow_host,
-        options.allow_origin,
-        read_limits(options.limited),
-    )
+    settings = options.http()
     arm_named(options.arm)
+    if options.workers > 1 and settings is not None and not serving.is_worker():
+        raise SystemExit(serving.supervise(settings, options.workers, tell))
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
         runner.run(_serve(options, specs, settings, tell))
 
@@ -78,29 +93,31 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
 async def _serve(
     options: ServerOptions, specs: list[UpstreamSpec], settings: HttpSettings | None, tell: Tell
 ) -> None:
-    limits = read_limits(options.limited)
-    store = open_store(options.store_spec)
+    meter = metrics()
+    store = metered(open_store(options.store_spec), meter)
     catalogue: Catalogue | None = None
     try:
         if specs:
             handbook = load_source(options.source)
-            catalogue = _catalogue(options, specs, handbook, tell)
+            catalogue = _catalogue(options, specs, handbook, tell, meter)
             await catalogue.open()
             service = _gateway(options, handbook, catalogue, tell)
         else:
             service = _service(options, tell)
-        hub = Hub(
-            store,
-            service,
-            most_seats=limits.seats(0 if options.share_upstream else len(specs)),
-            most_of_one=limits.sessions_of_one,
-            idle_seconds=limits.idle_seconds,
-        )
+        service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
         procedures = ProcedureServer(
-            hub, catalogue=catalogue, session_id=options.session_id, tell=tell
+            _hub(options, store, service, settings, meter, len(specs)),
+            catalogue=catalogue,
+            session_id=options.session_id,
+            tell=tell,
+            meter=meter,
+            telemetry=serving.telemetry(),
         )
+        watch = serving.Watch(store, meter, options.sweep_seconds)
         try:
-            stopped = await serving.serve(procedures, settings, tell)
+            stopped = await serving.serve(
+                procedures, settings, tell, watch=watch, reread=options.http
+            )
         finally:
             await procedures.close()
     finally:
@@ -112,8 +129,33 @@ async def _serve(
         os._exit(STOPPED)
 
 
+def _hub(
+    options: ServerOptions,
+    store: Store,
+    service: Service,
+    settings: HttpSettings | None,
+    meter: NoMetrics,
+    upstreams: int,
+) -> Hub:
+    limits = read_limits(options.limited)
+    shared = settings is not None and settings.stateless
+    return Hub(
+        store,
+        service,
+        most_seats=limits.seats(0 if options.share_upstream else upstreams),
+        most_of_one=limits.sessions_of_one,
+        idle_seconds=limits.idle_seconds,
+        linger_seconds=0.0 if shared else LINGER_SECONDS,
+        meter=meter,
+    )
+
+
 def _catalogue(
-    options: ServerOptions, specs: list[UpstreamSpec], handbook: Handbook, tell: Tell
+    options: ServerOptions,
+    specs: list[UpstreamSpec],
+    handbook: Handbook,
+    tell: Tell,
+    meter: NoMetrics,
 ) -> Catalogue:
     return Catalogue(
         specs,
@@ -126,6 +168,8 @@ def _catalogue(
         approve=options.approve,
         timeout_seconds=options.upstream_timeout,
         recheck_seconds=options.recheck_tools,
+        require_pins=options.require_pins,
+        meter=meter,
     )
 
 
@@ -156,15 +200,3 @@ def _service(options: ServerOptions, tell: Tell) -> Service:
     if not opened.bundled:
         tell("no --upstream: only the bookkeeping tool is offered, and no call can be evidence")
     return source_service(opened, arm, language=language)
-
-
-def log_visibly() -> None:
-    """What libraries log may quote what servers and clients sent: a line each, on stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Visible())
-    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-
-
-class _Visible(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(record.getMessage())

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from sopilot.adapters.addresses import require_url
+from sopilot.adapters.settings_file import filled
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session.protocols import JSON
 
@@ -29,7 +31,7 @@ def parse_upstream(text: str) -> UpstreamSpec:
     if not mark or not name.replace("-", "").replace("_", "").isalnum():
         name, rest = "", text
     if rest.startswith(("http://", "https://")):
-        return UpstreamSpec(name or rest, url=rest)
+        return UpstreamSpec(name or rest, url=require_url(rest))
     try:
         command = tuple(shlex.split(rest))
     except ValueError as problem:
@@ -48,7 +50,9 @@ def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict) or not servers:
         raise _mistake("there is no `mcpServers` object in it", str(path))
-    return tuple(_entry(name, entry, str(path)) for name, entry in servers.items())
+    return tuple(
+        _entry(name, filled(entry, str(path)), str(path)) for name, entry in servers.items()
+    )
 
 
 def _entry(name: str, entry: JSON, source: str) -> UpstreamSpec:
@@ -60,7 +64,7 @@ def _entry(name: str, entry: JSON, source: str) -> UpstreamSpec:
         name,
         command=(str(command), *map(str, _list(fields.get("args")))) if command else (),
         environment=_texts(fields.get("env")),
-        url=str(url),
+        url=require_url(str(url)) if url else "",
         headers=_texts(fields.get("headers")),
     )
 

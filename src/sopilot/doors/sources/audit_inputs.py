@@ -206,10 +206,16 @@ def file_input(
 
 
 async def session_input(
-    store: Store, session_id: str, *, handbook: str | None, goal: str | None
+    store: Store,
+    session_id: str,
+    *,
+    handbook: str | None,
+    goal: str | None,
+    masked: bool = False,
 ) -> TraceInput:
+    """``masked``: judged by what stands in the trace alone, for who may not read contents."""
     record = await store.record(session_id)
-    trace = await export_trace(store, session_id, payloads=True)
+    trace = await export_trace(store, session_id, payloads=not masked)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
     return TraceInput(trace, source, not record.owner, asked, named=handbook is not None)

@@ -176,3 +176,13 @@ def sweep_budgets(given: Mapping[str, Any]) -> dict[str, Any]:
     )
     chosen |= {budget: given[option] for option, budget in named if given[option] is not None}
     return chosen | chosen_budgets(given["budget"], deep=False)
+
+
+def json_object(option: str, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UserMistake(f"{option} is not JSON") from None
+    if not isinstance(found, dict):
+        raise UserMistake(f"{option} must be a JSON object")
+    return found

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.records.log import SealFile, read_seals
-from sopilot.runtime.trace import SignedHead, signed_head_from_json
+from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.trace import SignedHead, sign_head, signed_head_from_json
+from sopilot.runtime.trace.signing import SigningKey
 from sopilot.runtime.vm import TraceError
 
 PUBLIC_KEY_BYTES = 32
@@ -64,3 +66,10 @@ def trace_text(path: Path, errors: str = "strict") -> str:
 
 def _unreadable(path: Path, message: str) -> UserMistake:
     return mistake("unreadable", message, Place(str(path)))
+
+
+async def sign_session(store: Store, session_id: str, key: SigningKey) -> SignedHead:
+    """Where it stands now; the signature is kept with it."""
+    signed = sign_head(key, (await store.record(session_id)).head, at=SystemClock().now())
+    await store.add_signature(signed)
+    return signed

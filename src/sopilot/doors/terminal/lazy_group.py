@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from sopilot.doors.terminal.option_types import finite
 from sopilot.language.diagnostics import did_you_mean
 
 
@@ -38,7 +39,7 @@ class LazyGroup(click.Group):
         module, attribute = self._on_use[cmd_name][0].split(".")
         found = importlib.import_module(f"{self._room}.{module}")
         command: click.Command = getattr(found, attribute)
-        return command
+        return finite(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

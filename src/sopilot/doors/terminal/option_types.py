@@ -1,8 +1,9 @@
-"""What values of options are: files, folders, seconds."""
+"""What values of options are: files, folders, numbers."""
 
 from __future__ import annotations
 
 import math
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,26 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
-class Seconds(click.FloatRange):
-    """A number of seconds: not "not a number", which no comparison refuses, and not forever."""
+def finite(command: click.Command) -> click.Command:
+    """The command, none of whose numbers may be "not a number", which no comparison refuses, or
+    without end."""
+    for param in command.params:
+        known = isinstance(param.type, _Finite)
+        if isinstance(param.type, click.types.FloatParamType) and not known:
+            kind = type(param.type)
+            param.type = copy(param.type)
+            param.type.__class__ = type(kind.__name__, (_Finite, kind), {})
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            finite(one)
+    return command
 
+
+class _Finite(click.types.FloatParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         found = float(super().convert(value, param, ctx))
         if not math.isfinite(found):
-            self.fail(f"{value} is no number of seconds", param, ctx)
+            self.fail(f"{value} is no number that can be counted with", param, ctx)
         return found

@@ -61,8 +61,11 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def give(as_json: bool, value: Any, lines: Iterable[str], *, indent: int | None = 2) -> None:
-    """To a script the value, to a person the lines."""
-    print_json(value, indent=indent) if as_json else tell(lines)
+    """To a script the value, or what comes of calling it, to a person the lines."""
+    if as_json:
+        print_json(value() if callable(value) else value, indent=indent)
+    else:
+        tell(lines)
 
 
 def progress(text: str, *, same_line: bool = False) -> None:

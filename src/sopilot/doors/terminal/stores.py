@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,8 +12,10 @@ import click
 from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.records.people import Principal
-from sopilot.runtime.session import Store
+from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.privacy import is_demanded, may_read, note_reading
 
 Answer = TypeVar("Answer")
 
@@ -42,6 +44,7 @@ def with_store(
     return asyncio.run(run())
 
 
+BY = click.option("--as", "by", default="", metavar="NAME", help="Who; a token says so itself.")
 TOKEN_FILE = click.option(
     "--token-file",
     type=NEW_FILE,
@@ -65,3 +68,25 @@ def with_person(
         return await use(store, await who_asks(store, token_file))
 
     return with_store(spec, run)
+
+
+NOT_SHOWN = mistake("not-entitled", "contents are shown to other roles alone")
+
+
+def may_see(
+    spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
+) -> bool:
+    """Whether contents are shown to whoever asks; where the store demands it, on record."""
+
+    async def look(store: Store) -> tuple[bool, bool]:
+        who = await who_asks(store, token_file)
+        return await may_read(store, who), await is_demanded(store)
+
+    allowed, demanded = with_store(spec, look, reading=True)
+    if demanded:
+        with_person(
+            spec,
+            token_file,
+            lambda store, who: note_reading(store, what, session_ids, who=who, clock=SystemClock()),
+        )
+    return allowed

@@ -44,7 +44,7 @@ from sopilot.language.program import (
     Check,
     Function,
     Program,
-    Return,
+    ReturnStep,
     Step,
     program_to_yaml,
 )
@@ -222,7 +222,7 @@ def _silent(function: Function) -> Function:
 
 
 def _silent_step(step: Step) -> Step:
-    if isinstance(step, Check | Act | Return):
+    if isinstance(step, Check | Act | ReturnStep):
         return replace(step, says="")
     return step
 

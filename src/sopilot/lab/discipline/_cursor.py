@@ -12,10 +12,10 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Do,
     Emit,
-    Return,
+    ReturnStep,
 )
 from sopilot.runtime.trace import replay
 from sopilot.runtime.vm import Event, Machine, Position
@@ -98,9 +98,9 @@ def _licensed(here: Position) -> list[NextMove]:
         return [("select_branch", "next"), *(("tool", action) for action in step.uses)]
     if isinstance(step, Emit):
         return [("emit_artifact", step.artifact)]
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         return [("return", "")]
-    return [("complete" if isinstance(step, Complete) else "fail", "")]
+    return [("complete" if isinstance(step, CompleteStep) else "fail", "")]
 
 
 def _told(event: Event) -> list[str]:

@@ -63,8 +63,8 @@ from sopilot.language.program.model import (
     Act,
     ActionFacts,
     Arguments,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Guarded,
     Kind,
@@ -251,7 +251,7 @@ class Compiler:
             kind=Kind.PROCESS,
             parameters=parameters,
             steps=Schedule(resolve).process(
-                plan, act, Complete("done"), Fail("refuse", otherwise(handbook, procedure))
+                plan, act, CompleteStep("done"), FailStep("refuse", otherwise(handbook, procedure))
             ),
             says=procedure.says or goal.says,
         )

@@ -27,12 +27,12 @@ from sopilot.language.program.model import (
     Arguments,
     Branch,
     Check,
-    Complete,
+    CompleteStep,
     Condition,
     Every,
-    Fail,
+    FailStep,
     Holds,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -68,7 +68,9 @@ class Schedule:
 
     # --- whole functions -------------------------------------------------------------
 
-    def process(self, plan: Plan, goal: Act, complete: Complete, fail: Fail) -> tuple[Step, ...]:
+    def process(
+        self, plan: Plan, goal: Act, complete: CompleteStep, fail: FailStep
+    ) -> tuple[Step, ...]:
         accept, refuse = VisitMark(), VisitMark()
         self._jump(plan, accept, refuse, accept_is_next=True)
         self._place(accept)
@@ -83,7 +85,7 @@ class Schedule:
         body = group.body
         jumping = isinstance(body, FactorNode) and body.operator is First
         if (group.complete or _is_any(body)) and not jumping:
-            self._emit(Return(self._label("return_result"), self._collect(body)))
+            self._emit(ReturnStep(self._label("return_result"), self._collect(body)))
             return self._finish()
         met, unmet = VisitMark(), VisitMark()
         if group.complete and isinstance(body, FactorNode):
@@ -91,10 +93,10 @@ class Schedule:
         else:
             self._jump(body, met, unmet, accept_is_next=True)
         self._place(met)
-        self._emit(Return(self._label("return_met"), Always(True)))
+        self._emit(ReturnStep(self._label("return_met"), Always(True)))
         self._place(unmet)
         if unmet.used:
-            self._emit(Return(self._label("return_unmet"), Always(False)))
+            self._emit(ReturnStep(self._label("return_unmet"), Always(False)))
         return self._finish()
 
     # --- jumping code ----------------------------------------------------------------

@@ -124,13 +124,10 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
 
 
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
-    found: set[str] = set()
-    for predicate in predicates:
-        found.update(call.action for recipe in predicate.recipes for call in recipe)
-        for call in (predicate.established_by, predicate.closed_by):
-            if call is not None:
-                found.add(call.action)
-    return found
+    """Who looks changes nothing. What opens or closes a gate may: it says so, or does not."""
+    return {
+        call.action for predicate in predicates for recipe in predicate.recipes for call in recipe
+    }
 
 
 def _changes(action: Action, is_goal: bool, is_quiet: bool) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from sopilot.language.compiler._guards import required_gates
 from sopilot.language.compiler.rules import recipe_act, verifier_call
 from sopilot.language.diagnostics import InternalBug
 from sopilot.language.handbook import Action, Predicate
-from sopilot.language.program.model import Act, Ask, Function, Kind, Return, Step, Unknown
+from sopilot.language.program.model import Act, Ask, Function, Kind, ReturnStep, Step, Unknown
 
 LOGIN, SECOND_FACTOR = "login", "second_factor"
 
@@ -48,7 +48,7 @@ def gate_function(
     if wants:
         steps.append(Ask("ask", wants))
     steps.append(Act("establish", action, arguments))
-    steps.append(Return("judge"))
+    steps.append(ReturnStep("judge"))
     notes: tuple[str, ...] = (f"template: {template}",)
     if call.action not in offered:
         notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")
@@ -77,7 +77,7 @@ def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]
         name=name,
         kind=Kind.GATE,
         parameters=predicate.parameters,
-        steps=(Return("judge"),),
+        steps=(ReturnStep("judge"),),
         says=predicate.says,
         says_not=predicate.says_not,
         predicate=predicate.name,

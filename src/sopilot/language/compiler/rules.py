@@ -27,7 +27,7 @@ from sopilot.language.program.model import (
     Kind,
     Literal,
     Local,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -47,7 +47,7 @@ def rule_function(
     notes = recipes.notes
     if not calls and not predicate.tool_free:
         notes = (*notes, MISSING_RECIPE)
-    steps.append(Return("judge"))
+    steps.append(ReturnStep("judge"))
     return Function(
         name=name,
         kind=Kind.RULE,

@@ -11,6 +11,7 @@ from sopilot.language.handbook._model import (
     ASK_USER,
     BUILT_IN,
     CONFIRM,
+    PROCEDURE,
     Action,
     ActionCall,
     Approval,
@@ -21,6 +22,7 @@ from sopilot.language.handbook._model import (
     Procedure,
     Recipe,
     confirmation,
+    confirmed_subject,
 )
 from sopilot.language.handbook._reader import load_handbook, read_handbook
 from sopilot.language.handbook._schema import handbook_schema, published_schema
@@ -67,6 +69,7 @@ __all__ = [
     "CONFIRM",
     "NOTHING",
     "OPERATORS",
+    "PROCEDURE",
     "Action",
     "ActionCall",
     "All",
@@ -94,6 +97,7 @@ __all__ = [
     "VerdictProblem",
     "compute",
     "confirmation",
+    "confirmed_subject",
     "format_handbook",
     "free_names",
     "handbook_hash",

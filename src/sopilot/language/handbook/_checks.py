@@ -51,6 +51,17 @@ def _check_effects(
             otherwise = "that it changes something" if action.changes else "that it is guarded"
             message = f"the action `{name}` is `read_only`, and says {otherwise}"
             report.error("not-read-only", message, places[name], "drop one of the two")
+    for predicate in handbook.predicates.values():
+        for call in (predicate.established_by, predicate.closed_by, predicate.done):
+            if call is None or call.action not in places:
+                continue
+            if handbook.actions[call.action].not_found is not None:
+                message = (
+                    f"`{predicate.name}` is true or false by the success of `{call.action}`, whose "
+                    "`not_found` takes a failure for an answer"
+                )
+                help = "leave `not_found` out, or verify with another action"
+                report.error("gate-not-found", message, places[call.action], help)
 
 
 def _check_inputs(

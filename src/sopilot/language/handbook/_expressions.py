@@ -28,7 +28,7 @@ class WrittenArgument:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WrittenCall:
     name: str
     arguments: tuple[WrittenArgument, ...]
 
@@ -71,7 +71,7 @@ class _Cursor:
         return f"`{self.text[self.at]}`" if self.at < len(self.text) else "the end"
 
 
-def parse_call(text: str) -> Call:
+def parse_call(text: str) -> WrittenCall:
     """A name with optional arguments; ``ExpressionError`` when it is something else."""
     cursor = _Cursor(text)
     cursor.skip()
@@ -96,7 +96,7 @@ def parse_call(text: str) -> Call:
             cursor.at,
             _advice(text, name, cursor.at),
         )
-    return Call(name, tuple(arguments))
+    return WrittenCall(name, tuple(arguments))
 
 
 def _advice(text: str, name: str, at: int) -> str:
@@ -181,7 +181,7 @@ def _unquote(quoted: str, start: int) -> str:
     return str(text)
 
 
-def parse_signature(text: str) -> Call:
+def parse_signature(text: str) -> WrittenCall:
     """A declaration: a call whose arguments are names only."""
     call = parse_call(text)
     for argument in call.arguments:

@@ -7,9 +7,9 @@ of two has no offset, it is taken to be in the other's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple
 
 from sopilot.language.handbook._strict_operators import (
@@ -68,13 +68,11 @@ def _round(value: object, digits: object) -> object:
     number, places = numeric(value), numeric(digits)
     if not isinstance(places, int) or not 0 <= places <= 12:
         raise Undecided("digits are a whole number from 0 to 12")
-    scaled = abs(number) * 10**places
-    whole = math.floor(scaled + 0.5)
     # 1.005 * 100 is 100.49999999999999: what a person wrote decides, not its nearest double.
-    if abs(scaled + 0.5 - round(scaled + 0.5)) < 1e-9 * max(1.0, scaled):
-        whole = round(scaled + 0.5)
-    rounded = math.copysign(whole, number) / 10**places
-    return within_range(int(rounded) if places == 0 or rounded == int(rounded) else rounded)
+    with localcontext() as context:
+        context.prec = 400
+        exact = Decimal(repr(number)).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+        return within_range(int(exact) if exact == int(exact) else float(exact))
 
 
 def _time(value: object) -> datetime:

@@ -19,6 +19,8 @@ from sopilot.language.handbook.translated import Translated
 
 ASK_USER = "ask_user"
 CONFIRM = "confirm_with_user"
+PROCEDURE = "procedure"
+"""The argument of a confirmation that names whose words the user was shown."""
 BUILT_IN = (ASK_USER, CONFIRM)
 """Calls that the machine itself carries out, by asking the user."""
 
@@ -260,12 +262,20 @@ def made_predicates(procedure: Procedure, action: Action) -> list[Predicate]:
     return found
 
 
+def confirmed_subject(procedure: Procedure, action: Action) -> dict[str, str]:
+    """What a confirmation is about, beside the values: another procedure of the same action may
+    tell the user something else."""
+    about = {"action": action.name}
+    return about if procedure.name == action.name else {**about, PROCEDURE: procedure.name}
+
+
 def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
     given = dict(procedure.arguments)
     terms = [(item.name, given.get(item.name, Name(item.name))) for item in action.inputs]
     optional = {item.name for item in action.inputs if not item.required}
     names = dict.fromkeys(term.name for _, term in terms if isinstance(term, Name))
-    call = ActionCall(CONFIRM, (("action", Constant(action.name)), *terms))
+    about = [(key, Constant(name)) for key, name in confirmed_subject(procedure, action).items()]
+    call = ActionCall(CONFIRM, (*about, *terms))
     return Predicate(
         confirmed_name(procedure),
         tuple(names),

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook._expressions import (
-    Call,
     ExpressionError,
     WrittenArgument,
+    WrittenCall,
     parse_call,
 )
 from sopilot.language.handbook._tree import (
@@ -65,7 +65,9 @@ def call_offset(node: ScalarNode, offset: int) -> int:
     return offset + len(node.style) if node.one_line else 0
 
 
-def read_call(report: DiagnosticCollector, node: Node, what: str, example: str) -> Call | None:
+def read_call(
+    report: DiagnosticCollector, node: Node, what: str, example: str
+) -> WrittenCall | None:
     if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
         wrong(report, node, what, f"a call like `{example}`")
         return None
@@ -80,7 +82,7 @@ def read_call(report: DiagnosticCollector, node: Node, what: str, example: str) 
 def bind(
     report: DiagnosticCollector,
     node: Node,
-    call: Call,
+    call: WrittenCall,
     parameters: Sequence[str],
     scope: Scope,
     *,
@@ -93,7 +95,7 @@ def bind(
 def bind_call(
     report: DiagnosticCollector,
     node: Node,
-    call: Call,
+    call: WrittenCall,
     parameters: Sequence[str],
     scope: Scope,
     *,
@@ -121,7 +123,7 @@ def bind_call(
 def _bind_keyword(
     report: DiagnosticCollector,
     node: ScalarNode,
-    call: Call,
+    call: WrittenCall,
     argument: WrittenArgument,
     parameters: Sequence[str],
     scope: Scope,
@@ -170,7 +172,11 @@ def _resolve(
 
 
 def _report_count(
-    report: DiagnosticCollector, node: ScalarNode, call: Call, parameters: Sequence[str], given: int
+    report: DiagnosticCollector,
+    node: ScalarNode,
+    call: WrittenCall,
+    parameters: Sequence[str],
+    given: int,
 ) -> None:
     wanted = len(parameters)
     noun = "argument" if wanted == 1 else "arguments"

@@ -161,13 +161,16 @@ def _kind(value: object) -> str:
 
 
 def _is_number(value: object) -> bool:
+    """What is no number at all, as ``double('nan')``, has no place in any order."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Undecided("a number is not finite")
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def numeric(value: object) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not _is_number(value):
         raise Undecided("a number was expected")
-    return value
+    return value  # type: ignore[return-value]  # told above
 
 
 def within_range(value: int | float) -> int | float:

@@ -1,38 +1,126 @@
-"""Whether what somebody said is a yes, a no or something else. Pure, and on the safe side: a yes
-with a condition, a question or a correction in it is something else."""
+"""Whether what somebody said is a yes, a no or something else. Pure, and on the safe side.
+
+A yes is a message in which every word is known: words of assent, words that change nothing, and
+words of the question itself. One word more may be a condition, a correction or somebody else's
+name, and makes it something else; so does a question. Whoever is asked again says yes in fewer
+words.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
-_NEUTRAL = re.compile(
-    r"\bno (problem|worries|other|others|more|further|additional|changes?|questions?)\b[\w ]*"
-    r"|\b(nothing|not?) (else|anything else)\b|\bwhy not\b|没问题|没有其他|没有别的|没别的",
-)
-_DOUBT = re.compile(
-    r"\?|？|\b(but|however|instead|rather|except|unless|only if|wait|hold on|first|before|"
-    r"change|different|another|other than|actually|maybe|perhaps|not sure|unsure|think about)\b"
-    r"|但是|但|不过|除非|等等|等一下|先|改成|换成|另外|也许|可能|不确定|考虑",
-)
-_NO = re.compile(
-    r"\b(no|nope|nah|not|never|don'?t|do not|stop|cancel that|refuse|decline|disagree)\b"
-    r"|不|别|没有同意|拒绝|取消吧|算了",
-)
-_YES = re.compile(
-    r"\b(yes|yeah|yep|yup|sure|ok|okay|confirm|confirmed|i confirm|agreed?|i agree|correct|"
-    r"proceed|go ahead|please do|do it|sounds good|that works|absolutely|certainly|definitely|"
-    r"of course|approved?|fine)\b|^y$|是的|^是|好的|^好|确认|同意|可以|没错|对的|^对|行|继续",
-)
+_LONGEST = 2_000
+_STEM = 5
+"""Words of the question count in other forms too: cancel, cancelled, cancellation."""
 
 
-def assent(said: str) -> str | None:
-    """``yes``, ``no``, or ``None`` where it is neither."""
-    text = " ".join(said.lower().replace("’", "'").split()).strip(" .!,。！，")
-    plain = _NEUTRAL.sub(" ", text)
-    no, yes, doubt = (pattern.search(plain) for pattern in (_NO, _YES, _DOUBT))
-    if doubt is not None or (no is not None and yes is not None) or len(text) > 2_000:
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_YES = _set(
+    """
+    yes yeah yep yup y sure ok okay okey k confirm confirmed confirming agree agreed
+    correct right proceed absolutely certainly definitely approve approved fine
+    """
+)
+_YES_PHRASES = re.compile(
+    r"\b(go ahead|please do|do it|do that|do so|go for it|sounds good|looks good|of course|"
+    r"that works|works for me|by all means)\b"
+)
+_HARMLESS_PHRASES = re.compile(
+    r"\b(no problem|no worries|nothing else|no (other|further|more) questions|thank you|"
+    r"(would|'d) like (you )?to|want (you )?to|"
+    r"(you )?(can|may) (please )?(now )?(go ahead|proceed)|"
+    r"let's|the (information|details) (above|provided)|as (described|discussed|listed|stated|"
+    r"outlined|shown|proposed|above))\b"
+)
+_HARMLESS = _set(
+    """
+    i i'm im we me my you your it it's its that that's this these those is am are the a an
+    and all to with for of on in at so very much please thanks thank thx hi hello well
+    great good perfect excellent wonderful alright now then everything dear sir madam both
+    """
+)
+_ASKING = _set(
+    """
+    is are am was were do does did can could may might will would should shall who whom
+    whose what which when where why how
+    """
+)
+_NO = _set(
+    """
+    no nope nah nay non nein not never none nobody nothing neither nor without cannot cant
+    dont wont isnt refuse refused reject rejected decline declined disagree disagreed stop
+    abort wrong incorrect false
+    """
+)
+_DOUBT = _set(
+    """
+    but however instead rather except unless until if when whenever once after before only
+    wait hold later tomorrow yet maybe perhaps possibly unsure actually change different
+    another other half otherwise think almost hardly forget keep leave undo
+    """
+)
+
+_CHINESE_YES = re.compile("是的|好的|确认|确定|同意|可以|没错|对的|继续|没问题|是|好|对|行")
+_CHINESE_HARMLESS = re.compile("请|吧|啊|呀|哦|嗯|了|的|我|谢谢|您|你|就|这样|办理|办|来|一切|都")
+_CHINESE_NO = re.compile("[不别没未无非勿莫]|拒绝|取消吧|算了|停|错")
+_CHINESE_DOUBT = re.compile(
+    "[吗呢么谁哪几]|但|除非|等|先|改|换|另|也许|可能|考虑|如果|要是|之后|以后|只"
+)
+_IDEOGRAPHS = re.compile("[\u3400-\u9fff]+")
+_WORDS = re.compile(r"[^\W_](?:[^\W_]|[-'._@:/,](?=[^\W_]))*")
+
+
+def assent(said: str, asked: str = "") -> str | None:
+    """``yes``, ``no``, or ``None`` where it is neither; ``asked`` is the question."""
+    text = _plain(said)
+    if not text or len(text) > _LONGEST:
         return None
-    if no is not None:
-        return "no"
-    agreed = yes is not None or (not plain.strip() and bool(text))
-    return "yes" if agreed else None
+    chinese = "".join(_IDEOGRAPHS.findall(text))
+    rest, agrees = _YES_PHRASES.subn(" ", _HARMLESS_PHRASES.sub(_keep_assent, text))
+    words = _WORDS.findall(_IDEOGRAPHS.sub(" ", rest))
+    agrees += sum(word in _YES for word in words) + len(_CHINESE_YES.findall(chinese))
+    no_problem = chinese.replace("没问题", "").replace("没错", "")
+    if any(_is_no(word) for word in words) or _CHINESE_NO.search(no_problem):
+        return None if agrees or "?" in text else "no"
+    if not agrees or "?" in text or _asks(words) or _CHINESE_DOUBT.search(chinese):
+        return None
+    known = _plain(asked)
+    if any(not _is_known(word, known) for word in words):
+        return None
+    left = _CHINESE_HARMLESS.sub(" ", _CHINESE_YES.sub(" ", chinese)).split()
+    return "yes" if all(piece in known for piece in left) else None
+
+
+def _plain(text: str) -> str:
+    folded = unicodedata.normalize("NFKC", text).lower().replace("’", "'").replace("？", "?")
+    return " ".join(folded.split())
+
+
+def _keep_assent(found: re.Match[str]) -> str:
+    return " proceed " if found[0].endswith(("go ahead", "proceed")) else " "
+
+
+def _is_no(word: str) -> bool:
+    return word in _NO or word.endswith(("n't", "less"))
+
+
+def _asks(words: list[str]) -> bool:
+    return bool(words) and words[0] in _ASKING
+
+
+def _is_known(word: str, asked: str) -> bool:
+    if word in _DOUBT:
+        return False
+    if word in _YES or word in _HARMLESS:
+        return True
+    there = _WORDS.findall(asked)
+    return word in there or (
+        len(word) >= _STEM
+        and word.isalpha()
+        and any(one[:_STEM] == word[:_STEM] and one.isalpha() for one in there)
+    )

@@ -8,13 +8,13 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -32,7 +32,7 @@ def continuations(step: Step) -> Targets:
         return (step.then, step.otherwise) if step.then != step.otherwise else (step.then,)
     if isinstance(step, Choose):
         return tuple(dict.fromkeys(option.target for option in step.options))
-    if isinstance(step, Return | Complete | Fail):
+    if isinstance(step, ReturnStep | CompleteStep | FailStep):
         return ()
     return (step.next,)
 
@@ -63,7 +63,7 @@ def step_condition(step: Step) -> Condition | None:
     """The condition a step evaluates over bound results, if it has one."""
     if isinstance(step, Branch):
         return step.when
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         return step.holds
     return None
 

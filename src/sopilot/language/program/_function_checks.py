@@ -15,14 +15,15 @@ from sopilot.language.program.model import (
     CallArguments,
     Check,
     Choose,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Function,
     Kind,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Unknown,
+    step_kind,
 )
 
 _NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
@@ -134,14 +135,14 @@ def _check_steps(program: Program, function: Function, report: ProblemCollector)
             known.update(step.wants)
         elif isinstance(step, Choose):
             _check_choose(function, index, step, report)
-        elif isinstance(step, Return | Complete | Fail) and (
-            isinstance(step, Return) is (function.kind is Kind.PROCESS)
+        elif isinstance(step, ReturnStep | CompleteStep | FailStep) and (
+            isinstance(step, ReturnStep) is (function.kind is Kind.PROCESS)
         ):
             report.step(
                 function,
                 index,
                 "wrong-end",
-                f"a {function.kind} does not end with `{type(step).__name__.lower()}`",
+                f"a {function.kind} does not end with `{step_kind(step)}`",
                 f"end with {ends_of(function)}",
             )
 

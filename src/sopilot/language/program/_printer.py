@@ -22,10 +22,11 @@ from sopilot.language.program.model import (
     Holds,
     Literal,
     Program,
-    Return,
+    ReturnStep,
     Some,
     Step,
     Unknown,
+    step_kind,
 )
 from sopilot.language.program.scalars import json_to_yaml
 
@@ -139,7 +140,7 @@ def _step(step: Step) -> str:
     if isinstance(step, Act):
         goal = "goal " if step.goal else ""
         return f"{goal}act {print_act(step)}{_goto('; → ', step.next)}"
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         value = "judged" if step.holds is None else print_condition(step.holds)
         return f"return {value}"
     if isinstance(step, Ask):
@@ -150,7 +151,7 @@ def _step(step: Step) -> str:
     if isinstance(step, Emit):
         schema = "" if step.schema is None else f" {json_to_yaml(step.schema)}"
         return f"emit {step.artifact}{schema}{_goto('; → ', step.next)}"
-    return type(step).__name__.lower()
+    return step_kind(step)
 
 
 def _goto(words: str, target: str | None) -> str:

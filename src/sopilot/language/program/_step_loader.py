@@ -30,15 +30,15 @@ from sopilot.language.program.model import (
     CallArguments,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
+    FailStep,
     Holds,
     Option,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -185,15 +185,15 @@ def _return(report: DiagnosticCollector, label: str, found: Fields) -> Step:
     node = found["return"].value
     judged = isinstance(node, ScalarNode) and node.value is None
     holds = None if judged else _condition(report, node)
-    return Return(label, holds, wording(report, found, "says"))
+    return ReturnStep(label, holds, wording(report, found, "says"))
 
 
 def _complete(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    return Complete(label, _closing(report, found, "complete"))
+    return CompleteStep(label, _closing(report, found, "complete"))
 
 
 def _fail(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    return Fail(label, _closing(report, found, "fail"))
+    return FailStep(label, _closing(report, found, "fail"))
 
 
 _LOAD: dict[str, Callable[[DiagnosticCollector, str, Fields], Step]] = {

@@ -13,17 +13,17 @@ from sopilot.language.program.model import (
     CallArguments,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Step,
 )
 from sopilot.language.program.scalars import (
@@ -191,7 +191,7 @@ def step_parts(step: Step) -> Parts:
             parts.append(f"for_each: {text_to_yaml(each)}")
         _says(parts, step.says)
         _jump(parts, "next", step.next)
-    elif isinstance(step, Return):
+    elif isinstance(step, ReturnStep):
         value = "null" if step.holds is None else condition_to_yaml(step.holds)
         parts.append(f"return: {value}")
         _says(parts, step.says)
@@ -199,9 +199,9 @@ def step_parts(step: Step) -> Parts:
         parts.append(f"branch: {condition_to_yaml(step.when)}")
         _jump(parts, "then", step.then)
         _jump(parts, "otherwise", step.otherwise)
-    elif isinstance(step, Complete):
+    elif isinstance(step, CompleteStep):
         parts.append(f"complete: {text_to_yaml(step.says)}")
-    elif isinstance(step, Fail):
+    elif isinstance(step, FailStep):
         parts.append(f"fail: {text_to_yaml(step.says)}")
     elif isinstance(step, Choose):
         parts.append(f"choose: {text_to_yaml(step.says)}")

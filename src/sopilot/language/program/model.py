@@ -194,7 +194,7 @@ class Emit:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class ReturnStep:
     """Leave the function. ``holds`` is its value as a condition; ``None`` means the
     executor judges it from the evidence."""
 
@@ -204,18 +204,23 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Complete:
+class CompleteStep:
     label: str
     says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
+class FailStep:
     label: str
     says: str = ""
 
 
-Step = Check | Branch | Choose | Act | Ask | Do | Emit | Return | Complete | Fail
+Step = Check | Branch | Choose | Act | Ask | Do | Emit | ReturnStep | CompleteStep | FailStep
+
+
+def step_kind(step: Step) -> str:
+    """As people call it."""
+    return type(step).__name__.lower().removesuffix("step")
 
 
 # --- functions -----------------------------------------------------------------------

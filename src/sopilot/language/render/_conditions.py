@@ -17,7 +17,7 @@ from sopilot.language.program.model import (
     Every,
     Function,
     Holds,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -45,7 +45,7 @@ def group_condition(function: Function) -> Condition | None:
         return found[step.label]
 
     def reached(step: Step) -> Condition | None:
-        if isinstance(step, Return):
+        if isinstance(step, ReturnStep):
             return step.holds
         if isinstance(step, Check):
             if step.met == step.unmet:
@@ -65,7 +65,7 @@ def group_condition(function: Function) -> Condition | None:
 def checks_everything(function: Function) -> bool:
     """Whether no result spares another check: the steps are checks and one return."""
     *checks, last = function.steps
-    return isinstance(last, Return) and all(
+    return isinstance(last, ReturnStep) and all(
         isinstance(step, Check) and step.met is None and step.unmet is None for step in checks
     )
 

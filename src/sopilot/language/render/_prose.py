@@ -15,7 +15,7 @@ from sopilot.language.program import (
     CallArguments,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
@@ -26,7 +26,7 @@ from sopilot.language.program import (
     Literal,
     Option,
     Program,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -193,7 +193,7 @@ class _Prose:
             return self._say("prose_do", says=in_language(step.says, self._language)) + uses
         if isinstance(step, Emit):
             return self._say("prose_emit", name=step.artifact)
-        if isinstance(step, Return):
+        if isinstance(step, ReturnStep):
             if step.holds is None:
                 return self._table[f"prose_{judge_key(function)}"]
             if isinstance(step.holds, Always):
@@ -201,7 +201,7 @@ class _Prose:
                     "prose_return_fixed", value="true" if step.holds.value else "false"
                 )
             return self._say("prose_return_value", when=self._condition(step.holds))
-        return self._table["prose_complete" if isinstance(step, Complete) else "prose_fail"]
+        return self._table["prose_complete" if isinstance(step, CompleteStep) else "prose_fail"]
 
     def _option_says(self, option: Option) -> str:
         says = in_language(option.says, self._language)

@@ -16,14 +16,14 @@ from sopilot.language.program import (
     CallArguments,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Do,
     Emit,
     Function,
     Kind,
     Literal,
     Program,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -184,7 +184,7 @@ def _body(
     if isinstance(step, Branch):
         when = condition_text(step.when, table)
         return table["branch"].format(when=when, then=step.then, otherwise=step.otherwise)
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         if step.holds is None:
             return table[judge_key(function, by_machine)]
         return table["return_value"].format(when=condition_text(step.holds, table))
@@ -198,7 +198,7 @@ def _body(
         return table["do"].format(says=says) + uses + _goto("goto", step.next, table)
     if isinstance(step, Emit):
         return table["emit"].format(name=step.artifact) + _goto("goto", step.next, table)
-    return table["complete"] if isinstance(step, Complete) else table["fail"]
+    return table["complete"] if isinstance(step, CompleteStep) else table["fail"]
 
 
 def _names(names: list[str] | tuple[str, ...]) -> str:

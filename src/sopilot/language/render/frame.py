@@ -18,15 +18,15 @@ from sopilot.language.program import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Do,
     Emit,
-    Fail,
+    FailStep,
     Function,
     Kind,
     Local,
     Program,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -231,7 +231,7 @@ def _now(
     elif isinstance(step, Emit):
         fields["name"] = step.artifact
         key = "now_emit"
-    elif isinstance(step, Return) and by_machine.judges and function.verdict is not None:
+    elif isinstance(step, ReturnStep) and by_machine.judges and function.verdict is not None:
         key = "now_return_machine"
     else:
         key = _NOW[type(step)]
@@ -242,9 +242,9 @@ _NOW: dict[type, str] = {
     Branch: "now_branch",
     Choose: "now_choose",
     Do: "now_do",
-    Return: "now_return",
-    Complete: "now_complete",
-    Fail: "now_fail",
+    ReturnStep: "now_return",
+    CompleteStep: "now_complete",
+    FailStep: "now_fail",
 }
 
 

@@ -46,6 +46,8 @@ _JUDGE = re.compile(
         re.escape(table["ahead_judge"].partition("{")[0]) for table in LANGUAGES.values()
     ).join(("(?:", r")(\d+) (\w+)\("))
 )
+MOST_INSISTENCE = 3
+"""Times the same unproven call is made, and nothing else, until people are waited for."""
 _UNDECIDED = frozenset(HeldState) - {HeldState.APPROVED, HeldState.REJECTED}
 
 
@@ -97,6 +99,7 @@ class CallHandler:
         self.slot: Callable[[], str] = str
         """The slot that the model answers, whose numbers it may use."""
         self._language = language
+        self._insisted: list[str] = []
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
 
@@ -119,12 +122,24 @@ class CallHandler:
             self._closing_words(parsed.reason)
             raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
+            self._insisted = []
             return await self._steps(call, parsed)
         answer = await self.domain(call.id, parsed.name, parsed.arguments)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
-        if answer.status is CallStatus.UNKNOWN or undecided:
+        if answer.status is CallStatus.UNKNOWN or undecided or self._insists(answer):
             raise Waiting(answer.problem, answer.said(self._language))
         return answer.said(self._language)
+
+    def _insists(self, answer: CallAnswer) -> bool:
+        """Whether nothing but the same unproven call was made for a while: it will not be
+        proven so, and a person can decide."""
+        waiting = {one.call_id for one in self._session.held_calls}
+        if answer.status is not CallStatus.HELD or answer.call_id not in waiting:
+            self._insisted = []
+            return False
+        self._insisted = [one for one in self._insisted if one == answer.call_id]
+        self._insisted.append(answer.call_id)
+        return len(self._insisted) >= MOST_INSISTENCE
 
     def _closing_words(self, text: str) -> None:
         """Who ends a request without a word of its own tells the user by the reason."""

@@ -17,14 +17,13 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
     Holds,
-    Return,
+    ReturnStep,
 )
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
 
@@ -142,9 +141,9 @@ class Acceptance:
             return None
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
-        if isinstance(step, Return):
+        if isinstance(step, ReturnStep):
             return None if step.holds is None else condition_truth(step.holds, slots)
-        return self._goal is None and isinstance(step, Complete) and not isinstance(step, Fail)
+        return self._goal is None and isinstance(step, CompleteStep)
 
     def _was_done(self, code: ResolvedFunction, label: str) -> bool:
         """What the executor does by itself, where the question is what was really done."""

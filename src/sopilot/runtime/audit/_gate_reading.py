@@ -32,7 +32,9 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     if code.function.principal:
         # Whoever it is opened for next shuts it for this one.
         same_action = (one for one in moment.calls if one.action == act.action)
-        elsewhere = [one for one in same_action if one.may_have_run and one not in opening]
+        elsewhere = [
+            one for one in same_action if one.may_have_run and not _is_about(act, blank.values, one)
+        ]
         closings = closings + elsewhere
     # What was done may have had inputs besides; nobody made the call for the check.
     facts = moment.facts.get(act.action) if code.function.is_fact else None
@@ -42,7 +44,9 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
             return _opened(moment, code, blank, act, one)
     ended = _successes(closing, blank.values, closings) if closing is not None else []
     inputs = {name for name, _ in act.arguments}
-    ended += [one for one in elsewhere if one.ok and one.arguments.keys() == inputs]
+    ended += [
+        one for one in elsewhere if one.ok and one.arguments.keys() == inputs and one not in opening
+    ]
     ended.sort(key=lambda one: -one.seq)
     shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:

@@ -8,8 +8,8 @@ from sopilot.language.program.model import (
     Argument,
     Ask,
     Check,
-    Complete,
-    Fail,
+    CompleteStep,
+    FailStep,
     Kind,
     Literal,
     Local,
@@ -167,7 +167,7 @@ def resumed(run: AuditState, event: Event) -> None:
 
 def complete(run: AuditState, event: Event) -> None:
     process, frame = run.here()
-    accepting = isinstance(frame.step, Complete)
+    accepting = isinstance(frame.step, CompleteStep)
     has_goal = bool(process.program.goal_actions)
     if not accepting or (has_goal and process.goal_reached is None):
         run.find(
@@ -190,9 +190,9 @@ def fail(run: AuditState, event: Event) -> None:
     process, frame = run.here()
     if process.set_aside:
         # The user wanted something else and this was not taken up again: nobody was refused.
-        _end(run, event, process, WITHDRAWN, isinstance(frame.step, Fail))
+        _end(run, event, process, WITHDRAWN, isinstance(frame.step, FailStep))
         return
-    refusing = isinstance(frame.step, Fail)
+    refusing = isinstance(frame.step, FailStep)
     # A program that nothing could satisfy is no cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)
     obstacle = _obstacle(run, process, frame)

@@ -15,7 +15,7 @@ from sopilot.language.program.model import (
     Emit,
     Kind,
     Literal,
-    Return,
+    ReturnStep,
     Unknown,
 )
 from sopilot.runtime.audit._acceptance import condition_truth
@@ -141,9 +141,9 @@ def give_back(run: AuditState, event: Event) -> None:
 
 def _verdict(run: AuditState, event: Event, frame: FrameView) -> bool | None:
     step = frame.step
-    if not frame.code.judges and not isinstance(step, Return):
+    if not frame.code.judges and not isinstance(step, ReturnStep):
         raise Contradiction("a group returns before its end")
-    condition = step.holds if isinstance(step, Return) else None
+    condition = step.holds if isinstance(step, ReturnStep) else None
     if condition is None:
         if event.payload.get("undecided") is True:
             return None

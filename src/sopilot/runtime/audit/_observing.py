@@ -156,7 +156,7 @@ def _was_said(run: AuditState, asked: int, event: Event) -> bool:
         between[:1] == [number]
         and isinstance(said, str)
         and run.user_messages[between[0]] in (said, None)
-        and value.get("answer") == assent(said)
+        and value.get("answer") == assent(said, str(value.get("asked", "")))
     )
 
 

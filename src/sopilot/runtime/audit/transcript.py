@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results, text_of, unreadable
 from sopilot.runtime.vm.values import JSON, plain, plain_mapping
@@ -57,6 +57,14 @@ class TranscriptCall:
     by_tool: bool = False
 
 
+class UserWords(NamedTuple):
+    """A message of the user's; ``asked`` is what the agent had said to it since the last one."""
+
+    message: int
+    text: str
+    asked: str
+
+
 @dataclass(frozen=True, slots=True)
 class Transcript:
     """``replies`` counts what the user said after the request, where that is known;
@@ -69,8 +77,7 @@ class Transcript:
     dialog: str = ""
     told: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     now: str = ""
-    said: tuple[tuple[int, str], ...] = ()
-    """The user's messages by their numbers."""
+    said: tuple[UserWords, ...] = ()
 
 
 def read_messages(
@@ -90,7 +97,8 @@ def read_messages(
     calls: list[TranscriptCall] = []
     waiting: list[tuple[str, int]] = []
     seen = False
-    said: list[tuple[int, str]] = []
+    said: list[UserWords] = []
+    asked: list[str] = []
     for number, message in enumerate(messages):
         for one in calls_and_results(message, number):
             if isinstance(one, AskedCall):
@@ -108,18 +116,22 @@ def read_messages(
             position = _answered(one.call_id, waiting)
             if position is not None:
                 answer = judge_outcome(read_value(one.content))
-                asked = calls[position]
-                void = answer.value is None and asked.action in effects
+                made = calls[position]
+                void = answer.value is None and made.action in effects
                 calls[position] = replace(
-                    asked,
+                    made,
                     ok=answer.ok and not one.failed and not void,
                     value=plain(answer.value),
                     answered=True,
                     let_through=answer.let_through and not one.failed,
                 )
-        spoken = text_of(message.get("content")) if message.get("role") == "user" else None
-        if isinstance(spoken, str):
-            said.append((number, spoken))
+        role = message.get("role")
+        spoken = text_of(message.get("content")) if role in ("user", "assistant") else None
+        if isinstance(spoken, str) and role == "assistant":
+            asked.append(spoken)
+        elif isinstance(spoken, str):
+            said.append(UserWords(number, spoken, "\n".join(asked)))
+            asked.clear()
     return Transcript(tuple(calls), len(messages), said=tuple(said))
 
 

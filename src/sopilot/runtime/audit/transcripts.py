@@ -14,6 +14,7 @@ from sopilot.language.handbook import (
     Procedure,
     Tree,
     confirmation,
+    confirmed_subject,
     leaves,
 )
 from sopilot.language.handbook.assent import assent
@@ -175,19 +176,23 @@ class Review:
         """An agent of others asks in its own words: what the user said last before the call is
         the answer, whatever the question was."""
         action = self.handbook.actions[call.action]
-        goals = (one for one in self.handbook.procedures.values() if one.action == call.action)
-        heard = [one for one in self.transcript.said if one[0] < call.message]
+        goals = [one for one in self.handbook.procedures.values() if one.action == call.action]
+        heard = [one for one in self.transcript.said if one.message < call.message]
         # The first message is the request, and no answer to anything.
-        if not any(confirmation(one, action) for one in goals) or len(heard) < 2:
+        if len(heard) < 2:
             return
-        number, said = heard[-1]
-        arguments = {"action": call.action, **(call.arguments or {})}
-        value = {"said": said, "answer": assent(said), "message": number}
-        self.proof.made.append(
-            TranscriptCall(
-                call.index, number, CONFIRM, arguments, True, value, answered=True, let_through=True
-            )
-        )
+        number, said, asked = heard[-1]
+        value = {"said": said, "answer": assent(said, asked), "message": number}
+        for goal in goals:
+            if confirmation(goal, action) is None:
+                continue
+            arguments = {**confirmed_subject(goal, action), **(call.arguments or {})}
+            self.proof.made.append(
+                TranscriptCall(
+                    call.index, number, CONFIRM, arguments, True, value,
+                    answered=True, let_through=True,
+                )
+            )  # fmt: skip
 
     def _runs(self, call: TranscriptCall) -> bool:
         """A tool that answers a call with arguments of its own choosing has run it."""

@@ -271,7 +271,7 @@ class Prover:
         """With the gate's own values; what only the user can give may be any. A call that leaves
         one of them out, or has another input besides, may have touched the gate and proves
         nothing; what was done may have had any that the action declares. With ``others``, the
-        calls for anybody else instead."""
+        calls that may be for anybody else instead."""
         own = {name: values[name] for name in layout.function.parameters}
 
         def value(name: str) -> JSON | Absent:
@@ -284,7 +284,7 @@ class Prover:
         exacts: list[Answered] = []
         touched = -1
         for one in self.configuration.answers.get(act.action, {}).values():
-            if one.touched < 0 or _may_concern(call, one.arguments) is others:
+            if one.touched < 0 or not _counts(call, one.arguments, others):
                 continue
             touched = max(touched, one.touched)
             inputs = call.arguments.keys() | set(call.open)
@@ -292,11 +292,14 @@ class Prover:
                 layout.function.is_fact
                 and done_with(self.programs, act.action, inputs, one.arguments)
             )
-            named = others or (exact and _names_the_same(call, one.arguments))
-            if exact and one.succeeded >= 0 and named:
+            if others:
+                named = exact and not _may_concern(call, one.arguments)
+            else:
+                named = exact and _names_the_same(call, one.arguments)
+            if one.succeeded >= 0 and named:
                 exacts.append(one)
         pending = any(
-            one.action == act.action and _may_concern(call, one.arguments) is not others
+            one.action == act.action and _counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
         latest = max(exacts, key=lambda each: each.asked, default=None)
@@ -338,6 +341,15 @@ def _either(first: _GateCalls | None, second: _GateCalls) -> _GateCalls:
         max(first.touched, second.touched),
         first.pending or second.pending,
     )
+
+
+def _counts(call: WantedCall, arguments: Mapping[str, JSON], others: bool) -> bool:
+    """Whether a call may be about this gate; with ``others``, about anybody else's: that is one
+    which does not name exactly these values."""
+    if not others:
+        return _may_concern(call, arguments)
+    exact = arguments.keys() == call.arguments.keys() | set(call.open)
+    return not (exact and _names_the_same(call, arguments))
 
 
 def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:

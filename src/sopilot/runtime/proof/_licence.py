@@ -25,7 +25,7 @@ from sopilot.language.program.model import (
     Holds,
     Kind,
     Literal,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -196,7 +196,7 @@ class _Walk:
                 return True
             elif isinstance(step, Ask) or self._was_done(within, step):
                 label = layout.after[label]
-            elif isinstance(step, Return) and step.holds is not None:
+            elif isinstance(step, ReturnStep) and step.holds is not None:
                 return _truth(step.holds, slots)
             else:
                 return nowhere
@@ -253,7 +253,7 @@ class _Walk:
                 )
             elif isinstance(step, Choose):
                 return any(self._collect(within, one.target, slots, seen) for one in step.options)
-            elif self._is_goal(within, step) or (isinstance(step, Return) and within.depth > 0):
+            elif self._is_goal(within, step) or (isinstance(step, ReturnStep) and within.depth > 0):
                 return True
             elif isinstance(step, Act | Ask | Do | Emit):
                 if not isinstance(step, Ask) and not self._was_done(within, step):

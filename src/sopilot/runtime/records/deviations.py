@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import Diagnostic
 from sopilot.language.diagnostics.plain_text import moment, table
+from sopilot.runtime.records._selection import read_moment
 from sopilot.runtime.vm.values import JSON, same_name
 
 DISPOSITIONS = ("true", "false-alarm", "accepted-risk")
@@ -44,6 +45,10 @@ class Deviation:
 
     def overdue(self, now: float) -> bool:
         return self.state != CLOSED and self.due is not None and now >= self.due
+
+    def fits(self, state: str | None, session_id: str | None, overdue: bool, now: float) -> bool:
+        asked = state in (None, self.state) and session_id in (None, self.session_id)
+        return asked and (self.overdue(now) or not overdue)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -131,3 +136,7 @@ def _row(one: Deviation, now: float) -> tuple[str, ...]:
         str(one.number), one.state, f"{one.code} #{one.seq}", one.owner or "-", due,
         one.disposition or "-", one.closed_by or "-", one.session_id,
     )  # fmt: skip
+
+
+def due_date(text: str | None) -> float | None:
+    return None if text is None else read_moment(text, whole_day=True)

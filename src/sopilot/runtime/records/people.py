@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.language.diagnostics import Diagnostic
-from sopilot.runtime.records._selection import read_condition
+from sopilot.runtime.records._selection import read_condition, read_moment
 from sopilot.runtime.trace.identity import MACHINE
 from sopilot.runtime.vm.values import JSON, same_name
 
@@ -244,3 +245,23 @@ _FOLDS = {
     "provider_named": _provided,
     "demanded": _demanded,
 }
+
+
+def limit_details(given: dict[str, Any]) -> dict[str, Any]:
+    for text in given["conditions"]:
+        read_condition(text)
+    return given
+
+
+def deputy_details(given: dict[str, Any]) -> dict[str, Any]:
+    """Between two dates, as people write them."""
+    return {
+        **given,
+        "begin": read_moment(given["begin"]),
+        "end": read_moment(given["end"], whole_day=True),
+    }
+
+
+def token_details(given: dict[str, Any]) -> dict[str, Any]:
+    until = given["expires_at"]
+    return {**given, "expires_at": None if until is None else read_moment(until, whole_day=True)}

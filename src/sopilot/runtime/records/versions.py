@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from sopilot.language.diagnostics import Diagnostic
+from sopilot.language.diagnostics import Diagnostic, mistake
 from sopilot.language.diagnostics.plain_text import moment, table
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.vm.values import JSON, same_name
@@ -62,6 +62,12 @@ class Versions:
     def find(self, handbook: str, number: int) -> Version | None:
         known = self.of.get(handbook, [])
         return known[number - 1] if 0 < number <= len(known) else None
+
+    def known(self, handbook: str, number: int) -> Version:
+        found = self.find(handbook, number)
+        if found is None:
+            raise mistake("unknown-version", f"`{handbook}` has no version {number} here")
+        return found
 
     def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:
         """The versions all of whose programs these are, newest first."""

@@ -23,7 +23,7 @@ from sopilot.runtime.trace.runtime_notes import (
     HELD_CALL,
 )
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
-from sopilot.runtime.vm.freshness import changes
+from sopilot.runtime.vm.freshness import changes, may_disturb
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -56,7 +56,7 @@ async def admit(
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     if hold is not None:
-        return await _hold(session, action, arguments, call_id, hold)
+        return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
     if not licence.missing and guarded.recheck:
         await _recheck(session, licence)
@@ -68,7 +68,7 @@ async def admit(
             return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
     await expire_due(session)
     if amended:
-        held = _amended_request(session, call_id, doubt)
+        held = _amended_request(session, guarded, call_id, doubt)
     else:
         held = _standing(session, guarded, arguments, doubt)
     if held is None:
@@ -161,11 +161,27 @@ async def _drop_doubted(
             )
 
 
-def _amended_request(session: Session, call_id: str, doubt: str) -> HeldCall | None:
-    """The request that people amended, unless something is in doubt that they did not know."""
+def _amended_request(
+    session: Session, guarded: Guarded, call_id: str, doubt: str
+) -> HeldCall | None:
+    """The request that people amended, unless something is in doubt that they did not know, or
+    what they made of it needs more of them."""
     held = session.ledger.held[call_id]
-    knew = not doubt or same_doubt(held.why, doubt)
-    return held if knew and held.state not in (HeldState.EXPIRED, HeldState.USED) else None
+    knew = not doubt or (same_doubt(held.why, doubt) and _same_values(session, held))
+    enough = (held.roles, held.needed) == (guarded.roles or (OPERATOR,), max(guarded.needed, 1))
+    if not knew or (guarded.needed > 0 and not enough):
+        return None
+    return held if held.state not in (HeldState.EXPIRED, HeldState.USED) else None
+
+
+def _same_values(session: Session, held: HeldCall) -> bool:
+    """Whether the process still has the values that people saw."""
+    for sealed in reversed(session.events):
+        if sealed.event.seq <= held.seq:
+            break
+        if sealed.event.kind == "amend" and sealed.event.process == held.process:
+            return False
+    return True
 
 
 def _standing(
@@ -180,7 +196,7 @@ def _standing(
             continue
         if (held.roles, held.needed, held.lasts) != asked:
             continue
-        if doubt and held.process != active:
+        if doubt and (held.process != active or not _same_values(session, held)):
             continue
         if held.state in (HeldState.WAITING, HeldState.APPROVED):
             return held
@@ -221,7 +237,26 @@ async def _request(
     return session.ledger.held[own_id]
 
 
-async def _hold(
+def under_way(session: Session, action: str) -> Hold | None:
+    """Why a call that is not guarded waits: what may change something waits until a guarded call
+    that is being carried out, on what was proven for it, is answered."""
+    programs = session.machine.programs
+    busy = [
+        session.configuration.pending[call_id].action
+        for call_id in session.in_flight
+        if call_id in session.configuration.pending
+    ]
+    guarded = next((one for one in busy if one in session.programs.guarded), None)
+    if guarded is None or changes(programs, action) == ():
+        return None
+    verifiers = [one for one in programs.actions if changes(programs, one) == ()]
+    if not any(may_disturb(programs, action, one) for one in verifiers):
+        return None
+    why = f"`{guarded}` is being carried out; call `{action}` again when it is answered"
+    return Hold(AWAITS_OUTCOME, why)
+
+
+async def hold_call(
     session: Session, action: str, arguments: dict[str, JSON], call_id: str, hold: Hold
 ) -> CallAnswer:
     own_id = session.ledger.fresh_id(call_id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import Register
 from sopilot.runtime.session._settings import Settings, settings_from_json
 from sopilot.runtime.session._store import SessionRecord, Store
@@ -34,9 +35,15 @@ class Loaded:
     """The programs that hold from an event on, where the session went over to others."""
 
 
-async def load(store: Store, session_id: str, *, known: ProgramSet | None = None) -> Loaded:
-    """``known`` spares reading artifacts that the caller has at hand under the same hash."""
+async def load(
+    store: Store, session_id: str, *, known: ProgramSet | None = None, shredded: bool = False
+) -> Loaded:
+    """``known`` spares reading artifacts that the caller has at hand under the same hash.
+    ``shredded``: one whose contents were erased is welcome, and stands nowhere."""
     record = await store.record(session_id)
+    erased = record.metadata.get("shredded") is not None
+    if erased and not shredded:
+        raise RunEnded(f"the contents of session {session_id} were erased: it cannot go on")
     settings = settings_from_json(record.metadata.get("settings", {}))
     events = await store.events(session_id)
     payloads = await store.payloads(session_id)
@@ -61,6 +68,7 @@ async def load(store: Store, session_id: str, *, known: ProgramSet | None = None
         programs=sets,
         payloads=payloads,
         limits=settings.limits,
+        replaying=not erased,
     )
     return Loaded(
         record,

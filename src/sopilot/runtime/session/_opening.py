@@ -10,7 +10,6 @@ from contextlib import suppress
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.program import Program
-from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._session import Session
@@ -18,6 +17,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
+from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
 from sopilot.runtime.session.releases import require_released
@@ -51,7 +51,7 @@ async def open_session(
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
-    settings = settings or Settings()
+    settings = await settings_here(store, settings or Settings())
     clock = clock or SystemClock()
     await require_released(store, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {
@@ -103,14 +103,13 @@ async def resume_session(
         take_over=take_over, judge=judge, owner=owner,
     )  # fmt: skip
     try:
-        async with session.writing():
-            if not session.events:
+        if not session.events:
+            async with session.writing():
                 await _note_opening(session)
-            await session.settle()
-            await note_unknown_outcomes(session)
-            if programs is not None:
+        await session.take_up()
+        if programs is not None:
+            async with session.writing():
                 await _check_programs(session, ProgramSet.of(programs), accept_changed)
-        await session.take_decisions()
     except SopilotError:
         with suppress(RunEnded):
             await session.release()

@@ -212,6 +212,13 @@ class Session(Leased):
             self, call_id, poll_seconds=poll_seconds, timeout_seconds=timeout_seconds, sleep=sleep
         )
 
+    async def take_up(self) -> None:
+        """After an interruption: what the machine owed, and which outcomes nobody knows."""
+        async with self.writing():
+            await self.settle()
+            await call_results.note_unknown_outcomes(self)
+        await self.take_decisions()
+
     async def take_decisions(self) -> None:
         """Puts on record what was decided while this session was at work."""
         if self.held_calls:

@@ -17,16 +17,23 @@ DEFAULT_LEASE_SECONDS = 5.0
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``by_reference`` names fields whose values never enter the trace, only their digests;
-    ``inline_limit`` is the size in bytes beyond which a field is kept beside the trace."""
+    ``inline_limit`` is the size in bytes beyond which a field is kept beside the trace.
+    ``private``: all contents are, but for arguments under the names of ``columns``."""
 
     automation: Automation = field(default_factory=Automation)
     limits: Limits = field(default_factory=Limits)
     by_reference: frozenset[str] = frozenset()
     inline_limit: int | None = DEFAULT_INLINE_LIMIT
     lease_seconds: float = DEFAULT_LEASE_SECONDS
+    private: bool = False
+    columns: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, JSON]:
+        own: dict[str, JSON] = (
+            {"private": True, "columns": sorted(self.columns)} if self.private else {}
+        )
         return {
+            **own,
             "automation": asdict(self.automation),
             "limits": asdict(self.limits),
             "by_reference": sorted(self.by_reference),
@@ -43,10 +50,12 @@ def settings_from_json(value: JSON) -> Settings:
     limit = value.get("inline_limit", known.inline_limit)
     seconds = value.get("lease_seconds", known.lease_seconds)
     names = value.get("by_reference", [])
+    columns = value.get("columns", [])
     if (
         not (limit is None or _is_number(limit))
         or not _is_number(seconds)
         or not isinstance(names, list | tuple)
+        or not isinstance(columns, list | tuple)
     ):
         raise UserMistake("the settings of a session have a value of the wrong kind")
     return Settings(
@@ -55,6 +64,8 @@ def settings_from_json(value: JSON) -> Settings:
         by_reference=frozenset(str(name) for name in names),
         inline_limit=None if limit is None else int(limit),
         lease_seconds=float(seconds),
+        private=value.get("private") is True,
+        columns=frozenset(map(str, columns)),
     )
 
 

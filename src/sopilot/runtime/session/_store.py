@@ -149,10 +149,19 @@ class Store(Protocol):
         """Erase payloads; how many there were. The trace still verifies without them."""
         ...
 
+    async def shred(self, metadata: Mapping[str, Fields]) -> None:
+        """Of each session named: erases all payloads and decisions that were left for it, and
+        puts this metadata in the place of what there was. A file keeps no byte of them."""
+        ...
+
     async def record(self, session_id: str) -> SessionRecord: ...
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         """Newest first."""
+        ...
+
+    async def states(self) -> dict[str, int]:
+        """How many sessions there are of each status."""
         ...
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:

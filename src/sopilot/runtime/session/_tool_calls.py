@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import BUILT_IN
-from sopilot.runtime.session._admission import admit
+from sopilot.runtime.session._admission import admit, hold_call, under_way
 from sopilot.runtime.session._call_results import (
     note_unknown,
     read_failure,
@@ -37,6 +37,9 @@ async def call_tool(
     licence: dict[str, JSON] | None = None
     async with session.writing():
         if guarded is None:
+            hold = under_way(session, name)
+            if hold is not None:
+                return await hold_call(session, name, wanted, call_id, hold)
             own_id = session.ledger.fresh_id(call_id)
         else:
             admitted = await admit(session, guarded, wanted, call_id)

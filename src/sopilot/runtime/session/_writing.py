@@ -11,6 +11,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import Batch
 from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
+from sopilot.runtime.trace.private import hide
 from sopilot.runtime.vm import JSON, Event
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def _seal_kept(
     secrets: Secrets,
 ) -> tuple[SealedEvent, str]:
     """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
+    if settings.private:
+        secrets.learn(event)
+        event, kept = hide(event, columns=settings.columns, salt=salt)
+        payloads.update(kept)
+        return seal_line(event, previous)
     names, limit = settings.by_reference, settings.inline_limit
     strange: frozenset[str] = frozenset()
     if secrets.names:

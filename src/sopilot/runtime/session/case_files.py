@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from sopilot.language.diagnostics import Severity, UserMistake, mistake
-from sopilot.runtime.audit import Report
+from sopilot.runtime.audit import TITLES, Report
 from sopilot.runtime.records.deviations import Deviation, fold_deviations, why_not
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
 from sopilot.runtime.session.journal import Entry, entries, write
 from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.trace import reference
 from sopilot.runtime.trace.signing import SigningKey, verify_signature
 from sopilot.runtime.vm import JSON, canonical
 
@@ -52,7 +53,10 @@ async def keep_audit(
     """The number of the audit in the session's journal. What was found opens deviations, each
     once."""
     session_id = report.score_card.session_id or ""
-    head = (await store.record(session_id)).head
+    record = await store.record(session_id)
+    head = record.head
+    private = record.metadata.get("settings", {}).get("private") is True
+    salt = bytes.fromhex(str(record.metadata.get("salt") or ""))
     said: dict[str, Any] = {
         "session": session_id,
         "release": release,
@@ -63,8 +67,8 @@ async def keep_audit(
             {
                 "code": one.code,
                 "event": one.seq,
-                "explanation": one.explanation,
-                "sentence": one.sentence,
+                "explanation": TITLES.get(one.code, one.code) if private else one.explanation,
+                "sentence": _digest(one.sentence, salt) if private else one.sentence,
             }
             for one in report.findings
             if one.severity is not Severity.NOTE
@@ -81,6 +85,11 @@ async def keep_audit(
             opened = {"session": session_id, **finding, **written_by(who, by)}
             await write(store, DEVIATIONS, "deviation_opened", opened, clock=clock)
     return number
+
+
+def _digest(sentence: str, salt: bytes) -> str:
+    """A name for a sentence that tells nothing: sentences name customers."""
+    return f"#{reference(sentence, salt)['$ref']}"[:17] if sentence else ""
 
 
 async def kept_audits(store: Store, session_id: str) -> list[KeptAudit]:
@@ -111,11 +120,13 @@ def _kept(entry: Entry) -> KeptAudit:
     )
 
 
-def differences(kept: KeptAudit, report: Report) -> list[str]:
-    """Where this report judges the same events otherwise than an audit that was kept."""
+def differences(kept: KeptAudit, report: Report, salt: str = "") -> list[str]:
+    """Where this report judges the same events otherwise than an audit that was kept. ``salt``:
+    of a session whose sentences are kept as digests."""
     before = set(kept.findings)
+    hidden = any(sentence.startswith("#") for _, _, sentence in kept.findings)
     now = {
-        (one.code, one.seq, one.sentence)
+        (one.code, one.seq, _digest(one.sentence, bytes.fromhex(salt)) if hidden else one.sentence)
         for one in report.findings
         if one.severity is not Severity.NOTE and one.seq <= kept.head[0]
     }
@@ -156,3 +167,12 @@ async def continue_deviation(
     said = {"deviation": number, **details, **writer}
     await write(store, DEVIATIONS, f"deviation_{step}", said, clock=clock)
     return (await load_deviations(store))[number]
+
+
+async def deviation_step(
+    store: Store, step: str, details: dict[str, Any], *, who: Principal | None, clock: Clock
+) -> str:
+    """As commands give it: the deviation's number and a name stand among the details."""
+    number, by = details.pop("number"), details.pop("by")
+    one = await continue_deviation(store, number, step, details, who=who, by=by, clock=clock)
+    return f"deviation {one.number}: {one.state}"

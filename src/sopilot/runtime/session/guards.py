@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.program import Act, Fail, Guarded, Program
+from sopilot.language.program import Act, FailStep, Guarded, Program
 from sopilot.language.render import quote_value
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
 from sopilot.runtime.vm.completing import completed
@@ -83,7 +83,7 @@ def _root(
             f"still open{_asked_for(here)}: finish its checks and return",
         )
     step = here.step
-    if isinstance(step, Fail):
+    if isinstance(step, FailStep):
         unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or "what it requires"
         return Hold(
             "root",

@@ -53,26 +53,22 @@ def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:
 
 async def issue_token(
     store: Store,
-    person: str,
-    token_name: str,
+    entry: str,
+    details: Mapping[str, JSON],
     *,
-    expires_at: float | None,
     who: Principal | None,
     clock: Clock,
 ) -> str:
-    """The token itself, which is kept nowhere: the journal has its hash."""
+    """The token itself, which is kept nowhere: the journal has its hash. ``details``: person,
+    token (its name), expires_at."""
     people = await load_people(store)
+    person, name = str(details["person"]), str(details["token"])
     found = people.person(person)
     if found is None:
         raise mistake("unknown-person", f"`{person}` is nobody here", help="`sopilot people add`")
-    if any(same_name(one.name) == same_name(token_name) for one in people.tokens.values()):
-        raise mistake("token-exists", f"there is a token `{token_name}` already")
+    if any(same_name(one.name) == same_name(name) for one in people.tokens.values()):
+        raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
-    details: dict[str, JSON] = {
-        "person": found.name,
-        "token": token_name,
-        "sha256": token_digest(token),
-        "expires_at": expires_at,
-    }
-    await change_people(store, "token_issued", details, who=who, clock=clock)
+    said = {**details, "person": found.name, "sha256": token_digest(token)}
+    await change_people(store, entry, said, who=who, clock=clock)
     return token

@@ -42,18 +42,13 @@ def required_of(tool: ToolSchema) -> Sequence[str]:
 
 @runtime_checkable
 class Tools(Protocol):
+    """Tools whose world has a time of its own have ``time()`` beside these: now, as ISO 8601 text
+    with an offset."""
+
     def schemas(self) -> Sequence[ToolSchema]: ...
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         """``key`` is unique to this call, so that a tool can recognise a repetition."""
-        ...
-
-
-class KeepsTime(Protocol):
-    """Tools whose world has a time of its own have this beside the others."""
-
-    def time(self) -> str:
-        """Now, as ISO 8601 text with an offset."""
         ...
 
 

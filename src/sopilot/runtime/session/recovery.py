@@ -58,9 +58,11 @@ def recover(
     programs: ProgramsByHash,
     payloads: Mapping[str, JSON],
     limits: Limits,
+    replaying: bool = True,
 ) -> Recovered:
     """Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the events are
-    not what these programs make."""
+    not what these programs make. Without ``replaying`` the chain is verified and the register
+    made: of a session whose contents were erased nothing else can be told."""
     broken = verify_chain(events, session_id=session_id, head=head)
     if broken is not None:
         raise TraceBroken(session_id, broken)
@@ -70,7 +72,8 @@ def recover(
     register = Register(current.changing)
     begin = 0
     for index, changed in [*program_changes(whole), (len(events), None)]:
-        configuration = _replay(current, limits, configuration, whole[begin:index], begin)
+        if replaying:
+            configuration = _replay(current, limits, configuration, whole[begin:index], begin)
         for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
             register.fold(event, sealed.event)
         begin = index
@@ -78,7 +81,7 @@ def recover(
             current = programs[frozenset(changed.items())]
             register.changing = current.changing
     ledger = CallLedger()
-    for event in whole:
+    for event in whole if replaying else ():
         ledger.fold(event)
     return Recovered(configuration, ledger, current, register)
 

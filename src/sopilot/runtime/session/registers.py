@@ -22,7 +22,7 @@ class Traces:
 
     async def loaded(self, session_id: str) -> Loaded:
         """Raises what ``load`` does of a session that is damaged."""
-        loaded = await load(self._store, session_id, known=self._known)
+        loaded = await load(self._store, session_id, known=self._known, shredded=True)
         self._known = loaded.first
         return loaded
 

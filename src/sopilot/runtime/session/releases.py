@@ -72,32 +72,36 @@ async def release(
 
 
 async def sign_off(
-    store: Store, handbook: str, number: int, *, clock: Clock, who: Principal | None, by: str
-) -> Version:
-    writer = await _writer(store, who, by)
-    one = await _found(store, handbook, number)
+    store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
+) -> str:
+    """``details``: handbook, number, and by whom where nobody proved it."""
+    writer = await _writer(store, who, details["by"])
+    one = await _found(store, details["handbook"], details["number"])
     if same_name(one.author) in (await load_people(store)).names_of(str(writer["by"])):
         raise mistake("author", f"{one.author} wrote it: somebody else signs it off")
-    said = {"handbook": handbook, "version": number, **writer}
-    await write(store, JOURNAL, "version_signed_off", said, clock=clock)
-    return await _found(store, handbook, number)
+    return await _continue(store, entry, one, writer, clock)
 
 
 async def withdraw(
-    store: Store, handbook: str, number: int, *, clock: Clock, who: Principal | None, by: str
-) -> Version:
-    writer = await _writer(store, who, by)
-    await _found(store, handbook, number)
-    said = {"handbook": handbook, "version": number, **writer}
-    await write(store, JOURNAL, "version_withdrawn", said, clock=clock)
-    return await _found(store, handbook, number)
+    store: Store, entry: str, details: Fields, *, who: Principal | None, clock: Clock
+) -> str:
+    writer = await _writer(store, who, details["by"])
+    one = await _found(store, details["handbook"], details["number"])
+    return await _continue(store, entry, one, writer, clock)
+
+
+async def _continue(
+    store: Store, entry: str, one: Version, writer: Mapping[str, JSON], clock: Clock
+) -> str:
+    said = {"handbook": one.handbook, "version": one.number, **writer}
+    await write(store, JOURNAL, entry, said, clock=clock)
+    now = await _found(store, one.handbook, one.number)
+    state = f"signed off by {', '.join(now.signed)}" if entry.endswith("off") else "withdrawn"
+    return f"version {one.number} of {one.handbook}: {state}"
 
 
 async def _found(store: Store, handbook: str, number: int) -> Version:
-    found = (await load_versions(store)).find(handbook, number)
-    if found is None:
-        raise mistake("unknown-version", f"`{handbook}` has no version {number} here")
-    return found
+    return (await load_versions(store)).known(handbook, number)
 
 
 async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:

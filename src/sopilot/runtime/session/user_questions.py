@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import visible
-from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM
+from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE
 from sopilot.language.handbook.assent import assent
 from sopilot.language.handbook.wording import fill
-from sopilot.language.program.model import Act, Function, Program
+from sopilot.language.program.model import Act, Function, Literal, Program
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 from sopilot.runtime.trace import MASK
 
@@ -75,10 +75,11 @@ def question_text(
     """What the user is shown; ``None`` for something that no program asks."""
     for program, function, act in _questions(programs):
         fixed = dict(act.arguments)
-        subject = getattr(fixed.get(_subject(name)), "value", None)
-        if act.action != name or subject != arguments.get(_subject(name)):
+        subject = {key: term.value for key, term in act.arguments if isinstance(term, Literal)}
+        if act.action != name or not arguments.keys() <= fixed.keys():
             continue
-        if not arguments.keys() <= fixed.keys():
+        # Two procedures may tell the user of one action in different words.
+        if any(arguments.get(key) != subject.get(key) for key in (_subject(name), PROCEDURE)):
             continue
         hidden = {key: MASK for key in arguments if key in program.secrets}
         values = {key: visible(_told(one), keep="") for key, one in arguments.items()} | hidden
@@ -87,7 +88,8 @@ def question_text(
             return said
         # Quoted: no value can pass for the machine's own words.
         quoted = {key: visible(_quoted(one), keep="") for key, one in arguments.items()} | hidden
-        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items() if key != "action")
+        about = ("action", PROCEDURE)
+        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items() if key not in about)
         return f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
     return None
 
@@ -109,5 +111,5 @@ async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> Too
     answer = await session.asker(text, str(arguments[_subject(name)]))
     if answer is None:
         return ToolResult(False, {"error": "the user did not answer"})
-    said = {"said": answer.text, "answer": assent(answer.text), "message": answer.message}
+    said = {"said": answer.text, "answer": assent(answer.text, text), "message": answer.message}
     return ToolResult(True, {"asked": text, **said})

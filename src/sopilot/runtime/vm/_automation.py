@@ -6,10 +6,15 @@ from dataclasses import dataclass
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import compute
-from sopilot.language.program.model import Act, Branch, Check, Kind
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import (
+    Act,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Kind,
+    ReturnStep,
+)
 from sopilot.runtime.vm.evidence import bind_evidence, borrowable, frame_answers, was_done
 from sopilot.runtime.vm.operations import (
     BindEvidence,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import did_you_mean
-from sopilot.language.program.model import Check
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Fail as FailStep
+from sopilot.language.program.model import Check, CompleteStep, FailStep
 from sopilot.runtime.vm.layout import ProgramLayout
 from sopilot.runtime.vm.operations import Amend, Complete, Fail, Start
 from sopilot.runtime.vm.position import Moved, Position, Programs, Refused

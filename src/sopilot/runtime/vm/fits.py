@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sopilot.language.program.model import Act, Arguments, Ask, Branch, Check, Choose, Do, Emit
-from sopilot.language.program.model import Complete as CompleteStep
-from sopilot.language.program.model import Return as ReturnStep
+from sopilot.language.program.model import (
+    Act,
+    Arguments,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    Emit,
+    ReturnStep,
+)
 from sopilot.runtime.vm.evidence import next_wanted
 from sopilot.runtime.vm.moves import NEXT, truth
 from sopilot.runtime.vm.position import Position, Programs, locate

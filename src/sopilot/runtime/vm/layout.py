@@ -12,15 +12,15 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Do,
     Emit,
-    Fail,
+    FailStep,
     Function,
     Kind,
     Literal,
     Program,
-    Return,
+    ReturnStep,
     Step,
     Unknown,
 )
@@ -199,7 +199,7 @@ def _targets(step: Step, after: Mapping[str, str], unmet: Mapping[str, str]) -> 
         yield from (step.then, step.otherwise)
     elif isinstance(step, Choose):
         yield from (option.target for option in step.options)
-    elif not isinstance(step, Return | Complete | Fail):
+    elif not isinstance(step, ReturnStep | CompleteStep | FailStep):
         yield after[step.label]
         if isinstance(step, Check):
             yield unmet[step.label]

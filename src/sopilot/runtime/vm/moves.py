@@ -18,9 +18,9 @@ from sopilot.language.program.model import (
     Holds,
     Kind,
     Literal,
+    ReturnStep,
     Unknown,
 )
-from sopilot.language.program.model import Return as ReturnStep
 from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.operations import Call, EmitArtifact, Return, SelectBranch
 from sopilot.runtime.vm.position import Moved, Position, Refused

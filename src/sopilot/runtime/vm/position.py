@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sopilot.language.program.model import ActionFacts, Program, Step
+from sopilot.language.program.model import ActionFacts, Program, Step, step_kind
 from sopilot.runtime.vm.layout import FunctionLayout, Limits, ProgramLayout
 from sopilot.runtime.vm.state import Configuration, Frame, Process
 from sopilot.runtime.vm.values import Fields
@@ -70,7 +70,7 @@ class Position:
         return Refused(
             "wrong-step",
             f"`{operation}` does not fit at {self.frame.place}, "
-            f"which is a {type(self.step).__name__.lower()} step",
+            f"which is a {step_kind(self.step)} step",
         )
 
 

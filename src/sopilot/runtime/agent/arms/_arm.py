@@ -54,7 +54,8 @@ class Arm:
     ``sourced`` names the rendering that a source may bring with it; then nothing but that text
     says what can be asked and what is required. ``short_step``: the bookkeeping tool in few
     words, with the fields that the programs can use. ``stated``: values that the user stated by
-    name need not be written again."""
+    name need not be written again. ``frames_only``: nothing is shown but what the program says,
+    so a session can go on without its handbook."""
 
     name: str
     machine: bool
@@ -69,6 +70,7 @@ class Arm:
     short_step: bool = False
     stated: bool = False
     sourced: str = ""
+    frames_only: bool = False
 
     def first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")

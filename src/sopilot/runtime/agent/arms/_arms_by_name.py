@@ -32,12 +32,12 @@ ARMS: Final[dict[str, Arm]] = {
         Arm("flat-state", True, resident=rendered("flat"), slot=state_slot),
         Arm("full-cursor", True, slot=full_cursor_slot),
         fused_arm(PAGED, "pg"),
-        Arm("pg-paper", True, slot=frame_slot),
+        Arm("pg-paper", True, slot=frame_slot, frames_only=True),
         fused_arm(),
         Arm("checklist", False, slot=checklist_slot),
         Arm("retrieval", False, slot=retrieval_slot),
         Arm("chunk", True, slot=chunk_slot),
-        Arm("state-only", True, slot=state_slot),
+        Arm("state-only", True, slot=state_slot, frames_only=True),
     )
 }
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sopilot.language.program.model import Kind, Return
+from sopilot.language.program.model import Kind, ReturnStep
 from sopilot.runtime.agent.arms._view import View
 from sopilot.runtime.vm import Configuration, Operation, Position, Start
 from sopilot.runtime.vm import Return as ReturnOperation
@@ -65,7 +65,7 @@ def point_after(view: View, configuration: Configuration, operation: Operation) 
 
 def is_verdict(here: Position) -> bool:
     return (
-        isinstance(here.step, Return)
+        isinstance(here.step, ReturnStep)
         and here.step.holds is None
         and here.layout.function.kind in (Kind.RULE, Kind.GATE)
     )

@@ -68,6 +68,7 @@ def fused_arm(switches: FusedSwitches = ALL_ON, name: str = "fused") -> Arm:
         in_order=switches.combine,
         short_step=switches.short_step,
         stated=switches.stated,
+        frames_only=True,
     )
 
 

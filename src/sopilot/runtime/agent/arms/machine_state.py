@@ -12,12 +12,12 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Do,
     Emit,
-    Fail,
+    FailStep,
     Literal,
-    Return,
+    ReturnStep,
 )
 from sopilot.language.render import ByMachine, quote_value, render_frame, words
 from sopilot.runtime.agent.arms._view import View, known_values
@@ -153,12 +153,12 @@ def next_move(
         return "select_branch next"
     if isinstance(step, Emit):
         return f"emit_artifact {step.artifact}"
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         if step.holds is None:
             return "return true | false"
         return f"return {_truth(truth(step.holds, here.frame.slots))}"
-    assert isinstance(step, Complete | Fail)
-    return "complete" if isinstance(step, Complete) else "fail"
+    assert isinstance(step, CompleteStep | FailStep)
+    return "complete" if isinstance(step, CompleteStep) else "fail"
 
 
 def _call(

@@ -18,13 +18,13 @@ from sopilot.language.program.model import (
     Branch,
     CallArguments,
     Check,
-    Complete,
+    CompleteStep,
     Condition,
     Every,
     Function,
     Holds,
     Kind,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -133,7 +133,7 @@ class FlatExecutor:
                 if not seen.ok:
                     return False, _failed(seen)
                 self._goal_seq = seen.seq
-            elif isinstance(step, Complete):
+            elif isinstance(step, CompleteStep):
                 return True, DONE
             elif not isinstance(step, Branch):
                 return False, why
@@ -152,7 +152,7 @@ class FlatExecutor:
         if function.kind is Kind.GROUP:
             slots: dict[str, bool] = {}
             step: Step | None = function.steps[0]
-            while step is not None and not isinstance(step, Return):
+            while step is not None and not isinstance(step, ReturnStep):
                 if isinstance(step, Check):
                     slots[step.slot] = self._check(frame, step)
                 step = _after(function, step, slots)

@@ -13,10 +13,10 @@ from sopilot.language.program.model import (
     CallArguments,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Emit,
-    Fail,
-    Return,
+    FailStep,
+    ReturnStep,
 )
 from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent.reference._expressions import scan_call
@@ -153,7 +153,7 @@ def move_in_frame(frame: ReadFrame) -> Move:
     if isinstance(step, Act):
         kind = "goal" if step.goal else "tool"
         return _move(kind, common, step.action, step.arguments)
-    if isinstance(step, Return):
+    if isinstance(step, ReturnStep):
         return _move("judge" if step.holds is None else "return", common)
     if isinstance(step, Branch):
         return _move("branch", common)
@@ -162,9 +162,9 @@ def move_in_frame(frame: ReadFrame) -> Move:
         return replace(_move("choose", common, step.label), options=names)
     if isinstance(step, Emit):
         return _move("emit", common, step.artifact)
-    if isinstance(step, Complete):
+    if isinstance(step, CompleteStep):
         return _move("complete", common)
-    if isinstance(step, Fail):
+    if isinstance(step, FailStep):
         return _move("fail", common, unmet=_unmet(frame))
     return _move("next", common)
 

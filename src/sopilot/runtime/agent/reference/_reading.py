@@ -19,17 +19,17 @@ from sopilot.language.program.model import (
     Branch,
     Check,
     Choose,
-    Complete,
+    CompleteStep,
     Condition,
     Do,
     Emit,
     Every,
-    Fail,
+    FailStep,
     Function,
     Holds,
     Kind,
     Option,
-    Return,
+    ReturnStep,
     Some,
     Step,
 )
@@ -110,7 +110,7 @@ def _with_wishes(steps: list[Step]) -> Iterator[Step]:
     wanted = {
         one.slot: one.wanted
         for step in steps
-        if isinstance(step, Branch | Return)
+        if isinstance(step, Branch | ReturnStep)
         for one in _holds(step.when if isinstance(step, Branch) else step.holds)
     }
     for step in steps:
@@ -203,15 +203,15 @@ def _step(label: str, body: str, language: str) -> Step:
         condition = read_condition(branch["when"], table)
         return Branch(label, condition, branch["then"], branch["otherwise"])
     if any(body.startswith(table[key]) for key in _JUDGED):
-        return Return(label)
+        return ReturnStep(label)
     value = _matches(table["return_value"], body.split(_remark(table))[0])
     if value is not None:
-        return Return(label, read_condition(value["when"], table))
+        return ReturnStep(label, read_condition(value["when"], table))
     plain = body.split(_remark(table))[0]
     if plain == table["complete"]:
-        return Complete(label)
+        return CompleteStep(label)
     if plain == table["fail"]:
-        return Fail(label)
+        return FailStep(label)
     names = tuple(_NAMES.findall(body))
     return Ask(label, names) if names else Do(label, body)
 

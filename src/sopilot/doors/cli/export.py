@@ -1,0 +1,33 @@
+"""`sopilot export`: records of a time, with a verifier, for an auditor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sopilot.doors.sources.bundling import write_bundle
+from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.output import say
+from sopilot.doors.terminal.stores import NOT_SHOWN, may_see, signed, with_store
+from sopilot.runtime.records import read_moment
+from sopilot.runtime.session.bundle import bundle_files
+
+
+@click.command()
+@click.option("--from", "begin", required=True, metavar="DATE", help="From this date on (UTC).")
+@click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date (UTC).")
+@click.option("-o", "--output", type=NEW_FILE, required=True, help="A folder, or NAME.zip.")
+@click.option("--payloads", is_flag=True, help="With the values kept beside the traces.")
+@signed
+def command(
+    begin: str, end: str, output: Path, payloads: bool, token_file: Path | None, **given: str | None
+) -> None:
+    """Register, traces, log, sealed heads, journals, handbooks, a summary, and a verifier that
+    runs offline in one file: python3 verify.py PUBLIC_KEY."""
+    since, until, spec = read_moment(begin), read_moment(end, whole_day=True), given["store_spec"]
+    if not may_see(spec, token_file, "bundle", [f"{begin} to {end}"]) and payloads:
+        raise NOT_SHOWN
+    files = with_store(spec, lambda store: bundle_files(store, since, until, payloads=payloads))
+    write_bundle(output, files)
+    say(f"{output}: {len(files)} files; check them with its verify.py")

@@ -1,0 +1,30 @@
+"""A bundle as a folder, or as one archive."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from sopilot.adapters.text_files import write_whole
+from sopilot.language.diagnostics import Place, mistake
+
+
+def write_bundle(path: Path, files: Mapping[str, str]) -> None:
+    """Its owner's alone; nothing that is there is overwritten."""
+    if path.exists():
+        raise mistake("exists", "there is something already", Place(str(path)))
+    if path.suffix == ".zip":
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with (
+            os.fdopen(handle, "wb") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+        ):
+            for name, text in files.items():
+                archive.writestr(f"{path.stem}/{name}", text.encode("utf-8", "surrogatepass"))
+        return
+    for name, text in files.items():
+        target = path / name
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(target, text, private=True)

@@ -1,0 +1,62 @@
+"""Options of what is served to many: how many processes, limits of time, what operators see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sopilot.adapters.logs import FORMATS
+from sopilot.doors.terminal.settings import read_config
+
+_OPTIONS = (
+    click.option(
+        "--require-pins",
+        is_flag=True,
+        help="Refuse an upstream that nobody has approved, instead of approving it at first sight.",
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="N",
+        help="Processes behind the one address; more than one need --stateless.",
+    ),
+    click.option(
+        "--stateless",
+        is_flag=True,
+        help="Several servers share the store: any of them goes on with any request.",
+    ),
+    click.option("--admin", metavar="HOST:PORT", help="Health and metrics, for operators alone."),
+    click.option(
+        "--lease-seconds",
+        type=click.FloatRange(min=1),
+        default=5.0,
+        show_default=True,
+        help="How long a killed server keeps a session from the others.",
+    ),
+    click.option(
+        "--sweep-seconds",
+        type=click.FloatRange(min=0.5),
+        default=5.0,
+        show_default=True,
+        help="How often calls that were left open are looked for.",
+    ),
+    click.option("--log", "log_format", type=click.Choice(FORMATS), default="text"),
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        is_eager=True,
+        expose_value=False,
+        callback=read_config,
+        help="A YAML or JSON file of these options by their names, with ${VARIABLES} filled in.",
+    ),
+)
+
+
+def serving_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command

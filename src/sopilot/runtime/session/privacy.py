@@ -1,0 +1,209 @@
+"""Contents of sessions: kept beside the trace, read on record, erased with the chain left whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sopilot.language.diagnostics import UserMistake, mistake
+from sopilot.language.diagnostics.plain_text import counted, moment
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.records.privacy import Policy, fold_policy
+from sopilot.runtime.session._settings import Settings
+from sopilot.runtime.session._store import SessionRecord, Store
+from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.identity import load_people, written_by
+from sopilot.runtime.session.journal import Entry, entries, is_journal, write
+from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.vm import JSON
+from sopilot.runtime.vm.values import Fields
+
+JOURNAL = "privacy"
+READING = "reading"
+DEMAND = "privacy"
+_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
+_EVERY = 1 << 62
+
+
+async def load_policy(store: Store) -> Policy:
+    return fold_policy((one.name, one.details) for one in await entries(store, JOURNAL))
+
+
+async def change_policy(
+    store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
+) -> None:
+    people = await load_people(store)
+    if people.has_administrator():
+        person = people.person(who.name) if who is not None else None
+        if person is None or not {"administrator", "privacy"} & set(person.roles):
+            raise mistake("not-entitled", "only the role `privacy` or an administrator does this")
+    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+
+
+async def settings_here(store: Store, settings: Settings) -> Settings:
+    """Private, where the store demands it."""
+    if settings.private or not await is_demanded(store):
+        return settings
+    policy = await load_policy(store)
+    return replace(settings, private=True, columns=policy.columns)
+
+
+async def may_read(store: Store, who: Principal | None) -> bool:
+    """Whether contents are shown to them, or only that there were some."""
+    policy = await load_policy(store)
+    if not policy.readers:
+        return True
+    person = (await load_people(store)).person(who.name) if who is not None else None
+    return person is not None and bool(policy.readers & set(person.roles))
+
+
+async def is_demanded(store: Store) -> bool:
+    return DEMAND in (await load_people(store)).demands
+
+
+async def note_reading(
+    store: Store, what: str, session_ids: Sequence[str], *, who: Principal | None, clock: Clock
+) -> None:
+    """Who looks at contents, before they are shown."""
+    allowed = await may_read(store, who)
+    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": allowed}
+    await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
+
+
+async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
+    """Every session in which one of these texts stands, wherever in it."""
+    wanted = [text.casefold() for text in texts if text]
+    found = []
+    for record in await store.sessions(limit=_EVERY):
+        lines = [
+            *(json.dumps(one.event.payload, ensure_ascii=False)
+              for one in await store.events(record.id)),
+            json.dumps(await store.payloads(record.id), ensure_ascii=False),
+            json.dumps(dict(record.metadata), ensure_ascii=False),
+        ]  # fmt: skip
+        if any(text in line.casefold() for line in lines for text in wanted):
+            found.append(record)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shredded:
+    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain."""
+
+    erased: tuple[str, ...]
+    held: Mapping[str, str]
+    bare: tuple[str, ...]
+    running: tuple[str, ...]
+
+    @property
+    def all_erased(self) -> bool:
+        return not (self.held or self.bare or self.running)
+
+    def as_json(self) -> dict[str, JSON]:
+        return {
+            "erased": list(self.erased),
+            "held": dict(self.held),
+            "inside_the_chain": list(self.bare),
+            "running": list(self.running),
+        }
+
+    def lines(self) -> list[str]:
+        return [
+            f"the contents of {counted(len(self.erased), 'session')} were erased",
+            *(f"{one} is on hold: {why}" for one, why in self.held.items()),
+            *(
+                f"{one} was opened without privacy: its contents are part of its chain"
+                for one in self.bare
+            ),
+            *(f"{one} is running: try again when it has ended" for one in self.running),
+        ]
+
+
+async def shred_wanted(
+    store: Store,
+    *,
+    subjects: Sequence[str],
+    session_ids: Sequence[str],
+    due: bool,
+    why: str,
+    who: Principal | None,
+    clock: Clock,
+) -> Shredded:
+    """Sessions in which a subject stands, those that are named, and those beyond their period."""
+    if not (subjects or session_ids or due):
+        raise UserMistake("name what to erase: --subject, --session or --due")
+    records: dict[str, SessionRecord] = {}
+    for one in [
+        *(await sessions_with(store, subjects) if subjects else ()),
+        *[await store.record(session_id) for session_id in session_ids],
+        *(await due_sessions(store, clock.now()) if due else ()),
+    ]:
+        records[one.id] = one
+    return await shred(store, list(records.values()), why, who=who, clock=clock)
+
+
+def reading_lines(readings: Sequence[Entry]) -> list[str]:
+    lines = []
+    for one in readings:
+        it: Fields = one.details
+        seen = "contents" if it["contents"] else "masked"
+        who = f"{it['by'] or 'somebody'}, {it['identity']}"
+        lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
+    return [*lines, f"{len(readings)} on record"]
+
+
+async def shred(
+    store: Store,
+    records: Sequence[SessionRecord],
+    why: str,
+    *,
+    who: Principal | None,
+    clock: Clock,
+) -> Shredded:
+    """Erases contents. Chains, heads and register stay as they are, and verify."""
+    policy = await load_policy(store)
+    on_hold = await _on_hold(store, policy, records)
+    bare, running, erased = [], [], {}
+    now = clock.now()
+    for record in records:
+        if record.id in on_hold or is_journal(record.id) or record.metadata.get("shredded"):
+            continue
+        if record.metadata.get("settings", {}).get("private") is not True:
+            bare.append(record.id)
+            continue
+        try:
+            lease = await store.acquire(record.id, owner="shredding", now=now, lease_seconds=60)
+        except LeaseHeld:
+            running.append(record.id)
+            continue
+        kept = {name: record.metadata[name] for name in _KEPT if name in record.metadata}
+        erased[record.id] = {**kept, "salt": "", "extra": {}, "shredded": now}
+        await store.release(lease)
+    if erased:
+        said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
+        await change_policy(store, "shredded", said, who=who, clock=clock)
+        await store.shred(erased)
+    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running))
+
+
+async def _on_hold(
+    store: Store, policy: Policy, records: Sequence[SessionRecord]
+) -> dict[str, str]:
+    found = {one.id: policy.holds[one.id] for one in records if one.id in policy.holds}
+    for what, why in policy.holds.items():
+        for record in await sessions_with(store, [what]):
+            if record.id in {one.id for one in records}:
+                found.setdefault(record.id, why)
+    return found
+
+
+async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
+    """Whose contents are kept longer than their period."""
+    policy = await load_policy(store)
+    return [
+        one
+        for one in await store.sessions(limit=_EVERY)
+        if not one.metadata.get("shredded")
+        and policy.due(str(one.metadata.get("handbook") or ""), one.updated_at, now)
+    ]

@@ -1,0 +1,77 @@
+"""Contents are erased in every store, and what was sealed still verifies."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from counter_desk import COUNTER, CountingTools, HandClock, wander
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.records import Wanted
+from sopilot.runtime.records.log import SealFile
+from sopilot.runtime.session import Settings, Store, open_session, resume_session
+from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.privacy import sessions_with, shred
+from sopilot.runtime.session.registers import rebuild_register, register
+from sopilot.runtime.session.sealing import seal_store, verify_store
+from sopilot.runtime.trace import generate_key
+
+StoreFactory = Callable[[], Store]
+
+
+def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) -> None:
+    async def case() -> None:
+        store, clock, key = open_store(), HandClock(), generate_key()
+        settings = Settings(private=True, columns=frozenset({"amount"}))
+        ids = []
+        for seed in range(4):
+            session = await open_session(
+                store, COUNTER, tools=CountingTools(), clock=clock, settings=settings
+            )
+            await wander(session, random.Random(seed), 40)
+            await session.user_said("this is una speaking")
+            await session.release()
+            ids.append(session.id)
+        before = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
+        seals = SealFile(((await seal_store(store, key, at=5.0)).seal,))
+        again = await resume_session(store, ids[0], tools=CountingTools(), clock=clock)
+        await again.release()
+        found = await sessions_with(store, ["UNA"])
+        assert {one.id for one in found} == set(ids)
+        seals = SealFile(((await seal_store(store, key, at=6.0)).seal,))
+        done = await shred(store, found[1:], "asked for", who=None, clock=clock)
+        assert (set(done.erased), done.bare) == ({one.id for one in found[1:]}, ())
+        assert [one.id for one in await sessions_with(store, ["una"])] == [found[0].id]
+        for session_id in done.erased:
+            assert await store.payloads(session_id) == {}
+            with pytest.raises(RunEnded, match="erased"):
+                await resume_session(store, session_id, tools=CountingTools(), clock=clock)
+        for events in (True, False):
+            verified = await verify_store(store, seals, [key.public], events=events)
+            assert verified.gaps == []
+        assert (await rebuild_register(store))[1] == {}
+        after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
+        assert after == before
+        assert (await verify_store(store, seals, [key.public])).gaps == []
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_writers_of_a_journal_take_turns(open_store: StoreFactory) -> None:
+    async def case() -> None:
+        store, clock = open_store(), HandClock()
+        await asyncio.gather(
+            *(write(store, "diary", "said", {"n": n}, clock=clock) for n in range(8))
+        )
+        found = await entries(store, "diary")
+        assert [one.number for one in found] == list(range(8))
+        assert {one.details["n"] for one in found} == set(range(8))
+        assert await store.sessions() == []
+        assert await store.records.count_sessions() == 0
+        await store.close()
+
+    asyncio.run(case())

@@ -1,0 +1,146 @@
+"""A customer's data is erased: no byte is left, and chain, heads and register still verify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sopilot.doors.cli.main import sopilot
+from sopilot.language.diagnostics import RunEnded, UserMistake
+
+BOOK = """handbook: till
+actions:
+  look: {input: {who: string}, read_only: true}
+  pay: {input: {who: string, amount: integer, note: string}, irreversible: true, confirm: false}
+predicates:
+  known(who): {says: "{who} is known.", verify: look(who), verdict: result.known}
+procedures:
+  pay: {requires: known(who)}
+"""
+
+
+@pytest.fixture
+def paid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
+    (tmp_path / "till.yaml").write_text(BOOK)
+
+    def pay(who: str, amount: int) -> str:
+        results = tmp_path / "results.yaml"
+        results.write_text(f"look: {{known: true, name: {who}}}\npay: {{paid_to: {who}}}\n")
+        ran = run(
+            "run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results", str(results),
+            "--request", f"Hello, this is {who}, pay me.", "--knows", f"who={who}",
+            "--knows", f"amount={amount}", "--knows", f"note=for {who}", "--json",
+        )  # fmt: skip
+        found = json.loads(ran.stdout)
+        assert found["ending"] == "executed", ran.output
+        return str(found["session"])
+
+    return pay
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(sopilot, list(arguments))
+
+
+def code_of(result: Result) -> str:
+    assert isinstance(result.exception, UserMistake), result.output
+    return result.exception.diagnostics[0].code
+
+
+def whole(tmp_path: Path) -> bool:
+    check = ("verify", "--head", str(tmp_path / "heads.jsonl"), "--key", str(tmp_path / "k.pub"))
+    told = run(*check)
+    return told.exit_code == 0 and "complete" in told.stdout
+
+
+def test_shredding_leaves_everything_verifiable_and_no_byte_of_a_person(
+    paid: Callable[..., str], tmp_path: Path
+) -> None:
+    run("people", "demand", "privacy")
+    run("privacy", "columns", "amount")
+    hers, his = paid("Zelda-Quast", 1200), paid("Otto", 30)
+    assert run("audit", hers, "--keep").exit_code == 0
+    run("trace", "keygen", str(tmp_path / "k"))
+    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
+    assert whole(tmp_path)
+    page = tmp_path / "before.html"
+    run("audit", hers, "--html", str(page))
+    assert "Zelda-Quast" in page.read_text()
+    page.unlink()
+    rows = run("register", "--where", "amount>1000", "--columns", "amount").stdout
+    assert "1 of 2 actions" in rows
+    done = run("privacy", "shred", "--subject", "zelda-quast", "--why", "asked for", "--json")
+    assert json.loads(done.stdout)["erased"] == [hers]
+    (tmp_path / "results.yaml").unlink()
+    run("trace", "export", hers, "-o", str(tmp_path / "trace.jsonl"), "--payloads")
+    run("audit", hers, "--html", str(page))
+    run("privacy", "log")
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert b"zelda" not in file.read_bytes().lower(), file
+    assert whole(tmp_path)
+    assert run("register", "--where", "amount>1000", "--columns", "amount").stdout == rows
+    assert run(
+        "register", "--rebuild", "--where", "amount>1000", "--columns", "amount"
+    ).stdout.endswith(rows[-40:])
+    assert whole(tmp_path)
+    assert run("trace", "verify", str(tmp_path / "trace.jsonl")).exit_code == 0
+    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "heads.jsonl"))
+    assert whole(tmp_path)
+    assert isinstance(run("resume", hers).exception, RunEnded | UserMistake)
+    assert "Otto" in run("trace", "export", his, "--payloads").stdout
+
+
+def test_holds_periods_and_sessions_without_privacy_are_respected(
+    paid: Callable[..., str], tmp_path: Path
+) -> None:
+    bare = paid("Zelda", 1)
+    run("people", "demand", "privacy")
+    held, free = paid("Zelda", 2), paid("Zelda", 3)
+    run("privacy", "hold", held, "--why", "case 7")
+    done = run("privacy", "shred", "--subject", "Zelda", "--why", "asked for", "--json")
+    assert done.exit_code == 1
+    told = json.loads(done.stdout)
+    assert (told["erased"], told["held"]) == ([free], {held: "case 7"})
+    assert told["inside_the_chain"] == [bare]
+    run("privacy", "lift", held)
+    run("privacy", "retain", "till", "3650")
+    assert (
+        json.loads(run("privacy", "shred", "--due", "--why", "x", "--json").stdout)["erased"] == []
+    )
+    run("privacy", "retain", "till", "0")
+    due = json.loads(run("privacy", "shred", "--due", "--why", "period", "--json").stdout)
+    assert due["erased"] == [held]
+
+
+def test_contents_are_shown_by_role_and_reading_is_on_record(
+    paid: Callable[..., str], tmp_path: Path
+) -> None:
+    run("people", "demand", "privacy")
+    session = paid("Zelda", 2)
+    for name, role in (("Ada", "auditor"), ("Bo", "clerk")):
+        run("people", "add", name, "--role", role)
+        (tmp_path / name).write_text(run("people", "token", name, "--name", name).stdout)
+    run("privacy", "readers", "auditor")
+    auditor, clerk = ("--token-file", str(tmp_path / "Ada")), ("--token-file", str(tmp_path / "Bo"))
+    assert "Zelda" in run("audit", session, *auditor).stdout
+    masked = run("audit", session, *clerk, "--html", str(tmp_path / "page.html"))
+    assert "Zelda" not in masked.stdout + (tmp_path / "page.html").read_text()
+    assert code_of(run("trace", "export", session, "--payloads", *clerk)) == "not-entitled"
+    assert code_of(run("privacy", "disclose", "--subject", "Zelda", "-o", str(tmp_path / "d"))) == (
+        "not-entitled"
+    )
+    out = tmp_path / "told.json"
+    assert run("privacy", "disclose", "--subject", "Zelda", "-o", str(out), *auditor).exit_code == 0
+    (about,) = json.loads(out.read_text())["sessions"]
+    assert about["session"] == session
+    log = json.loads(run("privacy", "log", "--json").stdout)["readings"]
+    assert [(one["what"], one["by"], one["contents"]) for one in log] == [
+        ("audit", "Ada", True), ("audit", "Bo", False), ("export", "Bo", False),
+        ("disclose", "", False), ("disclose", "Ada", True),
+    ]  # fmt: skip
