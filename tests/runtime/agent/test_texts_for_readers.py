@@ -11,7 +11,6 @@ from desk_runs import ScriptedModel, calls, play, played
 
 from sopilot.desks.bundled import load_desk
 from sopilot.language.compiler import compile_procedure
-from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import load_handbook
 from sopilot.language.render import LANGUAGES, render_function, render_prose
 from sopilot.language.render.signatures import signature
@@ -172,18 +171,12 @@ def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
     run = asyncio.run(play(desk, desk.tasks[0], PG, model=model, user=user))
     assert run.result.ending is Ending.REFUSED
     programs = dict(run.session.programs.programs)
-    report = audit_trace(programs, run.session.own_events)
-    assert [one.code for one in report.findings] == []
-    # The desk has a password, so its words are kept beside the trace: without them nobody can
-    # tell, and nobody is blamed.
     report = audit_trace(programs, [one.event for one in run.session.events])
-    assert [(one.code, one.severity) for one in report.findings] == [
-        ("refusal-without-cause", Severity.NOTE)
-    ]
+    assert [one.code for one in report.findings] == []
     # Who refuses without having asked has no such ground.
     unasked = ScriptedModel([calls((TOOL_NAME, start)), calls((TOOL_NAME, refuse))])
     run = asyncio.run(play(desk, desk.tasks[0], PG, model=unasked, user=user))
-    report = audit_trace(programs, run.session.own_events)
+    report = audit_trace(programs, [one.event for one in run.session.events])
     assert [one.code for one in report.findings] == ["refusal-without-cause"]
 
 
