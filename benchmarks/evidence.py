@@ -55,6 +55,8 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-gold": ["airline_gold.py", "--json", "{file}"],
     "airline-agreement": ["airline_agreement.py", "--json", "{file}"],
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
+    "workers-storm": ["workers_storm.py", "--json", "{file}"],
+    "hooked-conversations": ["hooked_conversations.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
     "chaos": ["chaos.py", "--json", "{file}"],
     "fuzz": ["fuzz.py", "--json", "{file}"],

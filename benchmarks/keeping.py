@@ -19,6 +19,8 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "crash-storm": lambda found: found["sqlite"]["crashes"],
     "tamper": lambda found: found["tamperings"],
     "discipline-check": lambda found: sum(one["checks"] for one in found["subjects"]),
+    "workers-storm": lambda found: found["sessions"] * found["seconds"],
+    "hooked-conversations": lambda found: found["conversations"],
     "duels": lambda found: found["races"],
     "langgraph-walk": lambda found: found["steps"] * found["rounds"],
     "careful-reader": lambda found: sum(arm["runs"] for arm in found["arms"].values()),
