@@ -77,11 +77,14 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """All but those in formatted strings, whose places are not told."""
+    """All but those in formatted strings, whose places are not told, and in decorators, which
+    say how a class is made (`frozen`, `slots`) and not what it does."""
     yield tree
     if not isinstance(tree, ast.JoinedStr):
+        decorators = getattr(tree, "decorator_list", [])
         for child in ast.iter_child_nodes(tree):
-            yield from nodes(child)
+            if child not in decorators:
+                yield from nodes(child)
 
 
 def short(text: str) -> str:

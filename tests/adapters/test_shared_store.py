@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -157,3 +159,30 @@ def test_an_auditor_reads_and_writes_nothing(postgres: PostgresHere) -> None:
         await auditor.close()
 
     asyncio.run(case())
+
+
+def test_commands_run_audit_and_refuse_by_role(
+    postgres: PostgresHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """A role without CREATE runs sessions; one with SELECT alone audits them, and changes none."""
+    from sopilot.doors.cli.main import run
+
+    monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    runner, auditor = as_role(postgres, "few_runs"), as_role(postgres, "few_audits")
+
+    def ran(dsn: str, *arguments: str) -> tuple[int, str]:
+        code = run([*arguments, "--store", f"postgres:{dsn}"])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    roles = ("--runtime", "few_runs", "--auditor", "few_audits")
+    assert ran(runner, "sessions")[0] == 2  # there are no tables, and it may not make any
+    assert ran(postgres.dsn, "store", "migrate", *roles) == (0, "schema 3\n")
+    assert ran(runner, "run", "bank-desk")[0] == 0
+    listed = json.loads(ran(auditor, "sessions", "--json")[1])["sessions"]
+    session_id = listed[0]["id"]
+    assert ran(auditor, "audit", session_id)[0] == 0
+    assert "3 of 3 actions" in ran(auditor, "register")[1]
+    assert ran(auditor, "approve", "list", session_id) == (0, "nothing waits\n")
+    code, said = ran(auditor, "run", "bank-desk")
+    assert (code, "permission denied" in said) == (1, True)

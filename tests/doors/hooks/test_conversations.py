@@ -178,3 +178,27 @@ def test_a_slot_is_never_an_old_one() -> None:
         hook.slot()
 
     asyncio.run(case())
+
+
+def test_calls_are_spans_of_their_session() -> None:
+    trace = pytest.importorskip("opentelemetry.sdk.trace")
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from sopilot.adapters.telemetry import CONVERSATION, TOOL, Telemetry
+
+    spans = InMemorySpanExporter()
+    provider = trace.TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    telemetry = Telemetry(provider.get_tracer("test"))
+
+    async def case() -> None:
+        conversations = Conversations(MemoryStore(), briefing(), ARM, telemetry=telemetry)
+        await graph(conversations).ainvoke(message("anna"), thread("anna"))
+
+    asyncio.run(case())
+    (span,) = spans.get_finished_spans()
+    assert (span.attributes[TOOL], span.attributes[CONVERSATION]) == (
+        "look",
+        conversation_id("bank-desk", "anna"),
+    )

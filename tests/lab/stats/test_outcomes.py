@@ -370,3 +370,10 @@ def test_goal_tables_are_read_and_added_up() -> None:
         discordances_from(read_rows('{"goal": "a", "wins": 2}'))
     with pytest.raises(UserMistake, match="`wins` must be a count"):
         discordances_from(read_rows('{"goal": "a", "wins": true, "losses": 1}'))
+
+
+def test_pairs_of_one_kind_are_those() -> None:
+    both = [outcome("a", True), outcome("b", False, kind=TaskKind.REFUSE)]
+    found = pair(both, both)
+    for kind, task in ((TaskKind.EXECUTE, "a"), (TaskKind.REFUSE, "b")):
+        assert [one.task for one in found.only(kind).pairs] == [task]

@@ -6,10 +6,10 @@ import asyncio
 import json
 from collections.abc import Coroutine
 
-from policy_desk import AirTools, audited, fresh
+from policy_desk import PROGRAMS, AirTools, audited, fresh
 
 from sopilot.runtime.session import CallStatus, Session
-from sopilot.runtime.session.user_questions import UserAnswer
+from sopilot.runtime.session.user_questions import UserAnswer, user_tools
 from sopilot.runtime.vm import Fail, Start
 
 CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
@@ -291,3 +291,11 @@ def test_nothing_there_is_an_answer_and_a_failure_is_none() -> None:
 
     run(case("not found", answered=True))
     run(case("out of order", answered=False))
+
+
+def test_what_the_model_asks_its_user_with_says_what_about() -> None:
+    """`confirm_with_user` names an action, `ask_user` a question; neither goes without."""
+    needed = {one.name: one.parameters["required"] for one in user_tools(PROGRAMS.values())}
+    assert needed == {"confirm_with_user": ["action"], "ask_user": ["question"]}
+    for one in user_tools(PROGRAMS.values()):
+        assert one.parameters["properties"][needed[one.name][0]] == {"type": "string"}

@@ -104,3 +104,21 @@ def test_a_version_says_what_its_scenarios_reached(
     coverage = json.loads(told)["coverage"]
     assert coverage["passed"] >= 1
     assert coverage["coverage"]
+
+
+def test_who_starts_a_run_asks_for_it_and_does_not_decide(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("Rita", "Sue"):
+        run("people", "add", name, "--role", "supervisor")
+    tokens = {
+        name: run("people", "token", name, "--name", name).stdout.strip()
+        for name in ("Rita", "Sue")
+    }
+    monkeypatch.setenv("SOPILOT_TOKEN", tokens["Rita"])
+    session = json.loads(paid(book).stdout)["session"]
+    call = json.loads(run("approve", "list", session, "--json").stdout)["held"][0]["call_id"]
+    vote = ("approve", "approve", session, call, "--role", "supervisor", "--json")
+    assert refused(run(*vote)) == "party"
+    monkeypatch.setenv("SOPILOT_TOKEN", tokens["Sue"])
+    assert json.loads(run(*vote).stdout)["state"] == "approved"

@@ -108,3 +108,11 @@ def test_a_regulators_question_is_answered_on_both_stores(count: int, tmp_path: 
         assert store["sessions"] == count
         assert 0 < store["selected"] <= store["of"] * 0.3
     assert count < 1000 or done.returncode == 0
+
+
+def test_chaos_on_both_stores(tmp_path: Path) -> None:
+    found = run("chaos.py", "--minutes", "0.01", "--round", "2", report=tmp_path / "r.json")
+    assert found["faults"] == 0
+    assert found["did"]["kills"] >= 60
+    assert found["sqlite"]["acknowledgements"] > 0
+    assert found["postgres"]["acknowledgements"] > 0

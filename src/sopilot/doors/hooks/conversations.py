@@ -6,12 +6,16 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from sopilot.doors.hooks.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runtime.agent import Arm, Briefing, Operator, run_programs
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Settings, Store
 from sopilot.runtime.session.protocols import Tools, ToolSchema
+
+if TYPE_CHECKING:
+    from sopilot.adapters.telemetry import Telemetry
 
 _POLL_SECONDS = 0.01
 
@@ -35,6 +39,7 @@ class Conversations:
         settings: Settings | None = None,
         accept_changed: bool = False,
         most: int = 1000,
+        telemetry: Telemetry | None = None,
     ) -> None:
         self._store = store
         self._briefing = briefing
@@ -46,6 +51,7 @@ class Conversations:
         self._settings = settings
         self._accept_changed = accept_changed
         self._most = most
+        self._telemetry = telemetry
         self._programs = run_programs(briefing, arm)
         self._hooks: dict[str, ProcedureHook] = {}
         self._opening: set[str] = set()
@@ -84,6 +90,7 @@ class Conversations:
 
     def _kept(self, conversation: str, hook: ProcedureHook) -> ProcedureHook:
         hook.busy += 1
+        hook.telemetry = self._telemetry
         self._hooks[conversation] = hook  # the last to give way
         return hook
 

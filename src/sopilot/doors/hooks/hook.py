@@ -6,10 +6,10 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sopilot.doors.hooks._loop_thread import caller
 from sopilot.doors.hooks.json_values import as_json
@@ -38,6 +38,9 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
+
+if TYPE_CHECKING:
+    from sopilot.adapters.telemetry import Telemetry
 
 Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """The agent's own call, with the arguments that were let through: not always as written."""
@@ -99,6 +102,8 @@ class ProcedureHook:
         session.tools = self._tools
         self.conversation: str | None = None
         """What the framework calls the conversation, once it has said so."""
+        self.telemetry: Telemetry | None = None
+        """Set it, and every domain call is a span."""
         self.busy = 0
         """How many use it now, for who keeps several."""
         self.driver = Driver(session, briefing, arm, budgets=UNLIMITED, operator=operator)
@@ -241,11 +246,17 @@ class ProcedureHook:
         token = _UNDER_WAY.set((name, execute))
         try:
             await self.ready()
-            async with self.session.keep_alive():
-                answer = await self.driver.calls.domain(call_id, name, arguments)
+            with self._spanned(name, call_id):
+                async with self.session.keep_alive():
+                    answer = await self.driver.calls.domain(call_id, name, arguments)
         finally:
             _UNDER_WAY.reset(token)
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
+
+    def _spanned(self, name: str, call_id: str) -> AbstractContextManager[object]:
+        if self.telemetry is None:
+            return nullcontext()
+        return self.telemetry.tool(name, f"{self.session.id}:{call_id}")
 
     def wait(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         """For agents that are not asynchronous: one of the hook's coroutines, to its end."""

@@ -35,7 +35,7 @@ class Watch:
 
     store: Store
     meter: NoMetrics = field(default_factory=NoMetrics)
-    sweep_seconds: float = 5.0
+    sweep_seconds: float = 2.0
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _asked_at: float = -1e9
     _answer: str = ""

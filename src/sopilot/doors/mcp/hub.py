@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.desks.tasks import World
+from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._eliciting import ElicitsAnswers
 from sopilot.doors.mcp.player import Player
 from sopilot.language.diagnostics import RunEnded, SopilotError
@@ -27,6 +28,7 @@ from sopilot.runtime.session import (
     Store,
     UnknownSession,
 )
+from sopilot.runtime.session.identity import REQUESTER
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.vm import Event
@@ -254,7 +256,7 @@ class Hub:
                 tools=world.tools,
                 model=service.model,
                 settings=service.settings,
-                extra={OWNER: owner, **service.extra},
+                extra={OWNER: owner, REQUESTER: owner if owner != LOCAL else "", **service.extra},
                 programs=self._programs,
             )
         except SopilotError:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sopilot.adapters.model_by_name import close_model, make_model
 from sopilot.adapters.model_person import PERSON, PersonModel
+from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.user_terminal import HumanUser
 from sopilot.desks.tasks import Conditions, Result, Task, resume_task, run_task
 from sopilot.doors.sources._source import BenchmarkSource, TaskSource
@@ -14,6 +15,7 @@ from sopilot.doors.sources.run_options import RunOptions, chosen_task, world_fil
 from sopilot.language.diagnostics import Place, UserMistake
 from sopilot.runtime.agent import Budgets, Reference, Watch, arm_named
 from sopilot.runtime.session import ProgramChanged, Store
+from sopilot.runtime.session.identity import REQUESTER
 from sopilot.runtime.session.protocols import Model
 
 _CHANGED = (
@@ -54,6 +56,8 @@ def prepared(
                     task, world, conditions, store=store, session_id=session_id, tell=tell, **how
                 )
             kept = options.to_keep(source)
+            if (who := await who_asks(store, None)) is not None:
+                kept[REQUESTER] = who.name
             return await run_task(
                 task, world, conditions, store=store, session_id=session_id, extra=kept
             )

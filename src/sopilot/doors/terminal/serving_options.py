@@ -40,7 +40,7 @@ _OPTIONS = (
     click.option(
         "--sweep-seconds",
         type=click.FloatRange(min=0.5),
-        default=5.0,
+        default=2.0,
         show_default=True,
         help="How often calls that were left open are looked for.",
     ),

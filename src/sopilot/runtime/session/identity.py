@@ -22,6 +22,8 @@ from sopilot.runtime.vm.values import same_name
 
 JOURNAL = "people"
 TOKEN_PREFIX = "sop_"
+REQUESTER = "requester"
+"""In a session's ``extra``: who asks, where a door knows it."""
 
 
 async def load_people(store: Store) -> People:

@@ -1,0 +1,185 @@
+"""Many conversations through the LangGraph hook in one process, beside the same without it.
+
+    python benchmarks/hooked_conversations.py [--conversations 300] [--latency-ms 2.7] [--json FILE]
+
+A model that takes a second, one tool call and an answer: two model calls a conversation. The store
+is PostgreSQL behind a proxy that delays every packet, with one pool of ten connections. The same
+graph is invoked without an event loop from twenty threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+
+from postgres_here import postgres_here
+from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.doors.hooks import Conversations
+from sopilot.doors.hooks.hook import conversation_id
+from sopilot.doors.hooks.langchain import SopilotMiddleware
+from sopilot.doors.sources import open_source
+from sopilot.runtime.agent import arm_named
+
+MOST_RATIO = 1.15
+THREADS = 20
+POOL = 10
+
+
+class SlowModel(BaseChatModel):
+    seconds: float = 1.0
+
+    @property
+    def _llm_type(self) -> str:
+        return "slow"
+
+    def bind_tools(self, tools: Any, **named: Any) -> Any:
+        return self
+
+    def _reply(self, messages: list[BaseMessage]) -> ChatResult:
+        spoken = [one for one in messages if not isinstance(one, SystemMessage)]
+        answer = AIMessage("done")
+        if not isinstance(spoken[-1], ToolMessage):
+            call = {"name": "look", "args": {"who": spoken[-1].text}, "id": "look-1"}
+            answer = AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    def _generate(self, messages: list[BaseMessage], *rest: Any, **named: Any) -> ChatResult:
+        time.sleep(self.seconds)
+        return self._reply(messages)
+
+    async def _agenerate(self, messages: list[BaseMessage], *rest: Any, **named: Any) -> ChatResult:
+        await asyncio.sleep(self.seconds)
+        return self._reply(messages)
+
+
+@tool
+def look(who: str) -> str:
+    """Looks somebody up."""
+    return f"{who} is known"
+
+
+def invocation(who: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    said = {"messages": [{"role": "user", "content": who}]}
+    return said, {"configurable": {"thread_id": who}}
+
+
+async def together(agent: Any, people: list[str]) -> float:
+    began = time.perf_counter()
+    await asyncio.gather(*(agent.ainvoke(*invocation(one)) for one in people))
+    return time.perf_counter() - began
+
+
+def delay(source: str, target: str, seconds: float) -> None:
+    """A proxy between two sockets, in a process of its own."""
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        loop = asyncio.get_running_loop()
+        while data := await reader.read(65536):
+            loop.call_later(seconds / 2, writer.write, data)
+        loop.call_later(seconds, writer.close)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner, outer = await asyncio.open_unix_connection(target)
+        await asyncio.gather(pump(reader, outer), pump(inner, writer), return_exceptions=True)
+
+    async def run() -> None:
+        server = await asyncio.start_unix_server(serve, source)
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+async def count(store: PostgresStore, people: list[str]) -> int:
+    good = 0
+    for one in people:
+        events = await store.events(conversation_id("bank-desk", one))
+        calls = [e.event for e in events if e.event.kind == "domain_call"]
+        good += [c.payload["arguments"] for c in calls] == [{"who": one}]
+    return good
+
+
+def measure(dsn: str, folder: str, conversations: int, latency: float) -> dict[str, Any]:
+    found = psycopg.conninfo.conninfo_to_dict(dsn)
+    target = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
+    source = f"{folder}/.s.PGSQL.5432"
+    proxy = multiprocessing.Process(target=delay, args=(source, target, latency), daemon=True)
+    proxy.start()
+    while not Path(source).exists():
+        time.sleep(0.05)
+    try:
+        far = psycopg.conninfo.make_conninfo(dsn, host=folder, port=5432)
+        asyncio.run(PostgresStore(dsn).migrate())
+        return figures(far, conversations)
+    finally:
+        proxy.terminate()
+        proxy.join()
+
+
+def figures(dsn: str, conversations: int) -> dict[str, Any]:
+    store = PostgresStore(dsn, pool_size=POOL)
+    briefing = open_source("bank-desk").briefing(language="en")
+    people = [f"person {number}" for number in range(conversations)]
+    hooks = Conversations(store, briefing, arm_named("pg"))
+    hooked = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
+    bare = create_agent(SlowModel(), [look])
+    without = asyncio.run(together(bare, people))
+    within = asyncio.run(together(hooked, people))
+    threaded = [f"thread {number}" for number in range(conversations)]
+    began = time.perf_counter()
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(lambda one: hooked.invoke(*invocation(one)), threaded))
+    synchronous = time.perf_counter() - began
+
+    async def good() -> tuple[int, int]:
+        return await count(store, people), await count(store, threaded)
+
+    whole, whole_threaded = asyncio.run(good())
+    return {
+        "conversations": conversations,
+        "unhooked_seconds": round(without, 2),
+        "hooked_seconds": round(within, 2),
+        "ratio": round(within / without, 3),
+        "whole": whole,
+        "connections": store._server.pool.opened,
+        "synchronous_seconds": round(synchronous, 2),
+        "synchronous_whole": whole_threaded,
+        "threads": THREADS,
+        "cores": os.cpu_count(),
+        "load_average": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--conversations", type=int, default=300)
+    parser.add_argument("--latency-ms", type=float, default=2.7)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with postgres_here() as server, tempfile.TemporaryDirectory() as folder:
+        found = measure(server.dsn, folder, given.conversations, given.latency_ms / 1000)
+    found = {**found, "latency_ms": given.latency_ms}
+    print(json.dumps(found, indent=2))
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=2) + "\n")
+    every = found["whole"] == found["synchronous_whole"] == given.conversations
+    sys.exit(0 if every and found["ratio"] <= MOST_RATIO and found["connections"] <= POOL else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,221 @@
+"""Several servers over one PostgreSQL, killed and restarted all the time, no sticky routing.
+
+    python benchmarks/workers_storm.py [--sessions 1000] [--seconds 300] [--every 1] [--json FILE]
+
+Every client sends each request to any server and tries again where one fails. One server is
+killed (SIGKILL) and started again every second, PostgreSQL twice; where starting a server takes
+longer than that, servers are killed before they serve, and ``--every`` must be longer. At the
+end every answer that a client was given must stand in the trace of its own session, once, and
+the chain of every trace must hold. Hand-over is the longest time from a request that
+failed to the next answer, while PostgreSQL was there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from postgres_here import PostgresHere, postgres_here
+from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.runtime.trace import verify_chain
+
+SERVERS = 3
+LONGEST_HAND_OVER = 5.0
+ENTRY = "from sopilot.doors.cli.main import main; main()"
+HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+ANSWER = re.compile(r"#(\d+) ok: ")
+
+
+class Server:
+    def __init__(self, store: str) -> None:
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self.port: int = one.getsockname()[1]
+        self._store = store
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def start(self) -> None:
+        limits = ["connections=5000", "requests=5000", "sessions=5000", "sessions-of-one=5000",
+                  "clients=100000", "initializes=100000"]  # fmt: skip
+        options = [part for one in limits for part in ("--limit", one)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--http", f"127.0.0.1:{self.port}",
+             "--store", self._store, "--stateless", *options],
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
+@dataclass
+class Client:
+    http: httpx2.AsyncClient
+    servers: list[Server]
+    session_id: str = ""
+    answered: list[int] = field(default_factory=list)
+    misrouted: int = 0
+    failures: int = 0
+    hand_over: float = 0.0
+
+    async def post(self, body: dict[str, Any], down: list[bool]) -> httpx2.Response:
+        """Until some server answers."""
+        failed_at = 0.0
+        while True:
+            headers = {
+                **HEADERS,
+                **({"mcp-session-id": self.session_id} if self.session_id else {}),
+            }
+            try:
+                server = random.choice(self.servers)
+                answer = await self.http.post(server.url, json=body, headers=headers)
+                good = answer.status_code == 200 and "Not done: " not in answer.text
+            except httpx2.HTTPError:
+                good = False
+            if good:
+                if failed_at:
+                    self.hand_over = max(self.hand_over, time.monotonic() - failed_at)
+                return answer
+            self.failures += 1
+            failed_at = 0.0 if down[0] else failed_at or time.monotonic()
+            await asyncio.sleep(0.05)
+
+    async def converse(self, until: float, pause: float, down: list[bool]) -> None:
+        about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        about["clientInfo"] = {"name": "storm", "version": "1"}
+        body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
+        self.session_id = (await self.post(body, down)).headers["mcp-session-id"]
+        call = {"name": "find_account", "arguments": {"username": "carla"}}
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
+            text = (await self.post(body, down)).text
+            self.misrouted += f'"sopilot/session":"{self.session_id}"' not in text
+            found = ANSWER.search(text)
+            if found is not None:
+                self.answered.append(int(found[1]))
+            await asyncio.sleep(random.uniform(0, 2 * pause))
+
+
+async def killing(servers: list[Server], until: float, every: float) -> int:
+    kills = 0
+    while time.monotonic() < until:
+        await asyncio.sleep(every)
+        victim = servers[kills % len(servers)]
+        await asyncio.to_thread(victim.kill)
+        victim.start()
+        kills += 1
+    return kills
+
+
+async def restarting(database: PostgresHere, seconds: float, down: list[bool]) -> None:
+    for _ in range(2):
+        await asyncio.sleep(seconds / 3)
+        down[0] = True
+        await asyncio.to_thread(database.stop_immediately)
+        await asyncio.to_thread(database.start)
+        await asyncio.sleep(2)
+        down[0] = False
+
+
+async def judged(store: PostgresStore, clients: list[Client]) -> dict[str, int]:
+    lost = doubled = broken = 0
+    for client in clients:
+        if not client.session_id:
+            continue
+        events = await store.events(client.session_id)
+        record = await store.record(client.session_id)
+        broken += verify_chain(events, session_id=client.session_id, head=record.head) is not None
+        results = {one.event.seq for one in events if one.event.kind == "domain_result"}
+        calls = [one.event.payload["call_id"] for one in events if one.event.kind == "domain_call"]
+        lost += sum(seq not in results for seq in client.answered)
+        doubled += len(client.answered) - len(set(client.answered)) + len(calls) - len(set(calls))
+    return {"lost": lost, "doubled": doubled, "broken": broken}
+
+
+async def storm(
+    database: PostgresHere, sessions: int, seconds: float, every: float
+) -> dict[str, Any]:
+    dsn = f"postgres:{database.dsn}"
+    store = PostgresStore(database.dsn)
+    await store.migrate()
+    servers = [Server(dsn) for _ in range(SERVERS)]
+    for one in servers:
+        one.start()
+    await asyncio.sleep(8)
+    down = [False]
+    limits = httpx2.Limits(max_connections=200)
+    async with httpx2.AsyncClient(timeout=30, limits=limits) as http:
+        clients = [Client(http, servers) for _ in range(sessions)]
+        begun = time.monotonic()
+        until = begun + seconds
+        pause = max(0.1, sessions / 50)
+        try:
+            kills, *_ = await asyncio.gather(
+                killing(servers, until - 5, every),
+                restarting(database, seconds, down),
+                *(client.converse(until, pause, down) for client in clients),
+            )
+        finally:
+            for one in servers:
+                one.kill()
+    figures = await judged(store, clients)
+    await store.close()
+    return {
+        "sessions": sessions,
+        "seconds": round(time.monotonic() - begun),
+        "servers": SERVERS,
+        "kills": kills,
+        "seconds_between_kills": every,
+        "restarts_of_postgresql": 2,
+        "answers": sum(len(one.answered) for one in clients),
+        "sessions_without_an_answer": sum(not one.answered for one in clients),
+        "failed_attempts": sum(one.failures for one in clients),
+        **figures,
+        "misrouted": sum(one.misrouted for one in clients),
+        "longest_hand_over_seconds": round(max(one.hand_over for one in clients), 2),
+        "cores": os.cpu_count(),
+        "load_average_before": round(os.getloadavg()[0], 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sessions", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--every", type=float, default=1, help="seconds between kills")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    with postgres_here() as database, contextlib.suppress(KeyboardInterrupt):
+        figures = asyncio.run(storm(database, given.sessions, given.seconds, given.every))
+    print(json.dumps(figures, indent=2))
+    if given.json:
+        given.json.write_text(json.dumps(figures, indent=2) + "\n")
+    faults = ("lost", "doubled", "broken", "misrouted", "sessions_without_an_answer")
+    whole = not any(figures[name] for name in faults)
+    sys.exit(0 if whole and figures["longest_hand_over_seconds"] <= LONGEST_HAND_OVER else 1)
+
+
+if __name__ == "__main__":
+    main()
