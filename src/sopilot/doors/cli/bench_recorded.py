@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from sopilot.doors.terminal.output import json_option, print_json, say, tell
+from sopilot.doors.terminal.output import give, json_option
 from sopilot.lab.bench import DOMAINS, find_checkout, shared_upstream
 from sopilot.lab.bench.baselines import baseline_lines, recompute, subset_size
 from sopilot.lab.bench.screen import (
@@ -43,18 +43,12 @@ def baselines(domain: str, screen_name: str, as_json: bool) -> None:
     for each in DOMAINS if domain == "all" else (domain,):
         size = subset_size(upstream.scoring(each), each, screen)
         rows += recompute(upstream.checkout, each, screen, subset_size=size)
-    if as_json:
-        print_json(
-            {
-                "screen": screen_name,
-                "upstream_commit": upstream.checkout.commit,
-                "configurations": [row.as_json() for row in rows],
-            }
-        )
-    elif rows:
-        tell(baseline_lines(rows))
-    else:
-        say(_NO_RECORDINGS)
+    report = {
+        "screen": screen_name,
+        "upstream_commit": upstream.checkout.commit,
+        "configurations": [row.as_json() for row in rows],
+    }
+    give(as_json, report, baseline_lines(rows) if rows else [_NO_RECORDINGS])
 
 
 @click.command()
@@ -68,17 +62,12 @@ def screen(domain: str, as_json: bool) -> None:
     checkout, domains = find_checkout(), DOMAINS if domain == "all" else (domain,)
     records = zero_pass(checkout, domains)
     recordings, empty = stored_recordings(checkout, domains)
-    if as_json:
-        print_json(
-            {
-                "goals": [asdict(each) | {"screened": each.screened} for each in records],
-                "screened": [f"{e.domain}/{e.goal}" for e in records if e.screened],
-                "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
-                "recordings": recordings,
-                "without_verdicts": empty,
-            }
-        )
-    elif records:
-        tell(screen_lines(records, recordings, empty))
-    else:
-        say(_NO_RECORDINGS)
+    report = {
+        "goals": [asdict(each) | {"screened": each.screened} for each in records],
+        "screened": [f"{e.domain}/{e.goal}" for e in records if e.screened],
+        "paper": [f"{where}/{goal}" for where, goal in SCREENED_GOALS],
+        "recordings": recordings,
+        "without_verdicts": empty,
+    }
+    lines = screen_lines(records, recordings, empty) if records else [_NO_RECORDINGS]
+    give(as_json, report, lines)

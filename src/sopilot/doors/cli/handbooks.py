@@ -82,6 +82,6 @@ def diff(handbook: str, old: int, new: int, store_spec: str | None, as_json: boo
 @json_option
 def list_versions(store_spec: str | None, as_json: bool) -> None:
     """Every version of every handbook."""
-    versions = with_store(store_spec, load_versions)
+    versions = with_store(store_spec, load_versions, reading=True)
     found = [one for known in versions.of.values() for one in known]
     give(as_json, {"versions": [one.as_json() for one in found]}, version_lines(found))

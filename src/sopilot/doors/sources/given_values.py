@@ -54,6 +54,8 @@ def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
     """``name=value``; a value that is not JSON is a text."""
     found: dict[str, Any] = {}
+    if not written:
+        return found
     for pair in written:
         name, equals, value = pair.partition("=")
         if not equals or not name:
