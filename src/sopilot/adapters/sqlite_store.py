@@ -214,6 +214,8 @@ class SQLiteStore:
         await self._file.write_anew()
 
     async def record(self, session_id: str) -> SessionRecord:
+        if self._file.opened is None and not self._file.path.exists():
+            raise UnknownSession(session_id)  # asked for at every opening: no table is made for it
         async with self._file.reading() as db:
             row = db.execute(f"{_RECORD} WHERE id = ?", (session_id,)).fetchone()
         if row is None:

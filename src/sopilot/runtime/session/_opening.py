@@ -17,7 +17,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import NewSession, Store
 from sopilot.runtime.session._trace_file import ABOUT
 from sopilot.runtime.session.errors import ProgramChanged
-from sopilot.runtime.session.identity import REQUESTER
+from sopilot.runtime.session.identity import REQUESTER, load_people
 from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
@@ -52,9 +52,10 @@ async def open_session(
     can guess give no protection against transplanted traces.
     """
     own = ProgramSet.of(programs)
-    settings = await settings_here(store, settings or Settings())
+    people = await load_people(store)
+    settings = await settings_here(store, people, settings or Settings())
     clock = clock or SystemClock()
-    await require_released(store, handbook, own.hashes, clock.now())
+    await require_released(store, people, handbook, own.hashes, clock.now())
     metadata: dict[str, JSON] = {
         "format": METADATA_FORMAT,
         "handbook": handbook,
@@ -171,7 +172,8 @@ async def _check_programs(session: Session, present: ProgramSet, accepted: bool)
     if not accepted:
         raise ProgramChanged(changes)
     handbook = str(session.metadata.get("handbook") or "")
-    await require_released(session._store, handbook, present.hashes, session.clock.now())
+    people = await load_people(session._store)
+    await require_released(session._store, people, handbook, present.hashes, session.clock.now())
     # A cursor means nothing in another program: what runs there ends, on record.
     while _runs_any(session, changes):
         await session.step(Fail("the program was changed"), actor=Actor.RUNTIME)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.diagnostics.plain_text import counted, moment
-from sopilot.runtime.records.people import Principal
+from sopilot.runtime.records.people import People, Principal
 from sopilot.runtime.records.privacy import Policy, fold_policy
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
@@ -41,9 +41,9 @@ async def change_policy(
     await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
-async def settings_here(store: Store, settings: Settings) -> Settings:
+async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
     """Private, where the store demands it."""
-    if settings.private or not await is_demanded(store):
+    if settings.private or DEMAND not in people.demands:
         return settings
     policy = await load_policy(store)
     return replace(settings, private=True, columns=policy.columns)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import UserMistake, mistake
-from sopilot.runtime.records.people import Principal
+from sopilot.runtime.records.people import People, Principal
 from sopilot.runtime.records.versions import Version, Versions, author_of, fold_versions
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
@@ -26,10 +26,10 @@ async def load_versions(store: Store) -> Versions:
 
 
 async def require_released(
-    store: Store, handbook: str, programs: Mapping[str, str], at: float
+    store: Store, people: People, handbook: str, programs: Mapping[str, str], at: float
 ) -> None:
     """Nothing runs unsigned where the store demands sign-off."""
-    if "sign-off" not in (await load_people(store)).demands:
+    if "sign-off" not in people.demands:
         return
     problem = (await load_versions(store)).objection(handbook, programs, at)
     if problem is not None:
