@@ -24,7 +24,7 @@ def test_a_clause_that_is_off_shows_in_the_audit(name: str) -> None:
     with sabotaged(name):
         tally, _ = campaign(
             3,
-            moves=MOVES,
+            moves=2 * MOVES,
             through="session",
             stop=lambda so_far: len(so_far.apart) >= ENOUGH,
             audited=True,

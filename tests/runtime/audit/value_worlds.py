@@ -168,5 +168,7 @@ def _actions(predicates: Mapping[str, Predicate], topic: str | None) -> dict[str
                 Input(name, "number" if name == "amount" else "string")
                 for name, _ in call.arguments
             )
-            found.setdefault(call.action, Action(call.action, inputs, reads=reads))
+            # A login of these worlds looks, and changes nothing that anybody reads.
+            quiet = () if predicate.established_by is not None else None
+            found.setdefault(call.action, Action(call.action, inputs, reads=reads, changes=quiet))
     return found
