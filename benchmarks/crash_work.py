@@ -164,15 +164,22 @@ class Judge:
     def _check_calls(
         self, session_id: str, events: Sequence[SealedEvent], journal: Mapping[str, int]
     ) -> None:
-        made: Counter[str | None] = Counter()
-        keys = set()
+        """A call whose record was acknowledged to nobody is on record as not made, and may be
+        made once more; one that was carried out, or of which that is not known, may not."""
+        called: dict[str | None, list[str]] = {}
+        unmade = set()
         for sealed in events:
             event = sealed.event
+            call = event.payload.get("call_id")
             if event.kind == "domain_call" and event.payload["action"] == IRREVERSIBLE:
-                made[event.process] += 1
-                keys.add(f"{session_id}:{event.payload['call_id']}")
-        if any(times > 1 for times in made.values()):
-            self.tally.faults.append(f"{session_id}: an irreversible call was made again")
+                called.setdefault(event.process, []).append(str(call))
+            elif event.kind == "domain_result" and event.payload.get("ok") is False:
+                unmade.add(call)
+        for calls in called.values():
+            carried_out = [one for one in calls if f"{session_id}:{one}" in journal]
+            if len(carried_out) > 1 or any(one not in unmade for one in calls[:-1]):
+                self.tally.faults.append(f"{session_id}: an irreversible call was made again")
+        keys = {f"{session_id}:{one}" for calls in called.values() for one in calls}
         unrecorded = [
             key for key in journal if key.startswith(f"{session_id}:") and key not in keys
         ]
