@@ -39,9 +39,9 @@ class Played:
 
     def notes(self, name: str) -> list[Mapping[str, object]]:
         return [
-            one.event.payload["details"]
-            for one in self.session.events
-            if one.event.kind == "note" and one.event.payload["name"] == name
+            one.payload["details"]
+            for one in self.session.own_events
+            if one.kind == "note" and one.payload["name"] == name
         ]
 
     def kinds(self) -> list[str]:

@@ -319,9 +319,7 @@ def test_a_user_played_by_a_model() -> None:
     voice = ScriptedModel([ModelReply("anna"), ModelReply("###END###")])
     user = ModelUser(voice, "You are anna.", "I want to dispute a payment.")
     done = run(ScriptedModel([ASK]), user=user)
-    said = [
-        one.event.payload["text"] for one in done.session.events if one.event.kind == "user_said"
-    ]
+    said = [one.payload["text"] for one in done.session.own_events if one.kind == "user_said"]
     assert said == ["I want to dispute a payment.", "anna"]
     assert done.result.ending is Ending.ABANDONED
     assert "anna" in voice.requests[0].messages[0].content

@@ -102,18 +102,18 @@ def test_what_is_left_out_is_in_the_trace(task: str) -> None:
     fused, paged = played("bank-desk", task, "fused"), played("bank-desk", task, "pg")
     made = [
         [
-            (one.event.payload["action"], one.event.payload["arguments"])
-            for one in run.session.events
-            if one.event.kind == "domain_call"
+            (one.payload["action"], one.payload["arguments"])
+            for one in run.session.own_events
+            if one.kind == "domain_call"
         ]
         for run in (fused, paged)
     ]
     assert made[0] == made[1]
     starts = [
-        one.event.payload["arguments"]
+        one.payload["arguments"]
         for run in (fused, paged)
-        for one in run.session.events
-        if one.event.kind == "start"
+        for one in run.session.own_events
+        if one.kind == "start"
     ]
     assert starts[0] == starts[-1]
     written = [

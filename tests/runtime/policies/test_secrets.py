@@ -233,6 +233,8 @@ def test_words_and_strange_names_are_whole_for_the_session_itself() -> None:
     session, _ = asyncio.run(_kept(*moves))
     assert SECRET in repr(asyncio.run(session.whole_events()))
     assert SECRET in session.secrets.values  # the call lacked a secret: this must be it
+    # Whoever runs the session reads its words without asking the store.
+    assert list(session.own_events) == asyncio.run(session.whole_events())
 
 
 HELD = load_handbook("""

@@ -52,7 +52,7 @@ def judge_run(
     problems: Sequence[str] = (),
 ) -> ScenarioVerdict:
     """``why`` is the reason that the run gave, ``problems`` is what its reader could not judge."""
-    events = [sealed.event for sealed in session.events]
+    events = session.own_events
     causes: tuple[str, ...] | None = None
     for process in session.configuration.processes.values():
         causes = causes or ()

@@ -89,7 +89,7 @@ async def rehearse(
             sizes[arm] = _estimate(len(result.requests), characters)
             if arm == PAGED:
                 turns[case.key] = len(result.requests)
-                events = [sealed.event for sealed in session.events]
+                events = session.own_events
                 # A cursor costs a replay: a few cases have all the places there are.
                 if len(cursors) < _MOST_CURSORS:
                     machine: Machine = session.machine

@@ -120,7 +120,7 @@ async def run_case(
     async with session:
         result, verdict = await play_task(case, world, conditions, session)
     await world.close()
-    events = [sealed.event for sealed in session.events]
+    events = session.own_events
     failed = result.ending is Ending.INFRASTRUCTURE_FAILURE
     # A model that says nothing has neither done the task nor refused it.
     broken = failed or heard.said_nothing

@@ -30,7 +30,7 @@ def refusals(session: Session) -> tuple[Refusal, ...]:
         result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, _EVIDENCE_SHOWN)}"
         for result in process.results
     }
-    events = [one.event for one in session.events if one.event.process == process.id]
+    events = [one for one in session.own_events if one.process == process.id]
     found: dict[str, Refusal] = {}
     for event, values in _returns(events):
         function = program.functions[event.payload["function"]]

@@ -237,7 +237,7 @@ class CallHandler:
         return replace(start, arguments={**told, **start.arguments})
 
     def _told_by_user(self) -> Mapping[str, JSON]:
-        return stated_values(sealed.event for sealed in self._session.events)
+        return stated_values(self._session.own_events)
 
     def _completed(self, name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
         here = self._session.machine.position(self._session.configuration)

@@ -72,14 +72,13 @@ def not_done(problem: str, language: str) -> str:
 
 
 def kept_calls(session: Session, calls: Sequence[ToolCall]) -> list[JSON] | None:
-    """The calls as a note keeps them. ``None`` where they are too long for it, or hold values
-    that must not enter the trace."""
+    """The calls as a note keeps them, beside the trace where a handbook has secrets. ``None``
+    where they are too long for it, or the session keeps values of its own choice elsewhere."""
     written: list[JSON] = [[call.id, call.name, call.arguments] for call in calls]
     limit = session.settings.inline_limit
     most = MOST_KEPT if limit is None else min(MOST_KEPT, limit // 2)
     fits = len(canonical(plain(written))) <= most
-    clear = not (session.settings.by_reference or session.secrets.names)
-    return written if fits and clear else None
+    return written if fits and not session.settings.by_reference else None
 
 
 _SAID = ("user_said", "assistant_said")

@@ -122,7 +122,7 @@ class AuditState:
     calls: int = 0
     calls_after_goal: int = 0
     refusals: list[RefusedGoal] = field(default_factory=list)
-    said: str = ""
+    said: str | None = ""
     """What the user was told last."""
     old_format: bool = False
     """A program of the first format ran, and that was noted."""

@@ -228,10 +228,14 @@ def fail(run: AuditState, event: Event) -> None:
     by_executor = event.actor in (Actor.MODEL, Actor.MACHINE)
     if by_executor and not caused and process.goal_reached is None:
         some = "the false ones do not rule it out" if process.unmet else "no check came out false"
+        # The ground may be that the user was asked for something and did not give it.
+        withheld = any(asked is None for asked, _ in process.unanswered)
+        some += "; what the user was asked is withheld here" if withheld else ""
         run.find(
             "refusal-without-cause",
             event,
             f"`{process.goal}` was refused while it could still be accepted: {some}",
+            severity=Severity.NOTE if withheld else Severity.ERROR,
             process=process,
             sentence=process.program.entry.function.says,
             unmet=[one.predicate for one in process.unmet],
@@ -286,7 +290,7 @@ def _not_given(process: ProcessView, frame: FrameView, step: Step) -> list[str]:
     return [
         name
         for name in missing
-        if any(_speaks_of(asked, name) for asked, _ in process.unanswered)
+        if any(asked and _speaks_of(asked, name) for asked, _ in process.unanswered)
         and not any(_speaks_of(heard, name) for _, heard in process.unanswered)
     ]
 

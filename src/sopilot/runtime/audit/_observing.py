@@ -242,7 +242,7 @@ def _past_fallback(
 
 def assistant_said(run: AuditState, event: Event) -> None:
     told = event.payload.get("text")
-    run.said = told.lower() if isinstance(told, str) else ""
+    run.said = told.lower() if isinstance(told, str) else None
 
 
 def user_said(run: AuditState, event: Event) -> None:

@@ -126,8 +126,9 @@ class ProcessView:
     goal_failed: int | None = None
     """The latest failure of the goal action where the program asks for it."""
     claimed: int | None = None
-    unanswered: list[tuple[str, str]] = field(default_factory=list)
-    """What the user was asked while it ran, and what the user said to that."""
+    unanswered: list[tuple[str | None, str]] = field(default_factory=list)
+    """What the user was asked while it ran, ``None`` where that is withheld, and what the user
+    said to that."""
     set_aside: bool = False
     refused: bool = False
     lost: bool = False

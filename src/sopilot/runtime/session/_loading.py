@@ -14,7 +14,7 @@ from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
 from sopilot.runtime.trace import SealedEvent, reference
-from sopilot.runtime.vm import Configuration
+from sopilot.runtime.vm import Configuration, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,8 @@ class Loaded:
     settings: Settings
     salt: bytes
     events: list[SealedEvent]
+    whole: list[Event]
+    """The same with every value in its place."""
     configuration: Configuration
     ledger: CallLedger
     register: Register
@@ -50,7 +52,8 @@ async def load(
         if reference(value, salt)["$ref"] != digest:
             raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
     hashes = stored_hashes(record)
-    changes = program_changes(whole_events(events, payloads))
+    whole = whole_events(events, payloads)
+    changes = program_changes(whole)
     named = [hashes, *(changed for _, changed in changes)]
     sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
     for one in named:
@@ -72,6 +75,7 @@ async def load(
         settings,
         salt,
         events,
+        whole,
         recovered.configuration,
         recovered.ledger,
         recovered.register,

@@ -100,6 +100,7 @@ class Session(Leased):
         self._register = loaded.register
         self.head: Head = loaded.record.head
         self._events = list(loaded.events)
+        self._own_events = loaded.whole
         self._stale = False
 
     @property
@@ -113,6 +114,12 @@ class Session(Leased):
     def events(self) -> Sequence[SealedEvent]:
         """As they are stored: with references where values are kept beside the trace."""
         return tuple(self._events)
+
+    @property
+    def own_events(self) -> Sequence[Event]:
+        """As they happened, with every value in its place: for whoever runs the session, and for
+        nothing that is kept or shown."""
+        return tuple(self._own_events)
 
     @property
     def program_changes(self) -> dict[int, Mapping[str, Program]]:
@@ -343,5 +350,6 @@ class Session(Leased):
         self.configuration = configuration
         self.head = batch.head
         self._events += batch.events
+        self._own_events += events
         for event in events:
             ledger.fold(event)

@@ -26,7 +26,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "emit_artifact": frozenset({"content"}),
     "return": frozenset({"value"}),
     "decision": frozenset({"reason"}),
-    "note": frozenset({"reason"}),
+    "note": frozenset({"reason", "calls"}),
 }
 """Fields in which somebody writes what they like."""
 _UNREAD = frozenset({"arguments", "problem"})
@@ -89,7 +89,9 @@ class SecretPlaces:
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
         """The names of an event under which nobody is shown anything."""
-        unread = frozenset({"arguments"}) if _is_unread(event) else frozenset()
+        unread = frozenset({"calls"}) if event.kind == "note" else frozenset()
+        if _is_unread(event):
+            unread |= {"arguments"}
         return self.names | unread | self.strange_in(event)
 
     def values_in(self, event: Event) -> set[str]:

@@ -1,0 +1,64 @@
+"""Several processes behind one address: one that is killed is replaced, and all are stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx2
+from served import SOPILOT
+
+
+def workers_of(pid: int) -> list[int]:
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def until_ready(url: str, seconds: float = 60.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if httpx2.get(f"{url}/readyz", timeout=5).status_code == 200:
+                return True
+        except httpx2.HTTPError:
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def test_a_killed_worker_is_replaced_and_all_end_together(tmp_path: Path) -> None:
+    config = tmp_path / "sopilot.yaml"
+    config.write_text("http: 127.0.0.1:0\nworkers: 2\nlog: json\nstore: sqlite:${HERE}/s.db\n")
+    errors = (tmp_path / "errors").open("w")
+    command = [*SOPILOT, "mcp", "bank-desk", "--config", str(config)]
+    environment = {**os.environ, "HERE": str(tmp_path), "SOPILOT_HOME": str(tmp_path)}
+    supervisor = subprocess.Popen(command, stderr=errors, env=environment)
+    try:
+        deadline = time.monotonic() + 60
+        found = None
+        while found is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+            found = re.search(r"2 workers at (http://[^/]+)", (tmp_path / "errors").read_text())
+        assert found is not None
+        assert until_ready(found[1])
+        victim, other = workers_of(supervisor.pid)
+        os.kill(victim, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while len(set(workers_of(supervisor.pid)) - {victim}) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = workers_of(supervisor.pid)
+        assert (len(left), victim in left, other in left) == (2, False, True)
+        assert until_ready(found[1])
+        supervisor.send_signal(signal.SIGTERM)
+        assert supervisor.wait(60) == 0
+    finally:
+        if supervisor.poll() is None:
+            supervisor.terminate()
+            supervisor.wait(30)
+        errors.close()
+    told = (tmp_path / "errors").read_text()
+    assert "worker 0 ended with -9, and is started again" in told
+    assert "Traceback" not in told
