@@ -88,7 +88,10 @@ def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFacto
         await session.run_held(held)
         [row] = await rows_of(store, action="wire")
         assert (row.outcome, row.arguments, row.asked) == ("carried out", other, ERRANDS["wire"])
-        assert row.approvers == ("Ann (supervisor)", "Bob (auditor)")
+        assert row.approvers == (
+            "Ann (supervisor, unauthenticated)",
+            "Bob (auditor, unauthenticated)",
+        )
         assert [one["by"] for one in row.decisions] == ["Eve", "Ann", "Bob"]
         await walk(session, "wire", stop_at_action="wire")
         second = (await session.call_tool("wire", ERRANDS["wire"])).call_id

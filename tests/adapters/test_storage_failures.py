@@ -187,7 +187,8 @@ def test_a_file_of_a_later_release(tmp_path: Path) -> None:
         again = await resume_session(store, session.id, tools=CountingTools(), take_over=True)
         await walk(again, "rename")
         await store.close()
-        later.execute("UPDATE meta SET value = value + 1 WHERE name = 'readable_from'")
+        needs = (SCHEMA_VERSION + 1,)
+        later.execute("UPDATE meta SET value = ? WHERE name = 'readable_from'", needs)
         later.commit()
         later.close()
         with pytest.raises(StoreTooNew, match=f"this store has schema {SCHEMA_VERSION + 1}"):
