@@ -35,6 +35,7 @@ from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import (
+    Conflict,
     LeaseLost,
     Session,
     Store,
@@ -132,7 +133,8 @@ async def run(
                 await session.release()
                 session = left = None
             await asyncio.sleep(0)
-        except LeaseLost:
+        except (LeaseLost, Conflict):
+            # What was in doubt when the session was read again has been written since.
             session = None
         except UserMistake as mistake:
             # Read again after a loss, the session had the result of what was to be retried.

@@ -46,6 +46,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "airline-recorded": lambda found: found["runs"],
     "frames": lambda found: found["programs"],
     "records-cost": lambda found: found.get("rounds", 1),
+    "records-crash": lambda found: found["points"],
     "store-tamper": lambda found: found["manipulations"],
 }
 """How much was tried, by campaign."""

@@ -62,6 +62,10 @@ class Server:
             stderr=subprocess.DEVNULL,
         )  # fmt: skip
 
+    def start_if_ended(self) -> None:
+        if self._process is not None and self._process.poll() is not None:
+            self.start()
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
@@ -122,6 +126,8 @@ async def killing(servers: list[Server], until: float, every: float) -> int:
     kills = 0
     while time.monotonic() < until:
         await asyncio.sleep(every)
+        for one in servers:  # who found no PostgreSQL has ended, and is started again
+            one.start_if_ended()
         victim = servers[kills % len(servers)]
         await asyncio.to_thread(victim.kill)
         victim.start()

@@ -134,7 +134,7 @@ class TraceInput:
 
     def _programs(self, hashes: Mapping[str, str]) -> dict[str, Program]:
         texts = self.trace.program_texts
-        if all(digest in texts for digest in hashes.values()):
+        if all(isinstance(digest, str) and digest in texts for digest in hashes.values()):
             return ProgramSet.from_texts(hashes, texts).programs
         if self.handbook is None:
             raise UserMistake("the trace came without its programs: name them with --handbook")

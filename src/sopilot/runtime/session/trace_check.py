@@ -133,9 +133,11 @@ def as_recorded(trace: TraceFile) -> TraceFile:
     except ValueError:
         wrong = set(trace.payloads)
     named = _opening(trace).get("programs")
+    known = named.items() if isinstance(named, Mapping) else trace.programs.items()
     return replace(
         trace,
-        programs=dict(named) if isinstance(named, Mapping) else trace.programs,
+        # Whoever touched it may have named them by something that is no text.
+        programs={goal: digest for goal, digest in known if isinstance(digest, str)},
         payloads={name: one for name, one in trace.payloads.items() if name not in wrong},
         program_texts={
             digest: text
