@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.doors.cli.main import sopilot
+from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.records._selection import read_condition
 
 ORDER = '{"username": "anna", "to": "ben", "amount": 200}'
 
@@ -77,3 +79,15 @@ def test_moments_are_dates(tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     assert re.search(r"expires_at&#34;: &#34;2\d{3}-\d\d-\d\d", text)
     assert not re.search(r"\b1[678]\d{8}\.\d", text)
+
+
+@pytest.mark.parametrize("written", ["amount<<5", "amount<=5,000", "amount>>100", "amount=="])
+def test_a_condition_that_nobody_can_mean_is_refused(written: str) -> None:
+    with pytest.raises(UserMistake, match="no condition"):
+        read_condition(written)
+
+
+def test_what_waits_is_told_without_a_date(tmp_path: Path) -> None:
+    store = f"sqlite:{tmp_path / 's.db'}"
+    found = CliRunner().invoke(sopilot, ["approve", "due", "--store", store])
+    assert "inf" not in found.output + str(found.exception)

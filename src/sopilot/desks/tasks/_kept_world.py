@@ -47,8 +47,13 @@ class KeptWorld:
     def _write(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_suffix(".part")
-        with part.open("w", encoding="utf-8") as file:
+        # Simulated people have passwords too.
+        with open(part, "w", encoding="utf-8", opener=_private) as file:
             json.dump(self.simulator.snapshot(), file, ensure_ascii=False)
             file.flush()
             os.fsync(file.fileno())
         part.replace(self._path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -49,11 +48,13 @@ def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--within", "minutes", default=math.inf, help="Those that expire by then.")
+@click.option(
+    "--within", "minutes", type=float, metavar="MINUTES", help="Those that expire by then."
+)
 @click.option("--once", is_flag=True, help="Those that nobody was told of: for reminders.")
 @STORE
 @json_option
-def due(minutes: float, once: bool, store_spec: str | None, as_json: bool) -> None:
+def due(minutes: float | None, once: bool, store_spec: str | None, as_json: bool) -> None:
     """Calls of all sessions that wait, soonest first, and who may decide."""
     found = with_store(store_spec, lambda store: due_calls(store, minutes, once), reading=not once)
     give(as_json, {"due": [one.as_json() for one in found]}, due_lines(found))

@@ -51,15 +51,19 @@ class Condition(NamedTuple):
 _CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
 
 
+_GROUPED = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?$")
+"""A number as people write it, which would be compared as text."""
+
+
 def read_condition(text: str) -> Condition:
     """``amount>1000``: a number is compared as a number, anything else as text; quotes force
     text."""
     match = _CONDITION.fullmatch(text)
-    if match is None or not match[3]:
+    if match is None or not match[3] or match[3][0] in "<>=!" or _GROUPED.match(match[3]):
         raise mistake(
             "condition",
             f"`{text}` is no condition on an argument",
-            help="NAME, one of = != > >= < <=, and a value: amount>1000",
+            help="NAME, one of = != > >= < <=, and a value: amount>1000 (no commas in a number)",
         )
     try:
         value = json.loads(match[3])

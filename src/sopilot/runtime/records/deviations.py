@@ -131,7 +131,9 @@ def deviation_lines(found: Sequence[Deviation], known: int, now: float) -> Itera
 
 
 def _row(one: Deviation, now: float) -> tuple[str, ...]:
-    due = "-" if one.due is None else moment(one.due)[:10] + (" late" if one.overdue(now) else "")
+    due = (
+        "-" if one.due is None else moment(one.due - 1)[:10] + (" late" if one.overdue(now) else "")
+    )
     return (
         str(one.number), one.state, f"{one.code} #{one.seq}", one.owner or "-", due,
         one.disposition or "-", one.closed_by or "-", one.session_id,

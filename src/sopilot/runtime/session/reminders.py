@@ -53,7 +53,7 @@ class DueCall:
 
 
 async def due_calls(
-    store: Store, minutes: float = math.inf, once: bool = False, *, clock: Clock | None = None
+    store: Store, minutes: float | None = None, once: bool = False, *, clock: Clock | None = None
 ) -> list[DueCall]:
     """Soonest first. ``once``: only those that nobody was told of, which is then on record; a
     call is told of again when it escalates."""
@@ -64,7 +64,7 @@ async def due_calls(
         None
     ):
         left = math.inf if one.expires_at is None else one.expires_at - now
-        if one.awaits != AWAITS_APPROVAL or left > minutes * 60:
+        if one.awaits != AWAITS_APPROVAL or (minutes is not None and left > minutes * 60):
             continue
         may = {
             role: sorted(
