@@ -13,7 +13,7 @@ Figures = Mapping[str, Any]
 SIZES: dict[str, Callable[[Figures], int]] = {
     "proposition-1": lambda found: found["random_cases"],
     "compile-speed": lambda found: found["sopbench"]["programs"],
-    "safety": lambda found: found["moves"],
+    "safety": lambda found: found["sessions"],
     "labelled-traces": lambda found: found["traces"],
     "audit-agreement": lambda found: len(found["domains"]),
     "crash-storm": lambda found: found["sqlite"]["crashes"],
