@@ -132,8 +132,9 @@ class MemoryStore:
             kept.events.extend(batch.events)
             if batch.payloads:
                 kept.payloads.update(plain_mapping(batch.payloads))
-            self._programs.update(batch.programs)
-            kept.summary = dict(batch.summary)
+            if batch.programs:
+                self._programs.update(batch.programs)
+            kept.summary = batch.summary
             kept.head = self.records.session_heads[kept.id] = batch.head
             if batch.actions:
                 self.records.add_actions(kept.id, batch.actions)

@@ -23,9 +23,9 @@ from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._leasing import Leased
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Lease, Store
+from sopilot.runtime.session._store import Batch, Lease, Store
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session._writing import Writing, seal_batch
+from sopilot.runtime.session._writing import Writing, seal_events
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
@@ -335,21 +335,22 @@ class Session(Leased):
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
-        kept = seal_batch(
+        kept = seal_events(
             events, self.head, self.settings, self._salt, self.secrets, self._register
         )
         ledger = self.ledger
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        batch = kept._replace(summary=summary, programs=programs or {})
+        sealed, payloads, lines, actions = kept
+        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, actions)
         self._lease = await self._store.append(
             lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
         )
         self._stale = False
         self.configuration = configuration
         self.head = batch.head
-        self._events += batch.events
+        self._events += sealed
         self._own_events += events
         for event in events:
             ledger.fold(event)

@@ -24,15 +24,17 @@ def summarise(
     latest = process
     if latest is None and configuration.processes:
         latest = list(configuration.processes.values())[-1]
-    status = str(latest.status) if latest is not None else "new"
-    goal = latest.goal if latest is not None else ""
-    if latest is None and register.entries:
+    if latest is not None:
+        # A process fails by refusing.
+        status = "refused" if latest.status is Status.FAILED else latest.status.value
+        goal = latest.goal
+    elif register.entries:
         last = list(register.entries.values())[-1]
         status, goal = "running", last.goal or last.action
+    else:
+        status, goal = "new", ""
     if latest is None and ledger.ended:
         status = "ended"
-    if latest is not None and latest.status is Status.FAILED:
-        status = "refused"  # that is how a process fails
     waiting = []
     if ledger.held:
         waiting = [held.call_id for held in ledger.held.values() if held.state is HeldState.WAITING]
@@ -45,9 +47,13 @@ def summarise(
         "goal": goal,
         "frame": frame.place if frame is not None else "",
         "waiting": waiting,
-        "open": [
-            call_id
-            for call_id, pending in configuration.pending.items()
-            if pending.action in guarded and call_id not in ledger.unknown
-        ],
+        "open": _open(configuration, ledger, guarded) if configuration.pending else [],
     }
+
+
+def _open(configuration: Configuration, ledger: CallLedger, guarded: Container[str]) -> list[JSON]:
+    return [
+        call_id
+        for call_id, pending in configuration.pending.items()
+        if pending.action in guarded and call_id not in ledger.unknown
+    ]

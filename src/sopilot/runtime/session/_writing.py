@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from sopilot.runtime.records import ActionEntry, Register
+from sopilot.runtime.records import ActionEntry, ActionRow, Register
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch
 from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
 from sopilot.runtime.trace.private import hide
@@ -38,15 +37,24 @@ class Writing:
         self._session.end_writing()
 
 
-def seal_batch(
+class Kept(NamedTuple):
+    """Events as they are kept, and what belongs to them in the store."""
+
+    events: list[SealedEvent]
+    payloads: dict[str, JSON]
+    lines: list[str]
+    actions: Sequence[ActionRow]
+
+
+def seal_events(
     events: Sequence[Event],
     head: Head,
     settings: Settings,
     salt: bytes,
     secrets: Secrets,
     register: Register,
-) -> Batch:
-    """The events as they are kept, folded into the register; without a summary."""
+) -> Kept:
+    """The events as they are kept, folded into the register."""
     sealed: list[SealedEvent] = []
     lines: list[str] = []
     payloads: dict[str, JSON] = {}
@@ -61,7 +69,7 @@ def seal_batch(
         if action is not None:
             actions[action.call_id] = action
     rows = [action.row() for action in actions.values()] if actions else ()
-    return Batch(head, sealed, payloads, lines=lines, actions=rows)
+    return Kept(sealed, payloads, lines, rows)
 
 
 def _seal_kept(
