@@ -182,7 +182,7 @@ def test_commands_run_audit_and_refuse_by_role(
     listed = json.loads(ran(auditor, "sessions", "--json")[1])["sessions"]
     session_id = listed[0]["id"]
     assert ran(auditor, "audit", session_id)[0] == 0
-    assert "3 of 3 actions" in ran(auditor, "register")[1]
+    assert "1 of 1 action" in ran(auditor, "register")[1]
     assert ran(auditor, "approve", "list", session_id) == (0, "nothing waits\n")
     code, said = ran(auditor, "run", "bank-desk")
     assert (code, "permission denied" in said) == (1, True)
