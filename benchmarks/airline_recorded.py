@@ -104,8 +104,8 @@ def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
 
 def last_word(messages: list[dict[str, Any]], before: int) -> str:
     """What the user's last message before the call is, as a confirmation."""
-    said = [one.get("content") or "" for one in messages[:before] if one.get("role") == "user"]
-    return str(assent(said[-1])) if said else "nothing"
+    said = read_messages(messages[:before]).said
+    return str(assent(said[-1].text, said[-1].asked)) if said else "nothing"
 
 
 def read_by_hand() -> dict[tuple[str, int], tuple[str, str, str]]:

@@ -60,7 +60,7 @@ _NO = _set(
 _DOUBT = _set(
     """
     but however instead rather except unless until if when whenever once after before only
-    wait hold later tomorrow yet maybe perhaps possibly unsure actually change different
+    wait hold later tomorrow yet maybe perhaps possibly unsure actually different
     another other half otherwise think almost hardly forget keep leave undo
     """
 )
