@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
@@ -15,7 +16,7 @@ from sopilot.runtime.session.errors import LeaseLost
 from sopilot.runtime.session.protocols import Clock
 
 
-class Leased:
+class Leased(ABC):
     """What a session is to others: one owner's at a time."""
 
     id: str
@@ -32,11 +33,11 @@ class Leased:
         self._stale = False
         """Only the store knows where the session stands."""
 
-    async def _read_again(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def _read_again(self) -> None: ...
 
-    async def take_decisions(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    async def take_decisions(self) -> None: ...
 
     async def renew(self) -> None:
         async with self._lock:
