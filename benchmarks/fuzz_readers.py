@@ -40,7 +40,6 @@ from sopilot.runtime.vm.values import spell
 ROOT = Path(__file__).resolve().parent.parent
 DESKS = ROOT / "src" / "sopilot" / "desks"
 OLD = ROOT / "tests" / "fixtures" / "release-1"
-LONGEST = 4096
 SHORT = Path(tempfile.gettempdir())
 
 

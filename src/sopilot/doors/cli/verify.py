@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 
 from sopilot.doors.sources.signed_files import public_key, read_seal_file
-from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.records.offline_verifier import examined
 from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
@@ -32,6 +33,7 @@ from sopilot.runtime.vm import TraceError
     help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
 )
 @click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
+@click.option("--bundle", type=FOLDER, help="What `sopilot export` wrote; needs no store.")
 @click.option(
     "--without-events",
     is_flag=True,
@@ -43,6 +45,7 @@ def command(
     head_file: Path | None,
     given_keys: Sequence[str],
     proof_file: Path | None,
+    bundle: Path | None,
     without_events: bool,
     as_json: bool,
     store_spec: str | None,
@@ -54,9 +57,13 @@ def command(
     What came after the head is not covered. Without the entries beside the head (a file of
     `seal --to` has them) a rewritten log is found, but what stood there is not named.
     """
-    if (head_file is None) == (proof_file is None):
-        raise UserMistake("give --head and a store, or --proof")
+    if [head_file, proof_file, bundle].count(None) != 2:
+        raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
+    if bundle is not None:
+        good, told = examined(bundle, keys)
+        give(as_json, {"whole": good, "says": told}, told)
+        sys.exit(0 if good else 1)
     if proof_file is not None:
         _proof(proof_file, keys, as_json)
         return

@@ -81,6 +81,7 @@ async def settle_when_free(
     ok: bool,
     by: str,
     value: JSON = None,
+    who: Principal | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
     """Says how a call ended, once whoever made it is gone; what is unknown still."""
@@ -88,7 +89,7 @@ async def settle_when_free(
     while True:
         try:
             async with await attach_session(store, session_id) as session:
-                await session.settle_outcome(call_id, ok=ok, value=value, by=by)
+                await session.settle_outcome(call_id, ok=ok, value=value, by=by, who=who)
                 return session.unknown_outcomes
         except LeaseHeld:
             if asyncio.get_running_loop().time() >= deadline:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from sopilot.language.diagnostics import mistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.records.people import (
     ADMINISTRATOR,
     People,
     Principal,
     fold_people,
     token_digest,
+    why_not,
 )
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.journal import entries, write
@@ -43,6 +44,9 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
+    problem = why_not(people, name, details)
+    if problem is not None:
+        raise UserMistake([problem])
     await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
