@@ -40,14 +40,19 @@ async def load(
     store: Store, session_id: str, *, known: Collection[ProgramSet] = (), shredded: bool = False
 ) -> Loaded:
     """``known`` spares reading artifacts that the caller has at hand under the same hashes.
-    ``shredded``: one whose contents were erased is welcome, and stands nowhere."""
+    ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
+    welcome, and stands nowhere."""
     record = await store.record(session_id)
-    erased = record.metadata.get("shredded") is not None
+    locked = "locked" in record.metadata
+    erased = locked or record.metadata.get("shredded") is not None
     if erased and not shredded:
-        raise RunEnded(f"the contents of session {session_id} were erased: it cannot go on")
+        why = (
+            "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
+        )
+        raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
     settings = settings_from_json(record.metadata.get("settings", {}))
     events = await store.events(session_id)
-    payloads = await store.payloads(session_id)
+    payloads = {} if locked else await store.payloads(session_id)
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
