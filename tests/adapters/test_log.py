@@ -158,3 +158,29 @@ def test_what_was_altered_is_not_sealed_over(open_store: StoreFactory) -> None:
         await store.close()
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize("name", ["handbook", "model", "arm", "goals", "programs", "requester"])
+def test_what_a_session_is_about_cannot_be_written_over(
+    open_store: StoreFactory, name: str
+) -> None:
+    """Metadata stands beside the chain: its first event says what it must say."""
+
+    async def case() -> None:
+        store = open_store()
+        session = await open_session(
+            store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter",
+            model="m", arm="pg", requester="una",
+        )  # fmt: skip
+        await session.release()
+        seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
+        assert (await verify_store(store, seals, [KEY.public])).gaps == []
+        other = {"goals": [], "programs": {}}.get(name, "another")
+        metadata = (await store.record(session.id)).metadata
+        await store.shred({session.id: {**metadata, name: other}})
+        (gap,) = (await verify_store(store, seals, [KEY.public])).gaps
+        assert (gap.code, gap.session_id) == ("unreadable-session", session.id)
+        assert f"another `{name}`" in gap.message
+        await store.close()
+
+    asyncio.run(case())

@@ -229,7 +229,7 @@ class Session(Leased):
         return bool(await self._store.left(self.id))
 
     async def _read_again(self) -> None:
-        self._take(await load(self._store, self.id, known=self.programs))
+        self._take(await load(self._store, self.id, known=(self.programs,)))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""

@@ -17,6 +17,8 @@ from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
 
 _NOTHING: Mapping[str, Any] = {}
+ABOUT = ("handbook", "arm", "model", "goals")
+"""What a session's metadata, and the header of its trace, repeat of its first event."""
 
 
 class Lease(NamedTuple):
@@ -86,7 +88,7 @@ class SessionRecord:
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""
-        about = {name: self.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
+        about = {name: self.metadata.get(name) for name in ABOUT}
         return {
             "id": self.id,
             **self.summary,
