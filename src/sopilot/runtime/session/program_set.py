@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from sopilot.language.handbook import free_names
 from sopilot.language.handbook.grammar import NOW
@@ -13,6 +13,7 @@ from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.vm import Limits, Machine
 from sopilot.runtime.vm.freshness import changes
+from sopilot.runtime.vm.position import Programs
 
 
 class ProgramSet:
@@ -42,7 +43,11 @@ class ProgramSet:
 
     def changing(self, action: str) -> bool:
         """Whether a success of ``action`` may change anything beside gates."""
-        return changes(self.machine(Limits()).programs, action) != ()
+        return changes(self._laid_out, action) != ()
+
+    @cached_property
+    def _laid_out(self) -> Programs:
+        return self.machine(Limits()).programs
 
     @classmethod
     def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:
