@@ -10,6 +10,7 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.sources.disclosing import disclosed
+from sopilot.doors.sources.run_options import forget_worlds
 from sopilot.doors.terminal.entry_commands import EntryCommands
 from sopilot.doors.terminal.option_types import NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, say
@@ -69,6 +70,7 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @SUBJECTS
 @click.option("--session", "session_ids", multiple=True, metavar="ID")
 @click.option("--due", is_flag=True, help="Everything that is kept longer than its period.")
+@click.option("--unfinished", is_flag=True, help="Also where a call waits for people.")
 @click.option("--why", required=True)
 @TOKEN_FILE
 @json_option
@@ -80,6 +82,7 @@ def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **want
         token_file,
         lambda store, who: shred_wanted(store, who=who, clock=SystemClock(), **wanted),
     )
+    forget_worlds(done.erased, store_spec)
     give(as_json, done.as_json(), done.lines())
     raise SystemExit(0 if done.all_erased else 1)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from sopilot.doors.sources.signed_files import public_key, read_seal_file
+from sopilot.adapters.signed_files import public_key, read_seal_file
+from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
@@ -20,6 +21,9 @@ from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
 from sopilot.runtime.vm import TraceError
+
+_LONG_LOG = 1_000_000
+"""Bytes, about 4,000 entries: reading less than that takes no longer than another process."""
 
 
 @click.command()
@@ -69,14 +73,19 @@ def command(
         return
     assert head_file is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    seals = read_seal_file(head_file)
-    found = with_store(
-        store_spec,
-        lambda store: verify_store(store, seals, keys, events=not without_events),
-        reading=True,
-    )
+    with beside(_digests, store_spec, worth=head_file.stat().st_size > _LONG_LOG) as digests:
+        seals, events = read_seal_file(head_file), not without_events
+        found = with_store(
+            store_spec,
+            lambda store: verify_store(store, seals, keys, events=events, digests=digests),
+            reading=True,
+        )
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
+
+
+def _digests(store_spec: str | None) -> Mapping[str, str]:
+    return with_store(store_spec, lambda store: store.records.digests(), reading=True)
 
 
 def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:

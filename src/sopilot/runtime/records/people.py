@@ -92,7 +92,8 @@ class People:
     providers: dict[str, Provider] = field(default_factory=dict)
     demands: set[str] = field(default_factory=set)
     """``identity``: only people who proved who they are decide. ``sign-off``: only handbooks
-    that were signed off run."""
+    that were signed off run. ``privacy``: contents stand beside the traces. ``keys``: there they
+    are encrypted."""
 
     def person(self, name: str) -> Person | None:
         """By any of the names."""

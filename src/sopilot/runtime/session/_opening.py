@@ -14,8 +14,7 @@ from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import NewSession, Store
-from sopilot.runtime.session._trace_file import ABOUT
+from sopilot.runtime.session._store import ABOUT, NewSession, Store
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.identity import REQUESTER, load_people
 from sopilot.runtime.session.privacy import settings_here
@@ -76,7 +75,7 @@ async def open_session(
         now=clock.now(),
         lease_seconds=settings.lease_seconds,
     )
-    loaded = await load(store, new.id, known=own)
+    loaded = await load(store, new.id, known=(own,))
     session = Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
     async with session.writing():
         await _note_opening(session)
@@ -141,7 +140,7 @@ async def attach_session(
         lease_seconds=float(seconds),
         take_over=take_over,
     )
-    known = ProgramSet.of(programs) if programs is not None else None
+    known = (ProgramSet.of(programs),) if programs is not None else ()
     try:
         loaded = await load(store, session_id, known=known)
     except SopilotError:

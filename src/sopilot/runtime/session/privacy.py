@@ -23,7 +23,8 @@ from sopilot.runtime.vm.values import Fields
 
 JOURNAL = "privacy"
 READING = "reading"
-DEMAND = "privacy"
+DEMANDS = frozenset({"privacy", "keys"})
+KEYS = "keys"
 _KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 _EVERY = 1 << 62
 
@@ -48,8 +49,10 @@ async def _require_entitled(store: Store, who: Principal | None) -> None:
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
-    """Private, where the store demands it."""
-    if settings.private or DEMAND not in people.demands:
+    """Private, where the store demands it. Raises where it demands keys and none are named."""
+    if KEYS in people.demands and not getattr(store, "encrypts", False):
+        raise _no_keys("contents of new sessions must be under keys here")
+    if settings.private or not DEMANDS & people.demands:
         return settings
     policy = await load_policy(store)
     return replace(settings, private=True, columns=policy.columns)
@@ -65,7 +68,11 @@ async def may_read(store: Store, who: Principal | None) -> bool:
 
 
 async def is_demanded(store: Store) -> bool:
-    return DEMAND in (await load_people(store)).demands
+    return bool(DEMANDS & (await load_people(store)).demands)
+
+
+def _no_keys(message: str) -> UserMistake:
+    return mistake("no-keys", message, help="SOPILOT_KEYS=FOLDER names the folder of the keys")
 
 
 async def note_reading(
@@ -82,6 +89,8 @@ async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecor
     wanted = [folded for text in texts if (folded := _folded(text))]
     found = []
     for record in await store.sessions(limit=_EVERY):
+        if "locked" in record.metadata:
+            raise _no_keys("contents are under keys, and cannot be searched without them")
         values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
         values += [await store.payloads(record.id), record.metadata]
         said = (_folded(text) for value in values for text in _texts(value))
@@ -116,16 +125,18 @@ def _texts(value: JSON) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Shredded:
-    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain."""
+    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain;
+    ``unfinished``: a call of it waits for people, or nobody knows how it ended."""
 
     erased: tuple[str, ...]
     held: Mapping[str, str]
     bare: tuple[str, ...]
     running: tuple[str, ...]
+    unfinished: tuple[str, ...] = ()
 
     @property
     def all_erased(self) -> bool:
-        return not (self.held or self.bare or self.running)
+        return not (self.held or self.bare or self.running or self.unfinished)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -133,6 +144,7 @@ class Shredded:
             "held": dict(self.held),
             "inside_the_chain": list(self.bare),
             "running": list(self.running),
+            "unfinished": list(self.unfinished),
         }
 
     def lines(self) -> list[str]:
@@ -144,6 +156,11 @@ class Shredded:
                 for one in self.bare
             ),
             *(f"{one} is running: try again when it has ended" for one in self.running),
+            *(
+                f"{one} has a call that waits for people, or whose outcome nobody knows; erased, "
+                "nobody can decide or settle it: --unfinished does so"
+                for one in self.unfinished
+            ),
         ]
 
 
@@ -154,6 +171,7 @@ async def shred_wanted(
     session_ids: Sequence[str],
     due: bool,
     why: str,
+    unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
 ) -> Shredded:
@@ -168,7 +186,9 @@ async def shred_wanted(
         *(await due_sessions(store, clock.now()) if due else ()),
     ]:
         records[one.id] = one
-    return await shred(store, list(records.values()), why, who=who, clock=clock)
+    return await shred(
+        store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
+    )
 
 
 def reading_lines(readings: Sequence[Entry]) -> list[str]:
@@ -186,19 +206,25 @@ async def shred(
     records: Sequence[SessionRecord],
     why: str,
     *,
+    unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
 ) -> Shredded:
-    """Erases contents. Chains, heads and register stay as they are, and verify."""
+    """Erases contents. Chains, heads and register stay as they are, and verify. Sessions with a
+    call that waits are left as they are, unless ``unfinished`` ones are wanted as well."""
     policy = await load_policy(store)
     on_hold = await _on_hold(store, policy, records)
-    bare, running, erased = [], [], {}
+    bare, running, waiting, erased = [], [], [], {}
     now = clock.now()
     for record in records:
         if record.id in on_hold or is_journal(record.id) or record.metadata.get("shredded"):
             continue
         if record.metadata.get("settings", {}).get("private") is not True:
             bare.append(record.id)
+            continue
+        if not unfinished and (record.summary.get("waiting") or record.summary.get("open")
+                               or record.summary.get("status") == "unknown"):  # fmt: skip
+            waiting.append(record.id)
             continue
         try:
             lease = await store.acquire(record.id, owner="shredding", now=now, lease_seconds=60)
@@ -212,7 +238,7 @@ async def shred(
         said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
         await change_policy(store, "shredded", said, who=who, clock=clock)
         await store.shred(erased)
-    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running))
+    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running), tuple(waiting))
 
 
 async def _on_hold(
