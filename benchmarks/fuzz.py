@@ -5,9 +5,10 @@
 
 Each reader gets the same share of the time, in processes of its own: first with SHORT inputs,
 which it reads many times as quickly, then with long ones. What was found stays in ``--work``: a
-later run goes on from it, and what ``--json`` has is added to. Nothing may escape from a reader but its own errors,
-and no input may take longer than SLOW seconds of processor time. ``--minimise`` writes the
-smallest inputs that reach all lines that were reached to tests/fuzz/corpus.
+later run goes on from it, and adds its inputs to those of ``--json``; crashes and hangs are those
+of the last run of a reader. Nothing may escape from a reader but its own errors, and no input may
+take longer than SLOW seconds of processor time. ``--minimise`` writes the smallest inputs that
+reach all lines that were reached to tests/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -208,10 +209,31 @@ def main() -> None:
             f"{one[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
         )
         print(f"{name}: {figures}", flush=True)
-    total = {key: sum(one[key] for one in found.values()) for key in ("inputs", "crashes", "hangs")}
+    figures = added(_read(asked.json, {}) if asked.json else {}, found)
     if asked.json:
-        keep({"minutes": asked.minutes, "readers": found, **total}, asked.json)
-    sys.exit(1 if total["crashes"] or total["hangs"] else 0)
+        keep(figures, asked.json)
+    sys.exit(0 if figures["passed"] else 1)
+
+
+def added(before: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What was tried before and now together; what is wrong is what was found last."""
+    readers: dict[str, dict[str, Any]] = {}
+    known = before.get("readers", {})
+    for name in {**known, **found}:
+        old, new = known.get(name, {}), found.get(name)
+        readers[name] = old if new is None else {
+            **new,
+            "inputs": old.get("inputs", 0) + new["inputs"],
+            "seconds": round(old.get("seconds", 0) + new["seconds"], 1),
+            "edges": max(old.get("edges", 0), new["edges"]),
+        }  # fmt: skip
+    total = {
+        key: sum(one.get(key, 0) for one in readers.values())
+        for key in ("inputs", "crashes", "hangs")
+    }
+    passed = not total["crashes"] and not total["hangs"]
+    mended = {"mended": before["mended"]} if "mended" in before else {}
+    return {"passed": passed, **total, "readers": readers, **mended}
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from sopilot.runtime.records.people import (
     why_not,
 )
 from sopilot.runtime.session._store import Store
-from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.journal import folded, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm import JSON
@@ -28,7 +28,9 @@ REQUESTER = "requester"
 
 
 async def load_people(store: Store) -> People:
-    return fold_people((one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store, JOURNAL, lambda found: fold_people((one.name, one.details) for one in found)
+    )
 
 
 async def change_people(

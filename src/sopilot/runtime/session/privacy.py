@@ -16,7 +16,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, entries, is_journal, write
+from sopilot.runtime.session.journal import Entry, folded, is_journal, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
@@ -30,7 +30,9 @@ _EVERY = 1 << 62
 
 
 async def load_policy(store: Store) -> Policy:
-    return fold_policy((one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store, JOURNAL, lambda found: fold_policy((one.name, one.details) for one in found)
+    )
 
 
 async def change_policy(
