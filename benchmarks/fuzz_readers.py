@@ -6,11 +6,10 @@ escapes is a crash. Shared by `benchmarks/fuzz.py` and `tests/fuzz`.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,10 +18,8 @@ from pathlib import Path
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
-from sopilot.adapters.memory_store import MemoryStore
+from fuzz_records import read_records, records_seeds
 from sopilot.adapters.model_wire import read_reply
-from sopilot.adapters.openid import subject_of
-from sopilot.adapters.settings_file import read_settings
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.doors.mcp._content import answered, recorded
 from sopilot.doors.mcp.upstream_spec import parse_upstream, read_upstreams
@@ -36,19 +33,7 @@ from sopilot.language.program import print_program, program_from_yaml, program_t
 from sopilot.runtime.audit.transcript import read_messages
 from sopilot.runtime.records import read_condition
 from sopilot.runtime.records.log import read_seals
-from sopilot.runtime.records.proofs import check_proof
-from sopilot.runtime.session import (
-    Store,
-    StoreCorrupt,
-    SystemClock,
-    read_trace,
-    write_trace,
-)
-from sopilot.runtime.session.case_files import load_deviations
-from sopilot.runtime.session.identity import load_people
-from sopilot.runtime.session.journal import write
-from sopilot.runtime.session.privacy import load_policy
-from sopilot.runtime.session.releases import load_versions
+from sopilot.runtime.session import read_trace, write_trace
 from sopilot.runtime.trace import genesis, seal_all
 from sopilot.runtime.vm import TraceError, parse_steps
 from sopilot.runtime.vm.values import spell
@@ -57,7 +42,6 @@ ROOT = Path(__file__).resolve().parent.parent
 DESKS = ROOT / "src" / "sopilot" / "desks"
 OLD = ROOT / "tests" / "fixtures" / "release-1"
 SHORT = Path(tempfile.gettempdir())
-SETTINGS = SHORT / "sopilot-fuzz-settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,65 +181,6 @@ def _config(data: bytes) -> None:
         read_condition(_text(rest))
     else:
         parse_upstream(_text(rest))
-
-
-def _records(data: bytes) -> None:
-    """What others may have written about a store: proofs, tokens, settings, entries."""
-    kind, rest = data[:1], data[1:]
-    if kind == b"t":
-        subject_of(_text(rest), {})
-    elif kind == b"y":
-        SETTINGS.write_bytes(rest)
-        read_settings(SETTINGS)
-    else:
-        try:
-            value = json.loads(rest)
-        except (ValueError, RecursionError):
-            return
-        if kind == b"p":
-            check_proof(value, ["00"])
-        elif isinstance(value, dict):
-            asyncio.run(_journals(value))
-
-
-async def _journals(details: dict[str, object]) -> None:
-    for journal, load, names in _JOURNALS:
-        for name in names:
-            store = MemoryStore()
-            await write(store, journal, name, details, clock=SystemClock())  # type: ignore[arg-type] - whatever JSON says
-            try:
-                await load(store)
-            except StoreCorrupt:
-                continue
-
-
-_JOURNALS: tuple[tuple[str, Callable[[Store], Awaitable[object]], tuple[str, ...]], ...] = (
-    ("people", load_people, ("person_added", "token_issued", "limit_set", "deputy_named",
-                             "escalation_set", "demanded")),
-    ("handbooks", load_versions, ("version_released", "version_signed_off")),
-    ("privacy", load_policy, ("columns_named", "period_set", "hold_set")),
-    ("deviations", load_deviations, ("deviation_opened", "deviation_judged")),
-)  # fmt: skip
-
-
-def _records_seeds() -> Iterator[bytes]:
-    head = {"sopilot_log": 1, "size": 2, "root": "00", "at": 1, "key": "00", "signature": "00"}
-    entry = {"entry": 0, "at": 1, "session": "s", "seq": 0, "hash": "00", "actions": "00"}
-    for one in (
-        {"sopilot_proof": "inclusion", "entry": entry, "path": ["00"], "head": head},
-        {"sopilot_proof": "consistency", "old": head, "path": [], "head": head},
-    ):
-        yield b"p" + json.dumps(one).encode()
-    yield b"teyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkIiwic3ViIjoiYSJ9.eA"
-    yield b"yhttp: 127.0.0.1:80\ntoken: ${HOME:-x}\nlist: &a [1, 2]\nmore: *a\nat: 2001-01-01\n"
-    for details in (
-        {"person": "a", "roles": ["b"], "aliases": [], "subjects": [], "conditions": ["a<=1"]},
-        {"token": "a", "person": "b", "sha256": "00", "expires_at": 1, "role": "r", "to": "s"},
-        {"handbook": "h", "by": "a", "programs": {"g": "00"}, "text": "", "from": 1, "version": 1},
-        {"session": "s", "code": "c", "event": 1, "explanation": "e", "deviation": 0, "what": "w"},
-        {"for": "a", "begin": 1, "end": 2, "before_seconds": 3, "on": True, "seconds": 5},
-    ):
-        yield b"j" + json.dumps(details).encode()
 
 
 def _forgiving(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
@@ -427,5 +352,5 @@ READERS: dict[str, Reader] = {
     "json-rpc": _reader(_json_rpc, _json_rpc_seeds, _JSON_WORDS),
     "expression": _reader(_expression, _expression_seeds, ["&&", "||", ".map(", "[", "in", "?"]),
     "config": _reader(_config, _config_seeds, _JSON_WORDS + _YAML_WORDS),
-    "records": _reader(_records, _records_seeds, _JSON_WORDS + _YAML_WORDS),
+    "records": _reader(read_records, records_seeds, _JSON_WORDS + _YAML_WORDS),
 }
