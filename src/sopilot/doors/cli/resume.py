@@ -13,7 +13,7 @@ from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.doors.terminal.output import give, json_option
-from sopilot.doors.terminal.stores import NOT_SHOWN, STORE, TOKEN_FILE, may_see, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, require_readable, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.session_text import unknown_lines
@@ -86,8 +86,7 @@ def command(
     if options is None:
         _tidy(session_id, store_spec, take_over=how["take_over"], as_json=as_json)
         return
-    if not may_see(store_spec, token_file, "resume", [session_id]):
-        raise NOT_SHOWN
+    require_readable(store_spec, token_file, "resume", [session_id])
     options = replace(options, budgets={**options.budgets, **budgets})
     text = options.text if how["as_started"] else None
     source = open_source(options.source, text=text, out=options.out)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import gc
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from sopilot.adapters.signed_files import public_key, read_seal_file
+from sopilot.adapters.signed_files import checked_proof, public_key, read_seal_file
 from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.offline_verifier import examined
-from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
-from sopilot.runtime.vm import TraceError
 
 _LONG_LOG = 1_000_000
 """Bytes, about 4,000 entries: reading less than that takes no longer than another process."""
@@ -65,12 +62,14 @@ def command(
         raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
     if bundle is not None:
-        good, told = examined(bundle, keys)
-        give(as_json, {"whole": good, "says": told}, told)
+        good, lines = examined(bundle, keys)
+        give(as_json, {"whole": good, "says": lines}, lines)
         sys.exit(0 if good else 1)
     if proof_file is not None:
-        _proof(proof_file, keys, as_json)
-        return
+        told, problem = checked_proof(proof_file, keys)
+        answer = {"proven": not problem, "says": told or None, "problem": problem or None}
+        give(as_json, answer, [told or f"not proven: {problem}"])
+        sys.exit(1 if problem else 0)
     assert head_file is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
     with beside(_digests, store_spec, worth=head_file.stat().st_size > _LONG_LOG) as digests:
@@ -86,14 +85,3 @@ def command(
 
 def _digests(store_spec: str | None) -> Mapping[str, str]:
     return with_store(store_spec, lambda store: store.records.digests(), reading=True)
-
-
-def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:
-    try:
-        told = check_proof(json.loads(path.read_text("utf-8")), keys)
-        problem = ""
-    except (TraceError, ValueError) as wrong:
-        told, problem = "", str(wrong)
-    answer = {"proven": not problem, "says": told or None, "problem": problem or None}
-    give(as_json, answer, [told or f"not proven: {problem}"])
-    sys.exit(1 if problem else 0)
