@@ -13,6 +13,7 @@ import py_compile
 import signal
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -26,6 +27,7 @@ import pytest
 
 FIRST = 40
 """Tests of the first try: most mutants die of one of the quickest."""
+BROKEN = 70
 SECONDS = 150.0
 """For the tests of one mutant; what then has still to be run is left out."""
 
@@ -177,23 +179,41 @@ class Runner:
         if code in (0, 5):
             return None
         text = self._log.read_text(errors="replace")
+        if code == BROKEN:
+            raise RuntimeError(f"the tests could not be run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return failed[0].split(" - ")[0][:160] if failed else f"exit {code}"
 
 
 def _run(asked: list[str], log: Path, *, keeps_bytecode: bool) -> None:
     """The child's whole life."""
-    code = 70
+    code = BROKEN
     try:
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for one in (1, 2):
             os.dup2(out, one)
         sys.dont_write_bytecode = not keeps_bytecode
         code = int(
-            pytest.main(["-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line", *asked])
+            pytest.main(
+                # Plugins are imported before, which is no fault here.
+                [
+                    "-W",
+                    "ignore::pytest.PytestAssertRewriteWarning",
+                    "-q",
+                    "-m",
+                    "not slow",
+                    "-p",
+                    "no:cacheprovider",
+                    "--tb=line",
+                    *asked,
+                ]
+            )
         )
-        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 
