@@ -33,10 +33,6 @@ def public_key(given: str) -> str:
     return raw.hex()
 
 
-def read_seal_file(path: Path) -> SealFile:
-    return sealed_text(path)[1]
-
-
 def sealed_text(path: Path) -> tuple[str, SealFile]:
     try:
         text = path.read_text("utf-8")

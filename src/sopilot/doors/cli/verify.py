@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from sopilot.adapters.signed_files import public_key, read_seal_file
+from sopilot.adapters.seal_targets import read_sealed
+from sopilot.adapters.signed_files import public_key
 from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.records.proofs import check_proof
+from sopilot.runtime.records.proofs import checked_proof
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
-from sopilot.runtime.vm import TraceError
 
 _LONG_LOG = 1_000_000
 """Bytes, about 4,000 entries: reading less than that takes no longer than another process."""
 
 
 @click.command()
-@click.option("--head", "head_file", type=FILE, help="What `sopilot seal --to` wrote.")
+@click.option("--head", metavar="FILE|STORE", help="What `sopilot seal --to` wrote, or where to.")
 @click.option(
     "--key",
     "given_keys",
@@ -44,7 +44,7 @@ _LONG_LOG = 1_000_000
 @json_option
 @STORE
 def command(
-    head_file: Path | None,
+    head: str | None,
     given_keys: Sequence[str],
     proof_file: Path | None,
     without_events: bool,
@@ -58,16 +58,17 @@ def command(
     What came after the head is not covered. Without the entries beside the head (a file of
     `seal --to` has them) a rewritten log is found, but what stood there is not named.
     """
-    if (head_file is None) == (proof_file is None):
+    if (head is None) == (proof_file is None):
         raise UserMistake("give --head and a store, or --proof")
     keys = [public_key(given) for given in given_keys]
     if proof_file is not None:
-        _proof(proof_file, keys, as_json)
-        return
-    assert head_file is not None
+        answer, line = checked_proof(proof_file.read_bytes(), keys)
+        give(as_json, answer, [line])
+        sys.exit(0 if answer["proven"] else 1)
+    assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    with beside(_digests, store_spec, worth=head_file.stat().st_size > _LONG_LOG) as digests:
-        seals, events = read_seal_file(head_file), not without_events
+    with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:
+        seals, events = asyncio.run(read_sealed(head)), not without_events
         found = with_store(
             store_spec,
             lambda store: verify_store(store, seals, keys, events=events, digests=digests),
@@ -77,16 +78,9 @@ def command(
     sys.exit(0 if found.complete else 1)
 
 
+def _is_long(file: Path) -> bool:
+    return not file.is_file() or file.stat().st_size > _LONG_LOG
+
+
 def _digests(store_spec: str | None) -> Mapping[str, str]:
     return with_store(store_spec, lambda store: store.records.digests(), reading=True)
-
-
-def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:
-    try:
-        told = check_proof(json.loads(path.read_text("utf-8")), keys)
-        problem = ""
-    except (TraceError, ValueError) as wrong:
-        told, problem = "", str(wrong)
-    answer = {"proven": not problem, "says": told or None, "problem": problem or None}
-    give(as_json, answer, [told or f"not proven: {problem}"])
-    sys.exit(1 if problem else 0)

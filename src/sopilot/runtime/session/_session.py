@@ -181,9 +181,9 @@ class Session(Leased):
         return await tool_calls.retry(self, call_id)
 
     async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str
+        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
     ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok, value=value, by=by, who=who)
 
     async def decide(
         self,

@@ -10,6 +10,7 @@ from sopilot.runtime.records.people import (
     ADMINISTRATOR,
     People,
     Principal,
+    added,
     fold_people,
     token_digest,
 )
@@ -43,7 +44,8 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+    said = added(people, details) if name == "person_added" else details
+    await write(store, JOURNAL, name, {**said, **written_by(who)}, clock=clock)
 
 
 def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:
