@@ -15,10 +15,9 @@ from sopilot.doors.terminal.entry_commands import EntryCommands
 from sopilot.doors.terminal.option_types import NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, say
 from sopilot.doors.terminal.stores import (
-    NOT_SHOWN,
     STORE,
     TOKEN_FILE,
-    may_see,
+    require_readable,
     signed,
     with_person,
     with_store,
@@ -96,8 +95,7 @@ def disclose(
 ) -> None:
     """Write what is kept about a person, session by session, as JSON."""
     records = with_store(store_spec, lambda store: sessions_with(store, subjects), reading=True)
-    if not may_see(store_spec, token_file, "disclose", [one.id for one in records]):
-        raise NOT_SHOWN
+    require_readable(store_spec, token_file, "disclose", [one.id for one in records])
     text = with_store(store_spec, lambda store: disclosed(store, subjects, records), reading=True)
     write_whole(output, text, private=True)
     say(f"written: {output}")

@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.seal_targets import read_sealed
-from sopilot.adapters.signed_files import public_key
+from sopilot.adapters.signed_files import checked_proof, public_key
 from sopilot.doors.terminal.beside import beside
-from sopilot.doors.terminal.option_types import FILE
+from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.records.proofs import checked_proof
+from sopilot.runtime.records.offline_verifier import examined
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
 
@@ -36,6 +36,7 @@ _LONG_LOG = 1_000_000
     help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
 )
 @click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
+@click.option("--bundle", type=FOLDER, help="What `sopilot export` wrote; needs no store.")
 @click.option(
     "--without-events",
     is_flag=True,
@@ -47,6 +48,7 @@ def command(
     head: str | None,
     given_keys: Sequence[str],
     proof_file: Path | None,
+    bundle: Path | None,
     without_events: bool,
     as_json: bool,
     store_spec: str | None,
@@ -58,13 +60,18 @@ def command(
     What came after the head is not covered. Without the entries beside the head (a file of
     `seal --to` has them) a rewritten log is found, but what stood there is not named.
     """
-    if (head is None) == (proof_file is None):
-        raise UserMistake("give --head and a store, or --proof")
+    if [head, proof_file, bundle].count(None) != 2:
+        raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
+    if bundle is not None:
+        good, lines = examined(bundle, keys)
+        give(as_json, {"whole": good, "says": lines}, lines)
+        sys.exit(0 if good else 1)
     if proof_file is not None:
-        answer, line = checked_proof(proof_file.read_bytes(), keys)
-        give(as_json, answer, [line])
-        sys.exit(0 if answer["proven"] else 1)
+        told, problem = checked_proof(proof_file, keys)
+        answer = {"proven": not problem, "says": told or None, "problem": problem or None}
+        give(as_json, answer, [told or f"not proven: {problem}"])
+        sys.exit(1 if problem else 0)
     assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
     with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:

@@ -142,9 +142,7 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
     value = payload.get("value")
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
         said = "it happened" if payload.get("ok") is True else "it did not happen"
-        settled: dict[str, JSON] = {
-            "decision": "settle", "by": str(value["settled_by"]), "role": "",
-        }  # fmt: skip
+        settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
         if value.get("principal"):
             settled["principal"] = value["principal"]
         known = replace(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 
 from sopilot.language.diagnostics import RunEnded
@@ -66,19 +65,6 @@ def check_proof(proof: JSON, keys: Collection[str]) -> str:
     ):
         raise TraceError("the later log does not begin with the earlier one")
     return f"proven: the log of {head.head.size} entries begins with that of {old.head.size}"
-
-
-def checked_proof(written: bytes, keys: Collection[str]) -> tuple[dict[str, JSON], str]:
-    """The answer for a script, and in words."""
-    told, problem = "", ""
-    try:
-        told = check_proof(json.loads(written.decode("utf-8")), keys)
-    except (TraceError, ValueError, RecursionError) as wrong:
-        problem = str(wrong)
-    answer: dict[str, JSON] = {
-        "proven": not problem, "says": told or None, "problem": problem or None,
-    }  # fmt: skip
-    return answer, told or f"not proven: {problem}"
 
 
 def _sealed(value: JSON, keys: Collection[str]) -> SealedHead:

@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import SopilotError, UserMistake, did_you_mean, mistake
 from sopilot.runtime.records.people import Principal
-from sopilot.runtime.session._entitlement import named
+from sopilot.runtime.session._entitlement import named, no_witness
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
-from sopilot.runtime.vm.values import same_name
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
 
 
 async def settle_outcome(
-    session: Session, call_id: str, ok: bool, *, value: JSON, by: str, who: Principal | None
+    session: Session, call_id: str, *, ok: bool, value: JSON, by: str, who: Principal | None = None
 ) -> Outcome:
-    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again."""
+    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again: so
+    who says it is asked for as if they approved it."""
     people = await load_people(session._store)
     by = named(people, by, who)
-    if not same_name(by):
-        raise UserMistake("say who found out how the call ended")
-    said: dict[str, JSON] = {"settled_by": by, "value": value}
-    if who is not None:
-        said["principal"] = who.as_json()
     async with session.writing():
         await note_unknown_outcomes(session)  # a tool that broke off in any way left none
         if call_id not in session.ledger.unknown:
             raise unknown_call(call_id, session.ledger.unknown)
+        stands = session.configuration
+        problem = no_witness(people, session.metadata, stands, stands.pending[call_id], by, who)
+        if problem is not None:
+            raise UserMistake([problem])
+        said = {"settled_by": by, **({"principal": who.as_json()} if who else {}), "value": value}
         return await session.step(DomainResult(call_id, ok, said), actor=Actor.OPERATOR)
 
 

@@ -183,7 +183,7 @@ class Session(Leased):
     async def settle_outcome(
         self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
     ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok, value=value, by=by, who=who)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
 
     async def decide(
         self,

@@ -11,7 +11,7 @@ from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import unknown_call
 from sopilot.runtime.session._clocks import SystemClock
-from sopilot.runtime.session._entitlement import named, objection, unproven
+from sopilot.runtime.session._entitlement import named, objection
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import Store
@@ -81,13 +81,11 @@ async def settle_when_free(
     *,
     ok: bool,
     by: str,
-    who: Principal | None = None,
     value: JSON = None,
+    who: Principal | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
     """Says how a call ended, once whoever made it is gone; what is unknown still."""
-    if problem := unproven(await load_people(store), who):
-        raise UserMistake([problem])
     deadline = asyncio.get_running_loop().time() + patience_seconds
     while True:
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sopilot.language.diagnostics import UserMistake, mistake
@@ -14,7 +16,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, entries, is_journal, write
+from sopilot.runtime.session.journal import Entry, folded, is_journal, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
@@ -28,18 +30,24 @@ _EVERY = 1 << 62
 
 
 async def load_policy(store: Store) -> Policy:
-    return fold_policy((one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store, JOURNAL, lambda found: fold_policy((one.name, one.details) for one in found)
+    )
 
 
 async def change_policy(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
+    await _require_entitled(store, who)
+    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+
+
+async def _require_entitled(store: Store, who: Principal | None) -> None:
     people = await load_people(store)
     if people.has_administrator():
         person = people.person(who.name) if who is not None else None
         if person is None or not {"administrator", "privacy"} & set(person.roles):
             raise mistake("not-entitled", "only the role `privacy` or an administrator does this")
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
@@ -80,20 +88,41 @@ async def note_reading(
 
 async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
     """Every session in which one of these texts stands, wherever in it."""
-    wanted = [text.casefold() for text in texts if text]
+    wanted = [folded for text in texts if (folded := _folded(text))]
     found = []
     for record in await store.sessions(limit=_EVERY):
         if "locked" in record.metadata:
             raise _no_keys("contents are under keys, and cannot be searched without them")
-        lines = [
-            *(json.dumps(one.event.payload, ensure_ascii=False)
-              for one in await store.events(record.id)),
-            json.dumps(await store.payloads(record.id), ensure_ascii=False),
-            json.dumps(dict(record.metadata), ensure_ascii=False),
-        ]  # fmt: skip
-        if any(text in line.casefold() for line in lines for text in wanted):
+        values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
+        values += [await store.payloads(record.id), record.metadata]
+        said = (_folded(text) for value in values for text in _texts(value))
+        if any(one in text for text in said for one in wanted):
             found.append(record)
     return found
+
+
+def _folded(text: str) -> str:
+    """As it is looked for: of whatever case, width and composition."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
+    a name would hide it."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield str(name)
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[") or "\\" in value:
+            with suppress(ValueError, RecursionError):
+                yield from _texts(json.loads(value))  # a tool's answer is often JSON in a text
+    elif value is not None:
+        yield json.dumps(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +180,7 @@ async def shred_wanted(
     """Sessions in which a subject stands, those that are named, and those beyond their period."""
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
+    await _require_entitled(store, who)  # which sessions a text stands in is told to nobody else
     records: dict[str, SessionRecord] = {}
     for one in [
         *(await sessions_with(store, subjects) if subjects else ()),
