@@ -14,7 +14,7 @@ from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
 from sopilot.runtime.trace import SealedEvent, reference
-from sopilot.runtime.vm import Configuration, Event
+from sopilot.runtime.vm import JSON, Configuration, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,22 @@ async def load(
     """``known`` spares reading artifacts that the caller has at hand under the same hash.
     ``shredded``: one whose contents were erased is welcome, and stands nowhere."""
     record = await store.record(session_id)
-    erased = record.metadata.get("shredded") is not None
-    if erased and not shredded:
+    if record.metadata.get("shredded") is not None and not shredded:
         raise RunEnded(f"the contents of session {session_id} were erased: it cannot go on")
-    settings = settings_from_json(record.metadata.get("settings", {}))
     events = await store.events(session_id)
-    payloads = await store.payloads(session_id)
+    return await loaded(store, record, events, await store.payloads(session_id), known)
+
+
+async def loaded(
+    store: Store,
+    record: SessionRecord,
+    events: list[SealedEvent],
+    payloads: Mapping[str, JSON],
+    known: ProgramSet | None,
+) -> Loaded:
+    """From what the store has of it; it is asked for programs alone that are not ``known``."""
+    session_id = record.id
+    settings = settings_from_json(record.metadata.get("settings", {}))
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
@@ -68,7 +78,7 @@ async def load(
         programs=sets,
         payloads=payloads,
         limits=settings.limits,
-        replaying=not erased,
+        replaying=record.metadata.get("shredded") is None,
     )
     return Loaded(
         record,
