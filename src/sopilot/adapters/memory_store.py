@@ -132,7 +132,10 @@ class MemoryStore:
             return self._append(lease, batch, now, now + lease_seconds)
 
     def _append(self, lease: Lease, batch: Batch, now: float, expires: float) -> Lease:
-        kept = self._owned(lease)
+        session_id, owner, token, _ = lease
+        kept = self._sessions.get(session_id)
+        if kept is None or kept.token != token:
+            kept = self._owned(lease)
         if kept.head != batch.expected:
             raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
         kept.events.extend(batch.events)
@@ -141,12 +144,12 @@ class MemoryStore:
         if batch.programs:
             self._programs.update(batch.programs)
         kept.summary = batch.summary
-        kept.head = self.records.session_heads[kept.id] = batch.head
+        kept.head = self.records.session_heads[session_id] = batch.head
         if batch.actions:
-            self.records.add_actions(kept.id, batch.actions)
+            self.records.add_actions(session_id, batch.actions)
         kept.updated_at = now
         kept.lease_expires_at = expires
-        return Lease(lease.session_id, lease.owner, lease.token, expires)
+        return Lease(session_id, owner, token, expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         return self._kept(session_id).events[after + 1 :]

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.cli.main import main
+from sopilot.doors.terminal.beside import beside
 from sopilot.runtime.session import open_session
 from sopilot.runtime.trace import generate_key, write_key
 
@@ -129,6 +130,31 @@ def test_seal_verify_prove_and_what_is_missing(kept: list[str], tmp_path: Path) 
     refused = run("seal", "--key", "seal.key")
     assert refused.exit_code == 1
     assert "nothing was sealed" in refused.output
+
+
+def test_a_long_log_is_verified_by_two_processes_with_the_same_answer(
+    kept: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sopilot.doors.cli.verify._LONG_LOG", 0)
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    run("seal", "--key", "seal.key", "--to", "heads.jsonl")
+    good = ("verify", "--head", "heads.jsonl", "--key", KEY.public, "--without-events", "--json")
+    whole = run(*good)
+    assert (whole.exit_code, json.loads(whole.output)["sessions"]) == (0, 2)
+    with sqlite3.connect(tmp_path / "sessions.db") as db:
+        db.execute("UPDATE actions SET arguments = '{}'")
+    db.close()
+    gaps = json.loads(run(*good).output)["gaps"]
+    assert {gap["code"] for gap in gaps} == {"register-differs"}
+
+
+def test_work_beside_that_fails_is_left_to_whoever_asked() -> None:
+    with beside(str, "7", worth=True) as done:
+        assert done() in ("7", None)  # nothing where this process has threads
+    with beside(open, "nowhere", worth=True) as failed:
+        assert failed() is None
+    with beside(str, "7", worth=False) as left:
+        assert left() is None
 
 
 def test_a_head_is_posted_with_its_entries(kept: list[str]) -> None:

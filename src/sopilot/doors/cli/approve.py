@@ -65,14 +65,18 @@ def due(minutes: float | None, once: bool, store_spec: str | None, as_json: bool
 @CALL
 @BY
 @click.option("--happened/--did-not-happen", required=True, help="How the call really ended.")
+@TOKEN_FILE
 @STORE
 @json_option
 def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given: Any) -> None:
     """Say how CALL ended, of which the outcome is unknown."""
 
-    left = with_store(
+    left = with_person(
         given["store_spec"],
-        lambda store: settle_when_free(store, session_id, call_id, ok=happened, by=given["by"]),
+        given["token_file"],
+        lambda store, who: settle_when_free(
+            store, session_id, call_id, ok=happened, by=given["by"], who=who
+        ),
     )
     report = {"session": session_id, "call_id": call_id, "happened": happened}
     give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)

@@ -25,7 +25,7 @@ NAME = click.argument("person", metavar="NAME")
 ROLE = click.argument("role")
 TO = click.option("--to", required=True, metavar="ROLE", help="Who may decide as well then.")
 AUDIENCE = click.option("--audience", required=True, help="For whom its tokens must be made out.")
-WHAT = click.argument("what", type=click.Choice(["identity", "sign-off", "privacy"]))
+WHAT = click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"]))
 
 entries = EntryCommands(command, change_people)
 entries.add(
@@ -68,7 +68,8 @@ entries.add(
 entries.add(
     "demand", "demanded", "identity: only people who prove who they are decide. sign-off: only "
     "handbooks that were signed off run. privacy: contents of new sessions stand beside their "
-    "traces and can be erased; who reads them is on record.", WHAT,
+    "traces and can be erased; who reads them is on record. keys: and they are encrypted, with "
+    "keys in the folder that SOPILOT_KEYS names.", WHAT,
     click.option("--off", is_flag=True, help="Not any more."),
     read=lambda given: {"what": given["what"], "on": not given["off"]},
 )  # fmt: skip

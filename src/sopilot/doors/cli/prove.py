@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from sopilot.doors.sources.signed_files import read_seal_file
+from sopilot.adapters.signed_files import read_seal_file
 from sopilot.doors.terminal.option_types import FILE
 from sopilot.doors.terminal.output import print_json
 from sopilot.doors.terminal.stores import STORE, with_store
@@ -30,6 +31,7 @@ def command(
     """
     if (session_id is None) == (old_file is None):
         raise UserMistake("give the ID of a session, or --since")
+    gc.disable()  # very many small values, and no cycles
     seal = read_seal_file(head_file).heads[-1]
     old = read_seal_file(old_file).heads[-1] if old_file is not None else None
 

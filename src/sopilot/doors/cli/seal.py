@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.sources.seal_targets import SealTargets
+from sopilot.adapters.seal_targets import SealTargets
 from sopilot.doors.terminal.option_types import FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store

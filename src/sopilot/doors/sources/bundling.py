@@ -15,6 +15,10 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
     """Its owner's alone; nothing that is there is overwritten."""
     if path.exists():
         raise mistake("exists", "there is something already", Place(str(path)))
+    for name in files:
+        # Ids of sessions are whatever a program gave them.
+        if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
+            raise mistake("unsafe-name", f"`{name}` cannot name a file of a bundle")
     if path.suffix == ".zip":
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with (

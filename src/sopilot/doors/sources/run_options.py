@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
@@ -76,12 +76,20 @@ def chosen_task(options: RunOptions, source: TaskSource) -> Task:
     return task.changed(request=options.request, knows=options.knows, approvers=options.approvers)
 
 
-def world_file(options: RunOptions, session_id: str, store_spec: str | None) -> Path:
+def world_file(session_id: str, store_spec: str | None) -> Path:
     """Where a simulated desk outlives the process: beside the store, if that is a file."""
     folder = data_folder()
     if store_spec and store_spec.startswith("sqlite:"):
         folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
     return folder / "worlds" / f"{session_id}.json"
+
+
+def forget_worlds(session_ids: Sequence[str], store_spec: str | None) -> None:
+    """What a simulated desk has of erased sessions."""
+    for session_id in session_ids:
+        file = world_file(session_id, store_spec)
+        file.unlink(missing_ok=True)
+        file.with_suffix(".part").unlink(missing_ok=True)
 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:

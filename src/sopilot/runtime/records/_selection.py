@@ -105,7 +105,9 @@ def _order(found: JSON, wanted: JSON) -> int | None:
     """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
     if isinstance(wanted, int | float):
         number = _number(found)
-        return None if number is None else (number > wanted) - (number < wanted)
+        if number is None or number != number or wanted != wanted:
+            return None  # what is no number is not equal to all of them
+        return (number > wanted) - (number < wanted)
     if isinstance(found, str) and isinstance(wanted, str):
         return (found > wanted) - (found < wanted)
     return None

@@ -14,8 +14,7 @@ from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import load, loaded
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Lease, NewSession, SessionRecord, Store
-from sopilot.runtime.session._trace_file import ABOUT
+from sopilot.runtime.session._store import ABOUT, Lease, NewSession, SessionRecord, Store
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.identity import REQUESTER, load_people
 from sopilot.runtime.session.privacy import settings_here
@@ -75,7 +74,7 @@ async def open_session(
     now = clock.now()
     start = Head(new.id, -1, genesis(new.id))
     record = SessionRecord(new.id, now, now, plain_mapping(metadata), {}, start)
-    nothing = await loaded(store, record, [], {}, own)
+    nothing = await loaded(store, record, [], {}, (own,))
     lease = Lease(new.id, owner or default_owner(), 1, now + settings.lease_seconds)
     session = Session(store, nothing, lease, tools=tools, clock=clock, judge=judge, new=new)
     async with session.writing():
@@ -141,7 +140,7 @@ async def attach_session(
         lease_seconds=float(seconds),
         take_over=take_over,
     )
-    known = ProgramSet.of(programs) if programs is not None else None
+    known = (ProgramSet.of(programs),) if programs is not None else ()
     try:
         found = await load(store, session_id, known=known)
     except SopilotError:

@@ -47,6 +47,7 @@ from sopilot.runtime.vm import (
     Note,
     Operation,
     Outcome,
+    Position,
     Return,
     Start,
     UserSaid,
@@ -183,9 +184,9 @@ class Session(Leased):
         return await tool_calls.retry(self, call_id)
 
     async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str
+        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
     ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
 
     async def decide(
         self,
@@ -231,7 +232,7 @@ class Session(Leased):
         return bool(await self._store.left(self.id))
 
     async def _read_again(self) -> None:
-        self._take(await load(self._store, self.id, known=self.programs))
+        self._take(await load(self._store, self.id, known=(self.programs,)))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
@@ -311,11 +312,8 @@ class Session(Leased):
         automation, judge, grade = self.settings.automation, self.judge, self._grader
         return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
 
-    def _grade(
-        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
-    ) -> str | None:
-        here = self.machine.position(configuration)
-        if here is None or not here.program.strict:
+    def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
+        if not here.program.strict:
             return None
         return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
 
@@ -345,19 +343,19 @@ class Session(Leased):
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
-        kept = seal_events(
-            events, self.head, self.settings, self._salt, self.secrets, self._register
+        before, settings, ledger = self.head, self.settings, self.ledger
+        sealed, payloads, lines, actions = seal_events(
+            events, before, settings, self._salt, self.secrets, self._register
         )
-        ledger = self.ledger
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        sealed, payloads, lines, actions = kept
-        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, actions)
+        head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
+        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
         self._lease = await self._write(lease, batch)
         self._stale = False
         self.configuration = configuration
-        self.head = batch.head
+        self.head = head
         self._events += sealed
         self._own_events += events
         for event in events:

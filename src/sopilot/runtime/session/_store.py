@@ -17,6 +17,8 @@ from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
 
 _NOTHING: Mapping[str, Any] = {}
+ABOUT = ("handbook", "arm", "model", "goals")
+"""What a session's metadata, and the header of its trace, repeat of its first event."""
 
 
 class Lease(NamedTuple):
@@ -35,7 +37,7 @@ class Batch(NamedTuple):
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
     new artifacts by hash. ``lines`` are the events as they are written, where
     the caller has them already. ``actions`` are the rows of the register that the
-    events made or changed.
+    events made or changed. ``reached`` is the head behind them, where the caller has it.
     """
 
     expected: Head
@@ -45,6 +47,7 @@ class Batch(NamedTuple):
     programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
     actions: Sequence[ActionRow] = ()
+    reached: Head | None = None
 
     def encoded(self) -> Sequence[str]:
         if self.lines is not None:
@@ -53,6 +56,8 @@ class Batch(NamedTuple):
 
     @property
     def head(self) -> Head:
+        if self.reached is not None:
+            return self.reached
         if not self.events:
             return self.expected
         last = self.events[-1]
@@ -85,7 +90,7 @@ class SessionRecord:
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""
-        about = {name: self.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
+        about = {name: self.metadata.get(name) for name in ABOUT}
         return {
             "id": self.id,
             **self.summary,

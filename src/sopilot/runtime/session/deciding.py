@@ -81,13 +81,14 @@ async def settle_when_free(
     ok: bool,
     by: str,
     value: JSON = None,
+    who: Principal | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
     """Says how a call ended, once whoever made it is gone; what is unknown still."""
 
     async def settle() -> tuple[str, ...]:
         async with await attach_session(store, session_id) as session:
-            await session.settle_outcome(call_id, ok=ok, value=value, by=by)
+            await session.settle_outcome(call_id, ok=ok, value=value, by=by, who=who)
             return session.unknown_outcomes
 
     return await when_free(settle, patience_seconds=patience_seconds)

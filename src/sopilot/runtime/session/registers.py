@@ -18,12 +18,12 @@ class Traces:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: ProgramSet | None = None
+        self._known: dict[int, ProgramSet] = {}
 
     async def loaded(self, session_id: str) -> Loaded:
         """Raises what ``load`` does of a session that is damaged."""
-        loaded = await load(self._store, session_id, known=self._known, shredded=True)
-        self._known = loaded.first
+        loaded = await load(self._store, session_id, known=self._known.values(), shredded=True)
+        self._known[id(loaded.first)] = loaded.first
         return loaded
 
     def rows_of(self, loaded: Loaded) -> list[ActionRow]:

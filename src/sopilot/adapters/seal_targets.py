@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sopilot.adapters.seal_delivery import post_seal
+from sopilot.adapters.signed_files import sealed_text
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.sources.signed_files import sealed_text
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records.log import lines_of, write_seals
 from sopilot.runtime.session import Store, SystemClock

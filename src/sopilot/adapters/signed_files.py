@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.records.log import SealFile, read_seals
+from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.trace import SignedHead, sign_head, signed_head_from_json
 from sopilot.runtime.trace.signing import SigningKey
@@ -31,6 +33,14 @@ def public_key(given: str) -> str:
             "them, or the file FILE.pub that it writes",
         )
     return raw.hex()
+
+
+def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
+    """What the file proves, or what is wrong with it."""
+    try:
+        return check_proof(json.loads(path.read_text("utf-8")), keys), ""
+    except (TraceError, ValueError, RecursionError) as wrong:
+        return "", str(wrong)
 
 
 def read_seal_file(path: Path) -> SealFile:
