@@ -19,13 +19,21 @@ from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.log import SealFile
-from sopilot.runtime.session import Settings, Store, StoreCorrupt, open_session, resume_session
+from sopilot.runtime.session import (
+    Batch,
+    NewSession,
+    Settings,
+    Store,
+    StoreCorrupt,
+    open_session,
+    resume_session,
+)
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.privacy import sessions_with, settings_here, shred
 from sopilot.runtime.session.registers import rebuild_register, register
 from sopilot.runtime.session.sealing import seal_store, verify_store
-from sopilot.runtime.trace import generate_key
+from sopilot.runtime.trace import Head, generate_key, genesis
 
 SAID = "zelda-quast"
 KEY = generate_key()
@@ -160,6 +168,20 @@ def test_another_key_is_no_key(tmp_path: Path, damage: Callable[[bytes], bytes])
         file.write_bytes(damage(file.read_bytes()))
         with pytest.raises(StoreCorrupt):
             await store.record(session_id)
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_what_a_session_begins_with_is_under_its_key_too(tmp_path: Path) -> None:
+    async def case() -> None:
+        inner = SQLiteStore(tmp_path / "s.db")
+        store = encrypted(inner, KeyFolder(tmp_path / "keys"))
+        first = Batch(Head("s", -1, genesis("s")), (), {"r": SAID})
+        new = NewSession("s", {"salt": ""}, {}, first)
+        await store.create(new, owner="o", now=1.0, lease_seconds=9.0)
+        assert await store.payloads("s") == {"r": SAID}
+        assert SAID not in str(await inner.payloads("s"))
         await store.close()
 
     asyncio.run(case())

@@ -63,7 +63,9 @@ class _EncryptedStore:
     ) -> Lease:
         if not is_journal(session.id):
             cipher = self._ciphers[session.id] = _cipher(self._keys.make(session.id))
-            session = replace(session, metadata=_lock_about(cipher, session.id, session.metadata))
+            first = session.first and _lock_batch(cipher, session.id, session.first)
+            about = _lock_about(cipher, session.id, session.metadata)
+            session = replace(session, metadata=about, first=first)
         return await self._store.create(session, owner=owner, now=now, lease_seconds=lease_seconds)
 
     async def append(
@@ -71,12 +73,7 @@ class _EncryptedStore:
     ) -> Lease:
         cipher = self._cipher_of(lease.session_id) if batch.payloads else None
         if cipher is not None:
-            batch = batch._replace(
-                payloads={
-                    ref: _lock(cipher, lease.session_id, value)
-                    for ref, value in batch.payloads.items()
-                }
-            )
+            batch = _lock_batch(cipher, lease.session_id, batch)
         return await self._store.append(lease, batch, now=now, lease_seconds=lease_seconds)
 
     async def release(self, lease: Lease) -> None:
@@ -159,6 +156,11 @@ def _lock_about(cipher: AESGCM, session_id: str, metadata: Fields) -> dict[str, 
     about = {name: metadata[name] for name in _ABOUT_CONTENTS if name in metadata}
     rest = {name: one for name, one in metadata.items() if name not in about}
     return {**rest, **_lock(cipher, session_id, about)}
+
+
+def _lock_batch(cipher: AESGCM, session_id: str, batch: Batch) -> Batch:
+    payloads = {ref: _lock(cipher, session_id, value) for ref, value in batch.payloads.items()}
+    return batch._replace(payloads=payloads)
 
 
 def _lock(cipher: AESGCM, session_id: str, value: JSON) -> dict[str, JSON]:

@@ -90,7 +90,7 @@ def test_nobody_is_two_people_and_the_last_administrator_stays() -> None:
         await change("person_added", person("ada ", "administrator"), ada)  # herself, anew
         await change("token_revoked", {"token": "ada"}, ada)
         await change("person_removed", {"person": "Ada"}, ada)
-        await change("person_added", person("Ada", "supervisor"), ada)
+        await change("person_added", {**person("Ada", "supervisor"), "anew": True}, ada)
         await change("person_added", person("Mal", "administrator"), None)
         return codes
 

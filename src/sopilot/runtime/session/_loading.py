@@ -15,7 +15,7 @@ from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
 from sopilot.runtime.trace import SealedEvent, is_reference, reference
 from sopilot.runtime.trace.runtime_notes import OPENED
-from sopilot.runtime.vm import Configuration, Event
+from sopilot.runtime.vm import JSON, Configuration, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +44,27 @@ async def load(
     welcome, and stands nowhere."""
     record = await store.record(session_id)
     locked = "locked" in record.metadata
-    erased = locked or record.metadata.get("shredded") is not None
-    if erased and not shredded:
+    if not shredded and (locked or record.metadata.get("shredded") is not None):
         why = (
             "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
         )
         raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
-    settings = settings_from_json(record.metadata.get("settings", {}))
     events = await store.events(session_id)
     payloads = {} if locked else await store.payloads(session_id)
+    return await loaded(store, record, events, payloads, known)
+
+
+async def loaded(
+    store: Store,
+    record: SessionRecord,
+    events: list[SealedEvent],
+    payloads: Mapping[str, JSON],
+    known: Collection[ProgramSet],
+) -> Loaded:
+    """From what the store has of it; it is asked for programs alone that are not ``known``."""
+    session_id = record.id
+    settings = settings_from_json(record.metadata.get("settings", {}))
+    erased = "locked" in record.metadata or record.metadata.get("shredded") is not None
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
