@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
+    ERASED,
     REGISTER,
     UNREADABLE,
     Compared,
@@ -27,6 +28,7 @@ from sopilot.runtime.records.log import (
     seal_head,
 )
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
 from sopilot.runtime.trace.signing import SigningKey
 
@@ -143,9 +145,18 @@ async def verify_store(
     return found
 
 
+async def _erased(store: Store) -> set[str]:
+    """Sessions that the journal says were erased; a journal that is damaged is a gap itself."""
+    try:
+        return (await load_policy(store)).erased
+    except SopilotError:
+        return set()
+
+
 async def _read(store: Store, compared: Compared, session_ids: Collection[str]) -> list[Gap]:
     """The events of these sessions, against their entries and their rows in the register."""
     traces, gaps = Traces(store), []
+    on_record = await _erased(store)
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
@@ -154,6 +165,10 @@ async def _read(store: Store, compared: Compared, session_ids: Collection[str]) 
         except SopilotError as problem:
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            continue
+        if loaded.record.metadata.get("shredded") is not None and session_id not in on_record:
+            message = f"the contents of session {session_id} are gone, and nobody erased them"
+            gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
         stood = loaded.events[entry.seq].hash if entry.seq >= 0 else entry.hash
         if stood != entry.hash:
