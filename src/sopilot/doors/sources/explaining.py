@@ -70,6 +70,7 @@ def explain(unit: Unit) -> dict[str, Any]:
             f"{_show_tree(one)} is checked only while nothing else holds: no tool verifies it"
             for one in why.postponed
         ]
+        + [f"{one} is never asked: what is checked before it excludes it" for one in why.excluded]
         + [
             f"{unit.program.entry} may rest on a model's word for {name} (judged_by: model)"
             for name in judged_by_model(unit.program)

@@ -8,6 +8,7 @@ hoist               the missing gates in front
 settle              without what earlier checks have settled
 factor              functions of at most seven checks
 schedule            Eq. 3: jumping code, evidence-complete code, reuse
+thread              no check twice on one path
 rules and gates     one function a predicate
 verify              the program verifier, always
 """
@@ -63,6 +64,7 @@ from sopilot.language.program.model import (
     Act,
     ActionFacts,
     Arguments,
+    Check,
     CompleteStep,
     FailStep,
     Function,
@@ -91,6 +93,8 @@ class Explanation:
     """Checks and options that earlier checks have settled."""
     postponed: tuple[Tree, ...] = ()
     """Options that owe no evidence, tried only while nothing else holds."""
+    excluded: tuple[str, ...] = ()
+    """Predicates that no path comes to: what is checked before them excludes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,19 +266,22 @@ class Compiler:
                 parameters=tuple(name for name in group.parameters if name in scope),
                 steps=Schedule(resolve).group(group),
             )
-        used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
+        called = _without_uncalled(functions, procedure.name)
+        named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
+        used = [predicate for predicate in named if names.rule(predicate) in called]
         for predicate in used:
             function = self._function(names.rule(predicate), predicate)
             functions[function.name] = function
         explanation = Explanation(
             guards=guards,
             recipes={name: self._ranked[name] for name in used if name in self._ranked},
-            groups=tuple(factoring.groups),
+            groups=tuple(one for one in factoring.groups if one.name in functions),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
+            excluded=tuple(predicate for predicate in named if predicate not in used),
         )
         inputs = {item.name: item for item in goal.inputs}
         own = {item.name: item for item in procedure.inputs}
@@ -323,6 +330,20 @@ class Compiler:
                 function = rule_function(name, predicate, recipes, self._actions)
             self._functions[key] = function
         return function
+
+
+def _without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
+    """Takes away the groups that no path comes to. What is called by those that are left."""
+    called = {entry}
+    waiting = [entry]
+    while waiting:
+        steps = functions[waiting.pop()].steps
+        new = {step.function for step in steps if isinstance(step, Check)} - called
+        called |= new
+        waiting += new & functions.keys()
+    for name in functions.keys() - called:
+        del functions[name]
+    return frozenset(called)
 
 
 def compile_procedure(

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.language.compiler._factoring import FactorNode, Group, Plan
+from sopilot.language.compiler._threading import thread
 from sopilot.language.handbook import AnyOf, First, Leaf
 from sopilot.language.program.model import (
     Act,
@@ -228,7 +229,7 @@ class Schedule:
                 assert isinstance(step, Branch)
                 then, otherwise = labels[met.position], labels[unmet.position]
                 finished.append(Branch(step.label, step.when, then, otherwise))
-        return tuple(finished)
+        return thread(tuple(finished), self._label)
 
 
 def _is_any(plan: Plan) -> bool:
