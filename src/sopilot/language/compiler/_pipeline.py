@@ -25,8 +25,8 @@ from sopilot.language.compiler._goal import (
     goal_arguments,
     goal_terms,
     guard_of,
-    otherwise,
     own,
+    refusal,
     start_names,
 )
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
@@ -66,7 +66,6 @@ from sopilot.language.program.model import (
     Arguments,
     Check,
     CompleteStep,
-    FailStep,
     Function,
     Guarded,
     Kind,
@@ -255,7 +254,11 @@ class Compiler:
             kind=Kind.PROCESS,
             parameters=parameters,
             steps=Schedule(resolve).process(
-                plan, act, CompleteStep("done"), FailStep("refuse", otherwise(handbook, procedure))
+                plan,
+                act,
+                CompleteStep("done"),
+                lambda follows: refusal(handbook, follows),
+                procedure.otherwise,
             ),
             says=procedure.says or goal.says,
         )
