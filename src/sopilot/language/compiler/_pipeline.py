@@ -31,6 +31,7 @@ from sopilot.language.compiler._goal import (
 )
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
+from sopilot.language.compiler._optional import left_out, optional_parameters
 from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
@@ -137,7 +138,7 @@ class Compiler:
         self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
-        self._functions: dict[tuple[str, str], Function] = {}
+        self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._closure = GuardClosure(self._actions, predicates, self._chosen)
@@ -233,6 +234,9 @@ class Compiler:
         goal = handbook.actions[procedure.action]
         parameters = start_names(goal, procedure)
         scope = frozenset(parameters)
+        optional = optional_parameters(
+            leaves(tree), left_out(procedure, goal), self._predicates, self._actions
+        )
         resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
 
         def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
@@ -242,7 +246,12 @@ class Compiler:
                     passed = (name for name in leaf.parameters if name in scope)
                     found = (leaf.name, tuple((name, Local(name)) for name in passed))
                 else:
-                    arguments = tuple((p, argument_of(t, scope)) for p, t in leaf.arguments)
+                    none = optional.get(leaf.predicate, ())
+                    arguments = tuple(
+                        (p, argument_of(t, scope))
+                        for p, t in leaf.arguments
+                        if p not in none or isinstance(t, Name)
+                    )
                     found = (names.rule(leaf.predicate), arguments)
                 resolved[leaf] = found
             return found
@@ -268,12 +277,13 @@ class Compiler:
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
                 steps=Schedule(resolve).group(group),
+                optional=_empty_names(group, leaves(tree), optional),
             )
         called = _without_uncalled(functions, procedure.name)
         named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
         used = [predicate for predicate in named if names.rule(predicate) in called]
         for predicate in used:
-            function = self._function(names.rule(predicate), predicate)
+            function = self._function(names.rule(predicate), predicate, optional.get(predicate, ()))
             functions[function.name] = function
         explanation = Explanation(
             guards=guards,
@@ -315,9 +325,9 @@ class Compiler:
         unverified = found.tool_free or found.done is not None
         return () if unverified else self._rank(predicate).chosen
 
-    def _function(self, name: str, predicate_name: str) -> Function:
+    def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
         # One name can stand for two predicates: the goal's namesake is called something else.
-        key = (name, predicate_name)
+        key = (name, predicate_name, optional)
         function = self._functions.get(key)
         if function is None:
             predicate = self._predicates[predicate_name]
@@ -330,9 +340,28 @@ class Compiler:
             else:
                 recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
                 require_origins(predicate)
-                function = rule_function(name, predicate, recipes, self._actions)
+                function = rule_function(name, predicate, recipes, self._actions, optional)
             self._functions[key] = function
         return function
+
+
+def _empty_names(
+    group: Group, required: list[Leaf], optional: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The names of a group that every check may be without."""
+    needed = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter not in optional.get(leaf.predicate, ())
+    }
+    may = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter in optional.get(leaf.predicate, ())
+    }
+    return tuple(name for name in group.parameters if Name(name) in may - needed)
 
 
 def _without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
