@@ -1,11 +1,12 @@
 """A study killed at random moments and gone on with, against an undisturbed one; then packed and
 checked by a fresh installation without SOPBench.
 
-    python benchmarks/killed_study.py [--kills 5] [--tasks 24] [--models sloppy local]
+    python benchmarks/killed_study.py [--kills 5] [--tasks 24] [--studies one-model two-models]
         [--local-tasks 3] [--local-turns 3] [--json FILE]
 
-Three domains and two models that need no key: the reference executor on a bad day (`sloppy`)
-and the local one, which runs a few tasks. Exits 1 if the report of the killed study differs by
+Three domains. One study has a model that needs no key and no time, the reference executor on a
+bad day (`sloppy`), over many tasks; the other has two, that one and the local one, over a few
+tasks and turns. Exits 1 if the report of the killed study differs by
 a byte, a task was run twice, a table of the paper is not in it, or the archive does not come
 out the same where there is nothing but the package.
 """
@@ -30,7 +31,7 @@ import sopilot
 PACKAGE = Path(sopilot.__file__).parents[1]
 STUDY = """
 study: killed
-models: [{{alias: {model}, model: {model}, price: [1, 2]}}]
+models: [{models}]
 arms: {arms}
 domains: [bank, dmv, library]
 tasks: {{limit: {tasks}}}
@@ -47,6 +48,13 @@ OF_THE_PAPER = (
     "official-configurations", "goal-clusters", "compiler-effort", "cost", "mechanism",
     "repeats", "full-denominator",
 )  # fmt: skip
+
+
+STUDIES = ["one-model", "two-models"]
+
+
+def model(name: str) -> str:
+    return f"{{alias: {name}, model: {name}, price: [1, 2]}}"
 
 
 def command(*words: str) -> list[str]:
@@ -178,7 +186,9 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=24)
     parser.add_argument("--local-tasks", type=int, default=3)
     parser.add_argument("--local-turns", type=int, default=3, help="requests a task, at most")
-    parser.add_argument("--models", nargs="+", default=["sloppy", "local"])
+    parser.add_argument(
+        "--studies", nargs="+", choices=STUDIES, default=STUDIES, help="which of the two"
+    )
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -186,14 +196,15 @@ def main() -> None:
     studies = {}
     with tempfile.TemporaryDirectory() as scratch:
         text = STUDY.format(
-            model="sloppy", tasks=options.tasks, repetitions=2, budgets="{}",
+            models=model("sloppy"), tasks=options.tasks, repetitions=2, budgets="{}",
             arms="[flat, pg, full-cursor, flat-protocol, fused]",
         )  # fmt: skip
-        if "sloppy" in options.models:
-            studies["sloppy"] = one_study(Path(scratch, "sloppy"), text, options.kills, draw)
-        if "local" in options.models:
+        if "one-model" in options.studies:
+            studies["one-model"] = one_study(Path(scratch, "one"), text, options.kills, draw)
+        if "two-models" in options.studies:
             text = STUDY.format(
-                model="local", tasks=options.local_tasks, repetitions=1, arms="[flat, pg]",
+                models=f"{model('sloppy')}, {model('local')}", tasks=options.local_tasks,
+                repetitions=1, arms="[flat, pg]",
                 budgets=json.dumps(
                     {
                         "agent_turns": options.local_turns,
@@ -202,7 +213,7 @@ def main() -> None:
                     }
                 ),
             )  # fmt: skip
-            studies["local"] = one_study(Path(scratch, "local"), text, options.kills, draw)
+            studies["two-models"] = one_study(Path(scratch, "two"), text, options.kills, draw)
     figures = {
         "what": "studies killed and gone on with, against undisturbed ones; their archives checked "
         "by a fresh installation without SOPBench",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -56,7 +59,6 @@ def test_every_tampering_is_detected(tamperings: int, tmp_path: Path) -> None:
 
 def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
     """A campaign that could not fail would prove nothing."""
-    import asyncio
 
     from counter_desk import COUNTER, HandClock, walk
     from crash_work import Acknowledged, JournalTools, Judge
@@ -92,9 +94,24 @@ def test_the_crash_judge_can_see_a_fault(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [75, pytest.param(100_000, marks=pytest.mark.slow)])
 def test_every_manipulation_of_a_store_is_found_and_named(count: int, tmp_path: Path) -> None:
     report = run("store_tamper.py", "--manipulations", str(count), report=tmp_path / "r.json")
-    assert report["manipulations"] >= count * 0.9
+    assert report["manipulations"] == count
     assert (report["missed"], report["unnamed"]) == (0, 0)
-    assert len(report["by kind"]) == 15
+    assert len(report["by kind"]) == 18
+
+
+def test_a_manipulation_that_changes_nothing_is_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nothing(db: sqlite3.Connection, source: random.Random) -> set[str]:
+        db.execute("UPDATE log SET at = at")
+        return {"everything"}
+
+    import store_tamper
+
+    monkeypatch.setitem(store_tamper.MANIPULATIONS, "nothing", nothing)
+    report: dict[str, Any] = asyncio.run(store_tamper.campaign(20, 0.0, 1))
+    assert (report["manipulations"], report["missed"]) == (20, 0)
+    assert report["changed nothing, not counted"] == {"nothing": 1}
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(100_000, marks=pytest.mark.slow)])

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import Register
 from sopilot.runtime.session._settings import Settings, settings_from_json
-from sopilot.runtime.session._store import SessionRecord, Store
+from sopilot.runtime.session._store import ABOUT, SessionRecord, Store
 from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
-from sopilot.runtime.trace import SealedEvent, reference
-from sopilot.runtime.vm import Configuration, Event
+from sopilot.runtime.trace import SealedEvent, is_reference, reference
+from sopilot.runtime.trace.runtime_notes import OPENED
+from sopilot.runtime.vm import JSON, Configuration, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,23 +37,41 @@ class Loaded:
 
 
 async def load(
-    store: Store, session_id: str, *, known: ProgramSet | None = None, shredded: bool = False
+    store: Store, session_id: str, *, known: Collection[ProgramSet] = (), shredded: bool = False
 ) -> Loaded:
-    """``known`` spares reading artifacts that the caller has at hand under the same hash.
-    ``shredded``: one whose contents were erased is welcome, and stands nowhere."""
+    """``known`` spares reading artifacts that the caller has at hand under the same hashes.
+    ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
+    welcome, and stands nowhere."""
     record = await store.record(session_id)
-    erased = record.metadata.get("shredded") is not None
-    if erased and not shredded:
-        raise RunEnded(f"the contents of session {session_id} were erased: it cannot go on")
-    settings = settings_from_json(record.metadata.get("settings", {}))
+    locked = "locked" in record.metadata
+    if not shredded and (locked or record.metadata.get("shredded") is not None):
+        why = (
+            "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
+        )
+        raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
     events = await store.events(session_id)
-    payloads = await store.payloads(session_id)
+    payloads = {} if locked else await store.payloads(session_id)
+    return await loaded(store, record, events, payloads, known)
+
+
+async def loaded(
+    store: Store,
+    record: SessionRecord,
+    events: list[SealedEvent],
+    payloads: Mapping[str, JSON],
+    known: Collection[ProgramSet],
+) -> Loaded:
+    """From what the store has of it; it is asked for programs alone that are not ``known``."""
+    session_id = record.id
+    settings = settings_from_json(record.metadata.get("settings", {}))
+    erased = "locked" in record.metadata or record.metadata.get("shredded") is not None
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
             raise StoreCorrupt(f"payload {digest[:12]} of session {session_id} is another value")
     hashes = stored_hashes(record)
     whole = whole_events(events, payloads)
+    _check_header(record, whole)
     changes = program_changes(whole)
     named = [hashes, *(changed for _, changed in changes)]
     sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
@@ -93,6 +112,19 @@ def stored_hashes(record: SessionRecord) -> dict[str, str]:
     return {str(goal): str(digest) for goal, digest in hashes.items()}
 
 
+def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
+    """What stands beside the chain, against the first event: what the session is about."""
+    opening = whole[0].payload if whole else {}
+    said = opening.get("details")
+    if opening.get("name") != OPENED or not isinstance(said, Mapping) or is_reference(said):
+        return  # a journal, or one that crashed before it was opened
+    for name in ("programs", "requester", *ABOUT):
+        if (said.get(name) or None) != (record.metadata.get(name) or None):
+            raise StoreCorrupt(
+                f"the store says another `{name}` of session {record.id} than its trace"
+            )
+
+
 def _salt(record: SessionRecord) -> bytes:
     try:
         return bytes.fromhex(str(record.metadata.get("salt", "")))
@@ -101,9 +133,10 @@ def _salt(record: SessionRecord) -> bytes:
 
 
 async def _program_set(
-    store: Store, hashes: Mapping[str, str], known: ProgramSet | None
+    store: Store, hashes: Mapping[str, str], known: Collection[ProgramSet]
 ) -> ProgramSet:
-    if known is not None and known.hashes == hashes:
-        return known
+    for one in known:
+        if one.hashes == hashes:
+            return one
     texts = {digest: await store.program(digest) for digest in set(hashes.values())}
     return ProgramSet.from_texts(hashes, texts)

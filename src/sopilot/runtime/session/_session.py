@@ -23,7 +23,7 @@ from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._leasing import Leased
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, Lease, Store
+from sopilot.runtime.session._store import Batch, Lease, NewSession, Store
 from sopilot.runtime.session._summary import summarise
 from sopilot.runtime.session._writing import Writing, seal_events
 from sopilot.runtime.session.call_answer import CallAnswer
@@ -47,6 +47,7 @@ from sopilot.runtime.vm import (
     Note,
     Operation,
     Outcome,
+    Position,
     Return,
     Start,
     UserSaid,
@@ -72,8 +73,11 @@ class Session(Leased):
         tools: Tools | None,
         clock: Clock,
         judge: Judge | None = None,
+        new: NewSession | None = None,
     ) -> None:
         super().__init__(store, lease, clock)
+        self._new = new
+        """What the store does not have yet: the first commit creates it."""
         self.tools = tools
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
@@ -180,9 +184,9 @@ class Session(Leased):
         return await tool_calls.retry(self, call_id)
 
     async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str
+        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
     ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
 
     async def decide(
         self,
@@ -228,7 +232,7 @@ class Session(Leased):
         return bool(await self._store.left(self.id))
 
     async def _read_again(self) -> None:
-        self._take(await load(self._store, self.id, known=self.programs))
+        self._take(await load(self._store, self.id, known=(self.programs,)))
 
     async def whole_events(self) -> list[Event]:
         """The events with every value in its place that the store still has."""
@@ -308,11 +312,8 @@ class Session(Leased):
         automation, judge, grade = self.settings.automation, self.judge, self._grader
         return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
 
-    def _grade(
-        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
-    ) -> str | None:
-        here = self.machine.position(configuration)
-        if here is None or not here.program.strict:
+    def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
+        if not here.program.strict:
             return None
         return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
 
@@ -325,6 +326,13 @@ class Session(Leased):
         self.secrets = Secrets(programs, at, self.ledger.held.values())
         self.machine = programs.machine(self.settings.limits)
 
+    async def _write(self, lease: Lease, batch: Batch) -> Lease:
+        now, seconds = self.clock.now(), self.settings.lease_seconds
+        if self._new is None:
+            return await self._store.append(lease, batch, now=now, lease_seconds=seconds)
+        new, self._new = replace(self._new, first=batch), None
+        return await self._store.create(new, owner=lease.owner, now=now, lease_seconds=seconds)
+
     async def commit(
         self,
         configuration: Configuration,
@@ -335,21 +343,19 @@ class Session(Leased):
         lease = self._held_lease()
         # Cancelled or broken half-way, only the store knows what it holds.
         self._stale = True
-        kept = seal_events(
-            events, self.head, self.settings, self._salt, self.secrets, self._register
+        before, settings, ledger = self.head, self.settings, self.ledger
+        sealed, payloads, lines, actions = seal_events(
+            events, before, settings, self._salt, self.secrets, self._register
         )
-        ledger = self.ledger
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        sealed, payloads, lines, actions = kept
-        batch = Batch(self.head, sealed, payloads, summary, programs or {}, lines, actions)
-        self._lease = await self._store.append(
-            lease, batch, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
-        )
+        head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
+        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        self._lease = await self._write(lease, batch)
         self._stale = False
         self.configuration = configuration
-        self.head = batch.head
+        self.head = head
         self._events += sealed
         self._own_events += events
         for event in events:

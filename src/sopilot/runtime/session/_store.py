@@ -17,6 +17,8 @@ from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
 
 _NOTHING: Mapping[str, Any] = {}
+ABOUT = ("handbook", "arm", "model", "goals")
+"""What a session's metadata, and the header of its trace, repeat of its first event."""
 
 
 class Lease(NamedTuple):
@@ -28,15 +30,6 @@ class Lease(NamedTuple):
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """``programs`` maps a hash to the program artifact; equal programs are kept once."""
-
-    id: str
-    metadata: Fields
-    programs: Mapping[str, str]
-
-
 class Batch(NamedTuple):
     """What one append writes, whole or not at all.
 
@@ -44,7 +37,7 @@ class Batch(NamedTuple):
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
     new artifacts by hash. ``lines`` are the events as they are written, where
     the caller has them already. ``actions`` are the rows of the register that the
-    events made or changed.
+    events made or changed. ``reached`` is the head behind them, where the caller has it.
     """
 
     expected: Head
@@ -54,6 +47,7 @@ class Batch(NamedTuple):
     programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
     actions: Sequence[ActionRow] = ()
+    reached: Head | None = None
 
     def encoded(self) -> Sequence[str]:
         if self.lines is not None:
@@ -62,10 +56,23 @@ class Batch(NamedTuple):
 
     @property
     def head(self) -> Head:
+        if self.reached is not None:
+            return self.reached
         if not self.events:
             return self.expected
         last = self.events[-1]
         return Head(self.expected.session_id, last.event.seq, last.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """``programs`` maps a hash to the program artifact; equal programs are kept once. ``first``
+    is what it begins with, on top of the head that belongs to its id."""
+
+    id: str
+    metadata: Fields
+    programs: Mapping[str, str]
+    first: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,7 @@ class SessionRecord:
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""
-        about = {name: self.metadata.get(name) for name in ("handbook", "arm", "model", "goals")}
+        about = {name: self.metadata.get(name) for name in ABOUT}
         return {
             "id": self.id,
             **self.summary,
@@ -112,7 +119,8 @@ class Store(Protocol):
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
-        """The session, its programs and the creator's lease in one transaction."""
+        """The session, its programs, what it begins with and the creator's lease in one
+        transaction. The first token is 1."""
         ...
 
     async def acquire(

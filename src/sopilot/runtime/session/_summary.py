@@ -20,13 +20,12 @@ def summarise(
     without a machine, running or ended, and the goal is that of the latest action. ``open`` are
     irreversible calls under way: where the owner is gone, nobody knows how they end."""
     process = configuration.process
-    frame = process.frame if process is not None else None
     latest = process
     if latest is None and configuration.processes:
         latest = list(configuration.processes.values())[-1]
     if latest is not None:
         # A process fails by refusing.
-        status = "refused" if latest.status is Status.FAILED else latest.status.value
+        status = "refused" if latest.status is Status.FAILED else str(latest.status)
         goal = latest.goal
     elif register.entries:
         last = list(register.entries.values())[-1]
@@ -45,7 +44,7 @@ def summarise(
     return {
         "status": status,
         "goal": goal,
-        "frame": frame.place if frame is not None else "",
+        "frame": process.frames[-1].place if process is not None and process.frames else "",
         "waiting": waiting,
         "open": _open(configuration, ledger, guarded) if configuration.pending else [],
     }

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.runtime.session._loading import stored_hashes
-from sopilot.runtime.session._store import Store
+from sopilot.runtime.session._store import ABOUT, Store
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.session.secrets import SecretPlaces
@@ -27,8 +27,6 @@ from sopilot.runtime.vm import JSON, TraceError, canonical
 
 TRACE_FILE_FORMAT = 1
 _HEADER = frozenset({"sopilot_trace", "session", "programs", "program_texts", "about"})
-ABOUT = ("handbook", "arm", "model", "goals")
-"""What a header repeats of the session's first event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sopilot.runtime.records import ActionEntry, ActionRow, Register
 from sopilot.runtime.session._settings import Settings
@@ -37,15 +38,6 @@ class Writing:
         self._session.end_writing()
 
 
-class Kept(NamedTuple):
-    """Events as they are kept, and what belongs to them in the store."""
-
-    events: list[SealedEvent]
-    payloads: dict[str, JSON]
-    lines: list[str]
-    actions: Sequence[ActionRow]
-
-
 def seal_events(
     events: Sequence[Event],
     head: Head,
@@ -53,15 +45,22 @@ def seal_events(
     salt: bytes,
     secrets: Secrets,
     register: Register,
-) -> Kept:
-    """The events as they are kept, folded into the register."""
+) -> tuple[list[SealedEvent], dict[str, JSON], list[str], Sequence[ActionRow]]:
+    """The events as they are kept, folded into the register: with the values beside them, as
+    lines, and as rows of the register."""
     sealed: list[SealedEvent] = []
     lines: list[str] = []
     payloads: dict[str, JSON] = {}
     actions: dict[str, ActionEntry] = {}
     previous = head.hash
+    # A character takes four bytes at most: a short line has no large field.
+    short = settings.inline_limit // 4 if settings.inline_limit is not None else sys.maxsize
+    as_it_is = not (settings.private or settings.by_reference or secrets.names)
     for event in events:
-        one, line = _seal_kept(event, previous, payloads, settings, salt, secrets)
+        if as_it_is:
+            one, line = seal_line(event, previous)
+        if not as_it_is or len(line) > short:
+            one, line = _seal_kept(event, previous, payloads, settings, salt, secrets)
         previous = one.hash
         sealed.append(one)
         lines.append(line)
@@ -69,7 +68,7 @@ def seal_events(
         if action is not None:
             actions[action.call_id] = action
     rows = [action.row() for action in actions.values()] if actions else ()
-    return Kept(sealed, payloads, lines, rows)
+    return sealed, payloads, lines, rows
 
 
 def _seal_kept(
@@ -92,11 +91,6 @@ def _seal_kept(
         secrets.learn(event)
         names |= secrets.places.fields_in(event)
         strange = secrets.places.strange_in(event)
-    if not names:
-        one, line = seal_line(event, previous)
-        # A character takes four bytes at most: a short line has no large field.
-        if limit is None or len(line) <= limit // 4:
-            return one, line
     event, kept = redact(
         event, names=names, limit=limit, salt=salt, secrets=secrets.values, strange=strange
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from functools import cached_property, lru_cache
 
 from sopilot.language.handbook import free_names
 from sopilot.language.handbook.grammar import NOW
@@ -12,6 +13,7 @@ from sopilot.runtime.session.errors import StoreCorrupt
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.vm import Limits, Machine
 from sopilot.runtime.vm.freshness import changes
+from sopilot.runtime.vm.position import Programs
 
 
 class ProgramSet:
@@ -41,7 +43,11 @@ class ProgramSet:
 
     def changing(self, action: str) -> bool:
         """Whether a success of ``action`` may change anything beside gates."""
-        return changes(self.machine(Limits()).programs, action) != ()
+        return changes(self._laid_out, action) != ()
+
+    @cached_property
+    def _laid_out(self) -> Programs:
+        return self.machine(Limits()).programs
 
     @classmethod
     def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:
@@ -50,17 +56,22 @@ class ProgramSet:
     @classmethod
     def from_texts(cls, hashes: Mapping[str, str], texts: Mapping[str, str]) -> ProgramSet:
         """From stored artifacts. A text that its hash does not name is refused."""
-        programs = {}
-        for goal, digest in hashes.items():
-            text = texts.get(digest, "")
-            if hashlib.sha256(text.encode()).hexdigest() != digest:
-                raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
-            programs[goal] = program_from_yaml(text, f"{goal}.yaml")
-        found = cls(programs)
-        # Another release may spell an artifact differently; the stored spelling is the name.
-        found.hashes = dict(hashes)
-        found.texts = {digest: texts[digest] for digest in hashes.values()}
-        return found
+        return _read(tuple((goal, one, texts.get(one, "")) for goal, one in sorted(hashes.items())))
+
+
+@lru_cache(maxsize=32)
+def _read(stored: tuple[tuple[str, str, str], ...]) -> ProgramSet:
+    """Goal, hash and text of each: sessions that run the same programs share what they say."""
+    programs = {}
+    for goal, digest, text in stored:
+        if hashlib.sha256(text.encode()).hexdigest() != digest:
+            raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
+        programs[goal] = program_from_yaml(text, f"{goal}.yaml")
+    found = ProgramSet(programs)
+    # Another release may spell an artifact differently; the stored spelling is the name.
+    found.hashes = {goal: digest for goal, digest, _ in stored}
+    found.texts = {digest: text for _, digest, text in stored}
+    return found
 
 
 def _reads_clock(program: Program) -> bool:

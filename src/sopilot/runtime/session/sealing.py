@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
+    REGISTER,
     UNREADABLE,
     Compared,
     Gap,
@@ -57,11 +58,19 @@ class Verified:
         return not self.gaps
 
 
-async def view(store: Store) -> StoreView:
+Digests = Callable[[], Mapping[str, str] | None]
+
+
+async def view(store: Store, digests: Digests | None = None) -> StoreView:
+    """In this order: what others write meanwhile is then a session that has gone on, or an entry
+    behind the head, and never a gap. ``digests`` has the register's from elsewhere."""
     records = store.records
-    log = await records.log()
+    read: Mapping[str, str] | None = await records.digests() if digests is None else None
     heads = {head.session_id: head for head in await records.heads()}
-    return StoreView(log, heads, await records.digests())
+    log = await records.log()
+    if digests is not None:
+        read = digests()
+    return StoreView(log, heads, await records.digests() if read is None else read)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -97,16 +106,25 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
 
 
 async def verify_store(
-    store: Store, seals: SealFile, keys: Collection[str], *, events: bool = True
+    store: Store,
+    seals: SealFile,
+    keys: Collection[str],
+    *,
+    events: bool = True,
+    digests: Digests | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since."""
+    only those that have gone on since. ``digests``: the register's, where somebody reads them
+    at the same time."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store)
+    now = await view(store, digests)
     compared = compare(seals, now)
+    if digests is not None and any(gap.code == REGISTER for gap in compared.gaps):
+        now = await view(store)  # perhaps somebody went on between the two readings
+        compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
         session_id

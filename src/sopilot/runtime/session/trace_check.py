@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sopilot.runtime.session._trace_file import ABOUT, TraceFile
+from sopilot.runtime.session._store import ABOUT
+from sopilot.runtime.session._trace_file import TraceFile
 from sopilot.runtime.trace import genesis, is_reference, reference, verify_chain
 from sopilot.runtime.trace.runtime_notes import OPENED
 from sopilot.runtime.trace.signed_head import SignedHead

@@ -62,8 +62,9 @@ def _spelled(event: Event, previous: str, version: int) -> tuple[str, str]:
     """The canonical line, cut where the hash belongs: keys are in order, and what is hashed
     is the line without it. Written out, since a mapping of ten keys would take twice as long."""
     seq, at, actor, kind, process, frame, payload = event
+    when = repr(at) if type(at) is float and isfinite(at) else spell(at)
     return (
-        f'{{"actor":{_quoted(actor)},"at":{spell(at)},"format":{version},"frame":{_quoted(frame)}',
+        f'{{"actor":{_quoted(actor)},"at":{when},"format":{version},"frame":{_quoted(frame)}',
         f'"kind":{_quoted(kind)},"payload":{spell(payload)},"previous":{_quoted(previous)},'
         f'"process":{"null" if process is None else _quoted(process)},"seq":{seq}}}',
     )

@@ -41,8 +41,9 @@ from sopilot.runtime.vm.state import Bound, Configuration
 from sopilot.runtime.vm.values import Fields, Judge
 from sopilot.runtime.vm.whole_values import whole_values
 
-Grader = Callable[[Configuration, Return, Sequence[int]], str | None]
-"""What a prover says of a verdict that is given on these results; the machine only records it."""
+Grader = Callable[[Position, Return, Sequence[int]], str | None]
+"""What a prover says of a verdict that is given there on these results; the machine only records
+it."""
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class Machine:
             frozenset().union(*(layout.goal_actions for layout in layouts.values())),
             {name: one for program in programs.values() for name, one in program.actions.items()},
         )
+        self._beginnings: dict[str, Position | None] = {}
 
     def initial(self) -> Configuration:
         return Configuration()
@@ -124,6 +126,7 @@ class Machine:
         kind = type(operation)
         seq = configuration.next_seq
         problem = misshapen(operation)
+        here: Position | None = None
         if problem is not None:
             moved: Moved | Refused = Refused("misshapen", problem)
             fields: dict[str, Any] = {"operation": {"operation": "misshapen"}}
@@ -131,7 +134,12 @@ class Machine:
             fields = operation_fields(operation)
             if fields.get("arguments") and kind is not DomainCall:
                 fields["arguments"] = whole_values(configuration, fields["arguments"])
-            moved = self._handle(configuration, operation, fields)
+            outside = _OUTSIDE.get(kind)
+            if outside is not None:
+                moved = outside(self.programs, configuration, operation, fields)
+            else:
+                here = locate(self.programs, configuration)
+                moved = self._inside(here, operation, fields) if here is not None else NO_PROCESS
         process, place = configuration.active, None
         if isinstance(moved, Moved):
             fields.update(moved.added)
@@ -148,8 +156,13 @@ class Machine:
             after = configuration.numbered(seq + 1)
         if ground is not None:
             fields["ground"] = ground
-        if grade is not None and isinstance(operation, Return) and name != REJECTED:
-            found = grade(configuration, operation, fields["bound"]["evidence"])
+        if (
+            grade is not None
+            and here is not None
+            and isinstance(operation, Return)
+            and name != REJECTED
+        ):
+            found = grade(here, operation, fields["bound"]["evidence"])
             if found is not None:
                 fields["grade"] = found
         if place is None:
@@ -158,16 +171,8 @@ class Machine:
         who = actor or _ACTORS.get(kind, Actor.MODEL)
         return after, Event(seq, at, who, name, process, place, fields)
 
-    def _handle(
-        self, configuration: Configuration, operation: Operation, fields: Fields
-    ) -> Moved | Refused:
+    def _inside(self, here: Position, operation: Operation, fields: Fields) -> Moved | Refused:
         kind = type(operation)
-        outside = _OUTSIDE.get(kind)
-        if outside is not None:
-            return outside(self.programs, configuration, operation, fields)
-        here = locate(self.programs, configuration)
-        if here is None:
-            return NO_PROCESS
         if here.process.steps >= self.programs.limits.steps and kind is not Fail:
             return Refused(
                 "steps-exceeded",
@@ -301,6 +306,13 @@ class Machine:
         if isinstance(moved, Refused):
             return None
         return self.follow(moved.configuration, at, [])
+
+    def beginning(self, goal: str) -> Position | None:
+        """Where a start leads while nothing else runs: the same in every run."""
+        if goal not in self._beginnings:
+            begun = self.suppose(self.initial(), Start(goal), at=0.0)
+            self._beginnings[goal] = None if begun is None else self.position(begun)
+        return self._beginnings[goal]
 
     # --- what one can ask it ------------------------------------------------------
 

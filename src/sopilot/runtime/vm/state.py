@@ -13,6 +13,9 @@ from typing import Any, NamedTuple
 
 from sopilot.runtime.vm.values import JSON, ArgumentsKey
 
+_new = tuple.__new__
+"""A named tuple from its values in order: half the price of calling its class."""
+
 NONE: Mapping[Any, Any] = MappingProxyType({})
 """Shared by everything that has nothing yet."""
 
@@ -96,72 +99,23 @@ class Frame(NamedTuple):
     def place(self) -> str:
         return f"{self.path}@{self.cursor}"
 
-    # `dataclasses.replace` costs more than a whole step should.
+    # Parts of the tuple itself: `_replace` costs more than a whole step should.
 
     def at(self, cursor: str) -> Frame:
-        return Frame(
-            self.function,
-            cursor,
-            self.locals,
-            self.slots,
-            self.returns_to,
-            self.opened,
-            self.path,
-            self.calls,
-            self.borrowed,
-        )
+        return _new(Frame, (self[0], cursor, *self[2:]))
 
     def knowing(self, values: Mapping[str, JSON]) -> Frame:
-        return Frame(
-            self.function,
-            self.cursor,
-            values,
-            self.slots,
-            self.returns_to,
-            self.opened,
-            self.path,
-            self.calls,
-            self.borrowed,
-        )
+        return _new(Frame, (*self[:2], values, *self[3:]))
 
     def bound(self, slot: str, result: Bound, cursor: str) -> Frame:
-        return Frame(
-            self.function,
-            cursor,
-            self.locals,
-            {**self.slots, slot: result},
-            self.returns_to,
-            self.opened,
-            self.path,
-            self.calls,
-            self.borrowed,
-        )
+        slots = {**self.slots, slot: result}
+        return _new(Frame, (self[0], cursor, self[2], slots, *self[4:]))
 
     def called(self, seq: int) -> Frame:
-        return Frame(
-            self.function,
-            self.cursor,
-            self.locals,
-            self.slots,
-            self.returns_to,
-            self.opened,
-            self.path,
-            (*self.calls, seq),
-            self.borrowed,
-        )
+        return _new(Frame, (*self[:7], (*self.calls, seq), self.borrowed))
 
     def borrowing(self, seq: int, cursor: str) -> Frame:
-        return Frame(
-            self.function,
-            cursor,
-            self.locals,
-            self.slots,
-            self.returns_to,
-            self.opened,
-            self.path,
-            self.calls,
-            (*self.borrowed, seq),
-        )
+        return _new(Frame, (self[0], cursor, *self[2:8], (*self.borrowed, seq)))
 
 
 RuleKey = tuple[str, ArgumentsKey]
@@ -205,11 +159,8 @@ class Process(NamedTuple):
         steps: int = 1,
     ) -> Process:
         """The process after ``steps`` more transitions."""
-        return Process(
-            self.id,
-            self.goal,
-            self.program,
-            self.arguments,
+        it = (
+            *self[:4],
             frames,
             self.status,
             self.known if known is None else known,
@@ -221,6 +172,7 @@ class Process(NamedTuple):
             self.verdicts if verdicts is None else verdicts,
             self.passed if passed is None else self.passed | {passed},
         )
+        return _new(Process, it)
 
     def begun_again(self, root: Frame, known: Mapping[str, JSON]) -> Process:
         """With other values from its beginning on. What was answered and judged stays on record
@@ -288,16 +240,8 @@ class Configuration(NamedTuple):
 
     def updated(self, process: Process) -> Configuration:
         """After one transition of ``process``: every transition takes one number."""
-        return Configuration(
-            {**self.processes, process.id: process},
-            self.active,
-            self.suspended,
-            self.next_seq + 1,
-            self.pending,
-            self.goal_seq,
-            self.answers,
-            self.clock,
-        )
+        processes = {**self.processes, process.id: process}
+        return _new(Configuration, (processes, *self[1:3], self.next_seq + 1, *self[4:]))
 
     def numbered(self, next_seq: int) -> Configuration:
         return Configuration(
