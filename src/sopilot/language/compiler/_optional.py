@@ -12,7 +12,7 @@ Anything else stays undecided where there is no value, as P1 wants it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sopilot.language.handbook import (
     Action,
@@ -63,6 +63,25 @@ def optional_parameters(
         for name, parameters in terms.items()
     }
     return {name: parameters for name, parameters in found.items() if parameters}
+
+
+def optional_names(
+    names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The names, of these, that every check may be without."""
+    needed = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter not in optional.get(leaf.predicate, ())
+    }
+    may = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter in optional.get(leaf.predicate, ())
+    }
+    return tuple(name for name in names if Name(name) in may - needed)
 
 
 def has_meaning_without(

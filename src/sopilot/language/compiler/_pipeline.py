@@ -31,12 +31,13 @@ from sopilot.language.compiler._goal import (
 )
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
-from sopilot.language.compiler._optional import left_out, optional_parameters
+from sopilot.language.compiler._optional import left_out, optional_names, optional_parameters
 from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
+from sopilot.language.compiler._threading import without_uncalled
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler.facts import (
     action_facts,
@@ -65,7 +66,6 @@ from sopilot.language.program.model import (
     Act,
     ActionFacts,
     Arguments,
-    Check,
     CompleteStep,
     Function,
     Guarded,
@@ -277,9 +277,9 @@ class Compiler:
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
                 steps=Schedule(resolve).group(group),
-                optional=_empty_names(group, leaves(tree), optional),
+                optional=optional_names(group.parameters, leaves(tree), optional),
             )
-        called = _without_uncalled(functions, procedure.name)
+        called = without_uncalled(functions, procedure.name)
         named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
         used = [predicate for predicate in named if names.rule(predicate) in called]
         for predicate in used:
@@ -343,39 +343,6 @@ class Compiler:
                 function = rule_function(name, predicate, recipes, self._actions, optional)
             self._functions[key] = function
         return function
-
-
-def _empty_names(
-    group: Group, required: list[Leaf], optional: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
-    """The names of a group that every check may be without."""
-    needed = {
-        term
-        for leaf in required
-        for parameter, term in leaf.arguments
-        if parameter not in optional.get(leaf.predicate, ())
-    }
-    may = {
-        term
-        for leaf in required
-        for parameter, term in leaf.arguments
-        if parameter in optional.get(leaf.predicate, ())
-    }
-    return tuple(name for name in group.parameters if Name(name) in may - needed)
-
-
-def _without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
-    """Takes away the groups that no path comes to. What is called by those that are left."""
-    called = {entry}
-    waiting = [entry]
-    while waiting:
-        steps = functions[waiting.pop()].steps
-        new = {step.function for step in steps if isinstance(step, Check)} - called
-        called |= new
-        waiting += new & functions.keys()
-    for name in functions.keys() - called:
-        del functions[name]
-    return frozenset(called)
 
 
 def compile_procedure(

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sopilot.language.program.model import Act, Branch, Check, Step
+from sopilot.language.program.model import Act, Branch, Check, Function, Step
 
 _ANY = frozenset((True, False, None))
 _Facts = dict[str, frozenset[bool | None]]
@@ -247,3 +247,17 @@ def _falls_to(step: Step, node: _Node) -> int:
     if isinstance(step, Check):
         return node.targets[0 if step.met is None else 1]
     return node.targets[0] if isinstance(step, Act) else -1
+
+
+def without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
+    """Takes away the groups that no path comes to. What is called by those that are left."""
+    called = {entry}
+    waiting = [entry]
+    while waiting:
+        steps = functions[waiting.pop()].steps
+        new = {step.function for step in steps if isinstance(step, Check)} - called
+        called |= new
+        waiting += new & functions.keys()
+    for name in functions.keys() - called:
+        del functions[name]
+    return frozenset(called)
