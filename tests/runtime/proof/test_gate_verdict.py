@@ -92,3 +92,19 @@ def test_a_verdict_on_the_newest_answer_is_proven() -> None:
         assert outcome.events[0].payload["grade"] == "proven"
 
     run(case())
+
+
+def test_a_call_whose_arguments_do_not_fit_proves_nothing() -> None:
+    async def case() -> None:
+        text = RULE.replace("{user: string}, read_only", "{user: string, kind: string}, read_only")
+        text = text.replace("verify: look(user)", 'verify: "look(user, kind=5)"')
+        desk = await open_desk(text, lambda action, given: {"known": True}, "pg")
+        await desk.start("pay", user="ann")
+        await desk.session.operate(Call())
+        answer = await desk.call("look", user="ann", kind=5)
+        await desk.session.operate(Return(True, (str(answer.seq),)))
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`kind` must be of type string" in held.problem
+
+    run(case())
