@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
+from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
 from sopilot.runtime.session import (
@@ -40,7 +41,7 @@ _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, ow
 _ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteCopies):
     """``synchronous`` FULL survives a power cut after every append; NORMAL survives crashes
     of the process, and does not wait for the disk."""
 
