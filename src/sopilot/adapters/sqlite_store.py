@@ -12,6 +12,7 @@ from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
+from sopilot.adapters.sqlite_together import Together
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -54,6 +55,7 @@ class SQLiteStore(SQLiteCopies):
     ) -> None:
         self._file = SQLiteFile(Path(path), synchronous=synchronous, busy_seconds=busy_seconds)
         self.records = SQLiteRecords(self._file)
+        self._appends = Together(self._file, self._append)
         self._numbers: dict[str, int] = {}
         """Of sessions that this store appends to: a number never changes."""
 
@@ -88,7 +90,7 @@ class SQLiteStore(SQLiteCopies):
             add_entry(db, now, Head(session.id, -1, start))
             lease = Lease(session.id, owner, 1, expires)
             if session.first is not None:
-                self._append(db, lease, session.first, now, expires)
+                self._append(db, (lease, session.first, now, expires))
         return lease
 
     async def acquire(
@@ -142,13 +144,11 @@ class SQLiteStore(SQLiteCopies):
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
-        async with self._file.writing() as db:
-            self._append(db, lease, batch, now, expires)
+        await self._appends.add(lease.session_id, (lease, batch, now, expires))
         return Lease(lease.session_id, lease.owner, lease.token, expires)
 
-    def _append(
-        self, db: sqlite3.Connection, lease: Lease, batch: Batch, now: float, expires: float
-    ) -> None:
+    def _append(self, db: sqlite3.Connection, one: tuple[Lease, Batch, float, float]) -> None:
+        lease, batch, now, expires = one
         head = batch.head
         number = self._numbers.get(lease.session_id)
         if number is None:
