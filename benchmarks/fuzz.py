@@ -3,10 +3,12 @@
     pip install atheris
     python benchmarks/fuzz.py --minutes 60 --json evidence/fuzz.json [READER …]
 
-Each reader gets the same share of the time, in a process of its own. What was found stays in
-``--work``: a later run goes on from it. Nothing may escape from a reader but its own errors,
-and no input may take longer than SLOW seconds of processor time. ``--minimise`` writes the
-smallest inputs that reach all lines that were reached to tests/fuzz/corpus.
+Each reader gets the same share of the time, in processes of its own: first with SHORT inputs,
+which it reads many times as quickly, then with long ones. What was found stays in ``--work``: a
+later run goes on from it, and adds its inputs to those on record; crashes and hangs are those
+of the last run of a reader. Nothing may escape from a reader but its own errors, and no input may
+take longer than SLOW seconds of processor time. ``--minimise`` writes the smallest inputs that
+reach all lines that were reached to tests/fuzz/corpus.
 """
 
 from __future__ import annotations
@@ -24,17 +26,20 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from keeping import keep
+from keeping import EVIDENCE, keep
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
 SLOW = 2.0
+SHORT, LONG = 512, 4096
+"""Bytes: most of what a reader distinguishes stands in a few lines."""
+SHARE_OF_SHORT = 0.8
 MOST_KEPT = 60
 LONGEST_KEPT = 1500
 _COVERED = re.compile(r"cov: (\d+) ft: (\d+)")
 
 
-def child(name: str, folder: Path, seconds: int) -> None:
+def child(name: str, folder: Path, seconds: int, longest: int) -> None:
     """Fuzzes one reader until its time is over; libFuzzer ends the process."""
     import atheris
 
@@ -77,10 +82,8 @@ def child(name: str, folder: Path, seconds: int) -> None:
             (folder / "inputs").write_text(str(inputs))
 
     limits = [f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-verbosity=1"]
-    longest = f"-max_len={fuzz_readers.LONGEST}"
-    atheris.Setup(
-        [sys.argv[0], *limits, longest, f"-dict={words}", str(found), str(seeds)], one_input
-    )
+    limits += [f"-max_len={longest}", f"-dict={words}"]
+    atheris.Setup([sys.argv[0], *limits, str(found), str(seeds)], one_input)
     atheris.Fuzz()
 
 
@@ -94,16 +97,30 @@ def _word(text: str) -> str:
 
 
 def campaign(name: str, folder: Path, seconds: int) -> dict[str, Any]:
+    short = int(seconds * SHARE_OF_SHORT)
+    parts = [
+        _part(name, folder, share, longest)
+        for share, longest in ((short, SHORT), (seconds - short, LONG))
+    ]
+    found: dict[str, Any] = {key: sum(one[key] for one in parts) for key in ("inputs", "seconds")}
+    found |= {key: max(one[key] for one in parts) for key in ("edges", "features")}
+    faults = {one["why"]: one for part in parts for one in part["faults"]}.values()
+    found["crashes"] = sum(one["kind"] != "hang" for one in faults)
+    found["hangs"] = sum(one["kind"] == "hang" for one in faults)
+    return {**found, "faults": list(faults)}
+
+
+def _part(name: str, folder: Path, seconds: int, longest: int) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "inputs").unlink(missing_ok=True)
     (folder / "faults.json").unlink(missing_ok=True)
     command = [sys.executable, __file__, "--child", name, "--work", str(folder.parent)]
+    command += ["--minutes", str(seconds / 60), "--longest", str(longest)]
     begun = time.monotonic()
     with (folder / "log").open("w") as log:
         done = subprocess.run(
-            [*command, "--minutes", str(seconds / 60)], stdout=log, stderr=log,
-            cwd=folder, timeout=seconds * 2 + 300,
-        )  # fmt: skip
+            command, stdout=log, stderr=log, cwd=folder, timeout=seconds * 2 + 300
+        )
     told = _COVERED.findall((folder / "log").read_text(errors="replace"))
     faults = _read(folder / "faults.json", [])
     if done.returncode not in (0, 77):
@@ -113,8 +130,6 @@ def campaign(name: str, folder: Path, seconds: int) -> dict[str, Any]:
         "seconds": round(time.monotonic() - begun, 1),
         "edges": int(told[-1][0]) if told else 0,
         "features": int(told[-1][1]) if told else 0,
-        "crashes": sum(one["kind"] != "hang" for one in faults),
-        "hangs": sum(one["kind"] == "hang" for one in faults),
         "faults": faults,
     }
 
@@ -174,9 +189,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--minimise", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--longest", type=int, default=LONG, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.child:
-        child(asked.child, asked.work / asked.child, int(asked.minutes * 60))
+        child(asked.child, asked.work / asked.child, int(asked.minutes * 60), asked.longest)
         return
     import fuzz_readers
 
@@ -193,10 +209,32 @@ def main() -> None:
             f"{one[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
         )
         print(f"{name}: {figures}", flush=True)
-    total = {key: sum(one[key] for one in found.values()) for key in ("inputs", "crashes", "hangs")}
+    before = asked.json if asked.json and asked.json.exists() else EVIDENCE / "fuzz.json"
+    figures = added(_read(before, {}), found)
     if asked.json:
-        keep({"minutes": asked.minutes, "readers": found, **total}, asked.json)
-    sys.exit(1 if total["crashes"] or total["hangs"] else 0)
+        keep(figures, asked.json)
+    sys.exit(0 if figures["passed"] else 1)
+
+
+def added(before: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """What was tried before and now together; what is wrong is what was found last."""
+    readers: dict[str, dict[str, Any]] = {}
+    known = before.get("readers", {})
+    for name in {**known, **found}:
+        old, new = known.get(name, {}), found.get(name)
+        readers[name] = old if new is None else {
+            **new,
+            "inputs": old.get("inputs", 0) + new["inputs"],
+            "seconds": round(old.get("seconds", 0) + new["seconds"], 1),
+            "edges": max(old.get("edges", 0), new["edges"]),
+        }  # fmt: skip
+    total = {
+        key: sum(one.get(key, 0) for one in readers.values())
+        for key in ("inputs", "crashes", "hangs")
+    }
+    passed = not total["crashes"] and not total["hangs"]
+    mended = {"mended": before["mended"]} if "mended" in before else {}
+    return {"passed": passed, **total, "readers": readers, **mended}
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from pathlib import Path
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
+from fuzz_records import read_records, records_seeds
 from sopilot.adapters.model_wire import read_reply
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.doors.mcp._content import answered, recorded
@@ -40,7 +41,6 @@ from sopilot.runtime.vm.values import spell
 ROOT = Path(__file__).resolve().parent.parent
 DESKS = ROOT / "src" / "sopilot" / "desks"
 OLD = ROOT / "tests" / "fixtures" / "release-1"
-LONGEST = 4096
 SHORT = Path(tempfile.gettempdir())
 
 
@@ -352,4 +352,5 @@ READERS: dict[str, Reader] = {
     "json-rpc": _reader(_json_rpc, _json_rpc_seeds, _JSON_WORDS),
     "expression": _reader(_expression, _expression_seeds, ["&&", "||", ".map(", "[", "in", "?"]),
     "config": _reader(_config, _config_seeds, _JSON_WORDS + _YAML_WORDS),
+    "records": _reader(read_records, records_seeds, _JSON_WORDS + _YAML_WORDS),
 }

@@ -4,9 +4,10 @@
 
 Rooms take turns, so that each has the same number of mutants. A comparison is turned, `and` and
 `or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Then the
-tests of the room are run, the nearest and quickest first, until one fails; how long each takes
-is found once (``--map``, kept in ``--work``). What survives is named in SURVIVORS, beside this
-file, with the test that now kills it or the reason why it does not matter.
+tests that run its line are run, the quickest first, until one fails (`mutant_tests.py`); which
+they are is found once (``--map``, kept in ``--work``). What survives is named in SURVIVORS,
+beside this file, with the test that now kills it or the reason why it does not matter. What was
+found stays in ``--work``, and a later run adds to it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-import os
 import random
 import shutil
 import subprocess
@@ -26,21 +26,21 @@ from pathlib import Path
 from typing import Any
 
 from keeping import keep
+from mutant_tests import Coverage, Runner
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = {
-    "language/compiler": ["language/compiler"],
-    "runtime/vm": ["runtime/vm", "runtime/trace"],
-    "runtime/proof": ["runtime/proof", "runtime/session"],
-    "runtime/audit": ["runtime/audit", "runtime/agent/test_audit_without_machine.py"],
-    "runtime/session": ["runtime/session", "runtime/policies"],
-    "lab/stats": ["lab/stats"],
-}
-"""Room → the tests that are run for it, beside those of the other rooms."""
+ROOMS = (
+    "language/compiler", "runtime/vm", "runtime/proof", "runtime/audit", "runtime/session",
+    "lab/stats",
+)  # fmt: skip
+TESTS = ("tests/language", "tests/runtime", "tests/lab/stats")
+HEAVY = (
+    "tests/runtime/session/test_campaigns.py",
+    "tests/runtime/proof/test_adversary.py::test_a_broken_guard_is_found",
+    "tests/lab/stats/test_inspect_logs.py",
+)
+"""Campaigns, run for each mutant by nobody: what only they kill counts as alive."""
 SURVIVORS = Path(__file__).with_name("mutant_survivors.json")
-SECONDS = 300.0
-"""For the tests of one mutant; one that takes longer hangs, which a test notices."""
-QUICK = 1.0
 _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE,
     ast.GtE: ast.Gt, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -51,11 +51,16 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
 class Mutant:
     file: str
     line: int
+    last_line: int
     kind: str
     before: str
     after: str
     text: str
     """The whole file, changed."""
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.line}"
 
     @property
     def name(self) -> str:
@@ -73,7 +78,8 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
                 after = f"({after})"
             text = spliced(source, node, after)
             shown = str(file.relative_to(ROOT))
-            yield Mutant(shown, node.lineno, kind, short(before), short(after), text)
+            last = node.end_lineno or node.lineno
+            yield Mutant(shown, node.lineno, last, kind, short(before), short(after), text)
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
@@ -128,120 +134,108 @@ def _is_none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-# --- the tests of a room --------------------------------------------------------------------
-
-
 def make_map(work: Path) -> None:
-    """How long each test takes."""
-    wanted = sorted({one for tests in ROOMS.values() for one in tests})
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-p", "no:cacheprovider",
-        "--durations=0", "-vv", *(f"tests/{one}" for one in wanted),
-    ]  # fmt: skip
-    with (work / "times.txt").open("w") as out:
-        subprocess.run(command, cwd=ROOT, stdout=out, stderr=out, check=False)
-
-
-def known_tests(work: Path) -> dict[str, float]:
-    """Test function → how many seconds all of its cases take."""
-    found: dict[str, float] = {}
-    for line in (work / "times.txt").read_text(errors="replace").splitlines():
-        words = line.split(None, 2)
-        if len(words) == 3 and words[0].endswith("s") and words[1] in ("call", "setup"):
-            test = words[2].partition("[")[0].strip()
-            if "::" in test and words[0][:-1].replace(".", "").isdigit():
-                found[test] = found.get(test, 0.0) + float(words[0][:-1])
-    return found
-
-
-def stages(mutant: Mutant, room: str, known: dict[str, float]) -> list[list[str]]:
-    """The room's tests: first those of the file's own name, then the quick ones, then the rest."""
-    folders = tuple(f"tests/{one}" for one in ROOMS[room])
-    own = [test for test in known if test.startswith(folders)]
-    name = Path(mutant.file).stem.strip("_")
-    near = [test for test in own if name.rstrip("s") in test.partition("::")[0]]
-    quick = [test for test in own if known[test] <= QUICK and test not in near]
-    rest = [test for test in own if test not in near and test not in quick]
-    return [sorted(one, key=known.__getitem__) for one in (near, quick, rest) if one]
-
-
-def killed(mutant: Mutant, room: str, tree: Path, known: dict[str, float]) -> str | None:
-    """How, or ``None``."""
-    target = tree / mutant.file
-    original = target.read_text("utf-8")
-    target.write_text(mutant.text, "utf-8")
-    try:
-        found = (run_tests(tree, stage) for stage in stages(mutant, room, known))
-        return next((one for one in found if one is not None), None)
-    finally:
-        target.write_text(original, "utf-8")
-
-
-def run_tests(tree: Path, asked: list[str]) -> str | None:
-    command = [
-        sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider",
-        *asked,
-    ]  # fmt: skip
-    environment = {
-        **os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1",
-    }  # fmt: skip
-    try:
+    """Which tests run which line, and how long each takes."""
+    left_out = [f"--deselect={one}" for one in HEAVY]
+    command = [sys.executable, str(Path(__file__).with_name("mutant_tests.py"))]
+    told = work / "map.log"
+    with told.open("w") as out:
         done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, timeout=SECONDS
+            [*command, str(work / "map.json"), *TESTS, *left_out], cwd=ROOT, stdout=out, stderr=out
         )
-    except subprocess.TimeoutExpired:
-        return "hangs"
-    if done.returncode in (0, 5):
-        return None
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return failed[0].split(" - ")[0][:160] if failed else f"exit {done.returncode}"
+    if done.returncode:
+        sys.exit(f"the tests fail as they are: {told}")
 
 
-def campaign(work: Path, minutes: float, seed: int) -> dict[str, Any]:
-    known = known_tests(work)
-    tree = work / "tree"
+def copied(tree: Path) -> Path:
     shutil.rmtree(tree, ignore_errors=True)
-    for part in ("src", "tests", "benchmarks", "examples", "evidence", "design", "docs"):
+    for part in ("src", "tests", "benchmarks", "examples", "evidence", "design", "docs", "deploy"):
         shutil.copytree(ROOT / part, tree / part)
-    for name in ("pyproject.toml", "README.md", "CHANGELOG.md"):
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile", "constraints.txt"):
         shutil.copy(ROOT / name, tree / name)
+    return tree
+
+
+def campaign(work: Path, minutes: float, seed: int) -> None:
+    """What was tried before, with any seed, is not tried again; what is found is added to it."""
+    known = Coverage.read(work / "map.json")
+    kept = work / "found.json"
+    found: list[dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else []
+    tried = {(one["place"], one["before"], one["after"]) for one in found}
     draw = random.Random(seed)
     pools: dict[str, list[Mutant]] = {}
     for room in ROOMS:
         files = sorted((ROOT / "src" / "sopilot" / room).rglob("*.py"))
-        pools[room] = [one for file in files for one in mutants_of(file)]
+        pools[room] = [
+            one
+            for file in files
+            for one in mutants_of(file)
+            if (one.place, one.before, one.after) not in tried
+        ]
         draw.shuffle(pools[room])
+    runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
     ends = time.monotonic() + minutes * 60
-    found: list[dict[str, Any]] = []
-    while time.monotonic() < ends:
+    while time.monotonic() < ends and any(pools.values()):
         for room, pool in pools.items():
             if not pool or time.monotonic() >= ends:
                 continue
             mutant = pool.pop()
-            by = killed(mutant, room, tree, known)
+            stages = known.stages(mutant.file, mutant.line, mutant.last_line)
+            begun = time.monotonic()
+            by = runner.killed(mutant.file, mutant.text, stages)
             row = {
-                "room": room, "place": f"{mutant.file}:{mutant.line}", "kind": mutant.kind,
+                "room": room, "place": mutant.place, "kind": mutant.kind,
                 "before": mutant.before, "after": mutant.after, "killed_by": by,
             }  # fmt: skip
             found.append(row)
-            (work / "found.json").write_text(json.dumps(found, indent=1))
-            print(f"{'killed  ' if by else 'SURVIVED'} {mutant.name}", flush=True)
-    return summary(found)
+            kept.write_text(json.dumps(found, indent=1))
+            shown = "killed  " if by else "SURVIVED"
+            print(f"{shown} {time.monotonic() - begun:5.1f} s {mutant.name}", flush=True)
+
+
+def again(work: Path) -> None:
+    """What has survived, once more: with the tests that are said to kill it by now."""
+    known = Coverage.read(work / "map.json")
+    kept = work / "found.json"
+    found: list[dict[str, Any]] = json.loads(kept.read_text())
+    said = survivors_named()
+    runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
+    for one in (one for one in found if not one["killed_by"]):
+        file = one["place"].partition(":")[0]
+        same = [
+            mutant
+            for mutant in mutants_of(ROOT / file)
+            if (mutant.before, mutant.after) == (one["before"], one["after"])
+        ]
+        if not same:
+            one["gone"] = True  # the line is another by now
+            continue
+        line = int(one["place"].partition(":")[2])
+        mutant = min(same, key=lambda mutant: abs(mutant.line - line))
+        test = said.get(name_of(one), {}).get("test", "").split(" ")[0]
+        stages = [[test]] if test else known.stages(file, mutant.line, mutant.last_line)
+        one["killed_by"] = runner.killed(file, mutant.text, stages)
+        print(f"{'killed  ' if one['killed_by'] else 'SURVIVED'} {mutant.name}", flush=True)
+    kept.write_text(json.dumps([one for one in found if not one.get("gone")], indent=1))
+
+
+def survivors_named() -> dict[str, dict[str, str]]:
+    return dict(json.loads(SURVIVORS.read_text("utf-8"))) if SURVIVORS.exists() else {}
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return f"{row['place'].partition(':')[0]}: {row['before']} -> {row['after']}"
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """A survivor that is known is named with its reason; with a test that kills it by now, it
-    counts as killed."""
-    known = json.loads(SURVIVORS.read_text("utf-8")) if SURVIVORS.exists() else {}
-    survivors = []
-    for one in found:
-        if one["killed_by"]:
-            continue
-        file = one["place"].partition(":")[0]
-        about = known.get(f"{file}: {one['before']} -> {one['after']}", {})
-        if "test" in about:
-            one["killed_by"] = about["test"]
-        survivors.append({**one, "reason": about.get("reason") or about.get("test") or "unread"})
+    """What survived is named with the reason why it does not matter. That a test kills it by now
+    counts once it was run (``--again``)."""
+    known = survivors_named()
+    survivors = [
+        {**one, "reason": known.get(name_of(one), {}).get("reason", "unread")}
+        for one in found
+        if not one["killed_by"]
+    ]
     rooms = {
         room: {
             "mutants": sum(one["room"] == room for one in found),
@@ -249,11 +243,10 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for room in ROOMS
     }
-    dead = sum(bool(one["killed_by"]) for one in found)
+    dead = len(found) - len(survivors)
     return {
         "mutants": len(found),
         "killed": dead,
-        "killed_at_once": len(found) - len(survivors),
         "share": round(dead / len(found), 4) if found else None,
         "rooms": rooms,
         "survivors": survivors,
@@ -266,16 +259,18 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
     parser.add_argument("--map", action="store_true", help="time the tests anew")
-    parser.add_argument("--again", action="store_true", help="only sum up what was found last")
+    parser.add_argument("--again", action="store_true", help="what survived once more")
+    parser.add_argument("--sum", action="store_true", help="only sum up what was found")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
     if asked.again:
-        figures = summary(json.loads((asked.work / "found.json").read_text()))
-    else:
-        if asked.map or not (asked.work / "times.txt").exists():
+        again(asked.work)
+    elif not asked.sum:
+        if asked.map or not (asked.work / "map.json").exists():
             make_map(asked.work)
-        figures = campaign(asked.work, asked.minutes, asked.seed)
+        campaign(asked.work, asked.minutes, asked.seed)
+    figures = summary(json.loads((asked.work / "found.json").read_text()))
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
     unread = [one for one in figures["survivors"] if one["reason"] == "unread"]
     if asked.json:

@@ -14,6 +14,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from postgres_here import PostgresHere, postgres_here
+from sopilot.adapters.encrypted_store import encrypted
+from sopilot.adapters.key_folder import KeyFolder
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
@@ -42,6 +44,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         kinds = ["memory", "sqlite", "postgres"]
         if metafunc.module.__name__ in ("test_store_conformance", "test_shared_store"):
             kinds.append("postgres-runtime")
+        if metafunc.module.__name__ in ("test_store_conformance", "test_shredding"):
+            kinds.append("encrypted")
         metafunc.parametrize("open_store", kinds, indirect=True)
 
 
@@ -52,6 +56,9 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
         return lambda: store
     if request.param == "sqlite":
         return lambda: SQLiteStore(tmp_path / "sessions.db")
+    if request.param == "encrypted":
+        keys = KeyFolder(tmp_path / "keys")
+        return lambda: encrypted(SQLiteStore(tmp_path / "sessions.db"), keys)
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"conformance_{next(_numbers)}"
     dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn

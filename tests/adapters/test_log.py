@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk, wander
 from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.records.completeness import compare
 from sopilot.runtime.records.log import SealFile, read_seals, write_seals
 from sopilot.runtime.records.proofs import check_proof, prove_consistency, prove_inclusion
 from sopilot.runtime.records.tree import (
@@ -22,7 +23,7 @@ from sopilot.runtime.records.tree import (
     root_hash,
 )
 from sopilot.runtime.session import Store, open_session, resume_session
-from sopilot.runtime.session.sealing import seal_store, verify_store
+from sopilot.runtime.session.sealing import seal_store, verify_store, view
 from sopilot.runtime.trace import generate_key
 from sopilot.runtime.vm import TraceError
 
@@ -155,6 +156,40 @@ def test_what_was_altered_is_not_sealed_over(open_store: StoreFactory) -> None:
         assert await store.records.replace_actions(head, ())
         with pytest.raises(RunEnded, match=f"nothing was sealed.*{session_id}"):
             await seal_store(store, KEY, at=6.0)
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_what_others_write_while_a_store_is_read_is_no_gap(
+    open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two readings a session goes on, and another one begins."""
+
+    async def case() -> None:
+        store, clock = open_store(), HandClock()
+        session_id = (await some_sessions(store, 1))[0]
+        seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
+        records = store.records
+
+        async def meanwhile() -> None:
+            going = await resume_session(store, session_id, tools=CountingTools(), clock=clock)
+            await walk(going, "transfer")
+            await going.release()
+            await some_sessions(store, 1, seed=7)
+
+        def then_write(read: Callable[[], Awaitable[object]]) -> Callable[[], Awaitable[object]]:
+            async def both() -> object:
+                found = await read()
+                await meanwhile()
+                return found
+
+            return both
+
+        for name in ("log", "heads", "digests"):
+            monkeypatch.setattr(records, name, then_write(getattr(records, name)))
+        gaps = compare(seals, await view(store)).gaps
+        assert [gap.message for gap in gaps] == []
         await store.close()
 
     asyncio.run(case())

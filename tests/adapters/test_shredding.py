@@ -42,10 +42,15 @@ def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) -> Non
         found = await sessions_with(store, ["UNA"])
         assert {one.id for one in found} == set(ids)
         seals = SealFile(((await seal_store(store, key, at=6.0)).seal,))
-        done = await shred(store, found[1:], "asked for", who=None, clock=clock)
-        assert (set(done.erased), done.bare) == ({one.id for one in found[1:]}, ())
+        first = await shred(store, found[1:], "asked for", who=None, clock=clock)
+        assert first.unfinished, "a call that waits is not erased without a word"
+        assert not first.all_erased
+        rest = [one for one in found if one.id in first.unfinished]
+        done = await shred(store, rest, "asked for", unfinished=True, who=None, clock=clock)
+        assert {*first.erased, *done.erased} == {one.id for one in found[1:]}
+        assert done.all_erased
         assert [one.id for one in await sessions_with(store, ["una"])] == [found[0].id]
-        for session_id in done.erased:
+        for session_id in (*first.erased, *done.erased):
             assert await store.payloads(session_id) == {}
             with pytest.raises(RunEnded, match="erased"):
                 await resume_session(store, session_id, tools=CountingTools(), clock=clock)

@@ -88,7 +88,10 @@ class MemoryStore:
                 expires,
             )
             self.records.created(self._sessions[session.id].head, now)
-            return Lease(session.id, owner, 1, expires)
+            lease = Lease(session.id, owner, 1, expires)
+            if session.first is not None:
+                self._append(lease, session.first, now, expires)
+            return lease
 
     async def acquire(
         self,
@@ -125,25 +128,27 @@ class MemoryStore:
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
-        session_id, owner, token, _ = lease
-        head, expires = batch.head, now + lease_seconds
         with self._turn:
-            kept = self._sessions.get(session_id)
-            if kept is None or kept.token != token:
-                kept = self._owned(lease)
-            if kept.head != batch.expected:
-                raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
-            kept.events.extend(batch.events)
-            if batch.payloads:
-                kept.payloads.update(plain_mapping(batch.payloads))
-            if batch.programs:
-                self._programs.update(batch.programs)
-            kept.summary = batch.summary
-            kept.head = self.records.session_heads[session_id] = head
-            if batch.actions:
-                self.records.add_actions(session_id, batch.actions)
-            kept.updated_at = now
-            kept.lease_expires_at = expires
+            return self._append(lease, batch, now, now + lease_seconds)
+
+    def _append(self, lease: Lease, batch: Batch, now: float, expires: float) -> Lease:
+        session_id, owner, token, _ = lease
+        kept = self._sessions.get(session_id)
+        if kept is None or kept.token != token:
+            kept = self._owned(lease)
+        if kept.head != batch.expected:
+            raise Conflict(lease.session_id, batch.expected.seq, kept.head.seq)
+        kept.events.extend(batch.events)
+        if batch.payloads:
+            kept.payloads.update(plain_mapping(batch.payloads))
+        if batch.programs:
+            self._programs.update(batch.programs)
+        kept.summary = batch.summary
+        kept.head = self.records.session_heads[session_id] = batch.head
+        if batch.actions:
+            self.records.add_actions(session_id, batch.actions)
+        kept.updated_at = now
+        kept.lease_expires_at = expires
         return Lease(session_id, owner, token, expires)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:

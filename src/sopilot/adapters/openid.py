@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-import httpx2
-
 from sopilot.language.diagnostics import RunEnded, UserMistake, mistake
 from sopilot.runtime.records.people import Provider
 
@@ -55,6 +53,8 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
 
 def _keys_address(issuer: str) -> str:
     """As the provider's own description says."""
+    import httpx2
+
     _require_safe(issuer)
     address = issuer.rstrip("/") + "/.well-known/openid-configuration"
     try:

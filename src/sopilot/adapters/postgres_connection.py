@@ -6,6 +6,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from sopilot.adapters.postgres_pool import ConnectionPool
 from sopilot.language.diagnostics import Diagnostic, UserMistake, mistake
@@ -65,6 +66,14 @@ _MIGRATION_LOCK = 0x736F7069
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
+_ROLLED_BACK = "40"
+"""How the codes begin with which the server says that it took a transaction back."""
+
+
+class StatementRefused(StoreUnavailable):
+    """The server is there and says that nothing was written."""
+
+
 class PostgresServer:
     """``pool_size`` is how many connections there are at most, for all who use the store; one is
     waited for ``wait`` seconds. Who is only ``reading`` leaves a database as it is."""
@@ -87,6 +96,7 @@ class PostgresServer:
         self._wait = wait
         self._names = {table: f"{schema}.{table}" for table in TABLES}
         self._statements: dict[str, bytes] = {}
+        self._known: WeakKeyDictionary[AsyncConnection, set[str]] = WeakKeyDictionary()
         self._checked = False
         self._reading = reading
         self.pool = ConnectionPool(self._connect, size=pool_size, wait_seconds=wait)
@@ -105,12 +115,17 @@ class PostgresServer:
         try:
             async with self.pool.connection() as connection:
                 yield connection
-        except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
-            raise StoreUnavailable(
-                f"PostgreSQL is not available: {_first_line(problem)}"
-            ) from problem
         except psycopg.Error as problem:
-            raise StoreUnavailable(f"PostgreSQL refused: {_first_line(problem)}") from problem
+            said = _first_line(problem)
+            lost = isinstance(problem, psycopg.OperationalError | psycopg.InterfaceError)
+            if lost and not (problem.sqlstate or "").startswith(_ROLLED_BACK):
+                raise StoreUnavailable(f"PostgreSQL is not available: {said}") from problem
+            raise StatementRefused(f"PostgreSQL refused: {said}") from problem
+
+    def known_programs(self, db: AsyncConnection) -> set[str]:
+        """Hashes that this connection has stored: a database that was put back to an earlier
+        day is another connection."""
+        return self._known.setdefault(db, set())
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:

@@ -15,12 +15,13 @@ from sopilot.runtime.vm.values import spell
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-_UPSERT = (
-    "INSERT INTO {actions} %s ON CONFLICT (session, call)"
-    " DO UPDATE SET at = EXCLUDED.at, action = EXCLUDED.action, outcome = EXCLUDED.outcome,"
+ON_CONFLICT = (
+    "ON CONFLICT (session, call) DO UPDATE SET at = EXCLUDED.at,"
+    " action = EXCLUDED.action, outcome = EXCLUDED.outcome,"
     " grade = EXCLUDED.grade, expires_at = EXCLUDED.expires_at,"
     " arguments = EXCLUDED.arguments, rest = EXCLUDED.rest"
 )
+_UPSERT = f"INSERT INTO {{actions}} %s {ON_CONFLICT}"
 
 
 def upsert_of(row: ActionRow, source: str) -> str:
@@ -37,18 +38,6 @@ async def add_actions(
 
 def _marks(row: ActionRow) -> str:
     return ",".join(["%s"] * len(row))
-
-
-async def add_entry(server: PostgresServer, db: AsyncConnection, at: float, head: Head) -> None:
-    """Of a new session. Numbered on without a gap: writers of the log take turns until they have
-    committed."""
-    await db.execute(server.sql("LOCK TABLE {log} IN EXCLUSIVE MODE"))
-    await db.execute(
-        server.sql(
-            "INSERT INTO {log} SELECT coalesce(max(number) + 1, 0), %s, %s, %s, %s, %s FROM {log}"
-        ),
-        (at, *head, NO_ACTIONS),
-    )
 
 
 async def add_entries(

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_records import PostgresRecords, add_entry, erase_contents, upsert_of
+from sopilot.adapters.gathering import Gathered
+from sopilot.adapters.postgres_connection import PostgresServer, StatementRefused
+from sopilot.adapters.postgres_many import (
+    APPEND_MANY,
+    CREATE_MANY,
+    LOG_MANY,
+    Append,
+    Create,
+    appended,
+    created,
+)
+from sopilot.adapters.postgres_records import PostgresRecords, erase_contents, upsert_of
 from sopilot.adapters.postgres_rows import RECORD, record_of, text_of, value_of
 from sopilot.adapters.postgres_waiting import PostgresWaiting
 from sopilot.runtime.session import (
@@ -19,15 +29,12 @@ from sopilot.runtime.session import (
     SessionExists,
     SessionRecord,
     StoreCorrupt,
-    StoreUnavailable,
     UnknownSession,
 )
 from sopilot.runtime.trace import (
-    Head,
     SealedEvent,
     SignedHead,
     decode_line,
-    genesis,
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError
@@ -36,16 +43,19 @@ from sopilot.runtime.vm.values import Fields
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
+_AT_ONCE = 4
+"""Appends that are under way by themselves; more of them go together."""
 _TAKEN = "23505"
 """PostgreSQL's code for a key that is there already."""
 
 
-_PROGRAMS = "INSERT INTO {programs} VALUES (%s,%s) ON CONFLICT DO NOTHING"
 _APPEND = (
     "WITH head AS (UPDATE {sessions} SET head_seq = %s, head_hash = %s, updated_at = %s,"
     " summary = %s, lease_expires_at = %s"
-    " WHERE id = %s AND token = %s AND head_hash = %s RETURNING number),"
-    " written AS (INSERT INTO {events} SELECT number, new.seq, new.line"
+    " WHERE id = %s AND token = %s AND head_hash = %s RETURNING number)"
+)
+_WITH_EVENTS = (
+    ", written AS (INSERT INTO {events} SELECT number, new.seq, new.line"
     " FROM head, unnest(%s::bigint[], %s::bytea[]) AS new (seq, line))"
 )
 _WITH_PAYLOADS = (
@@ -82,6 +92,12 @@ class PostgresStore(PostgresWaiting):
             dsn, schema=schema, wait=connect_seconds, pool_size=pool_size, reading=reading
         )
         self.records = PostgresRecords(self._server)
+        self._creates: Gathered[Create, Lease] = Gathered(
+            self._create, self._create_many, apart=StatementRefused, at_once=1
+        )
+        self._appends: Gathered[Append, Lease] = Gathered(
+            self._append, self._append_many, apart=StatementRefused, at_once=_AT_ONCE
+        )
 
     async def migrate(self) -> int:
         """Makes or renews the tables, with a role that may; the schema that they have then."""
@@ -100,31 +116,28 @@ class PostgresStore(PostgresWaiting):
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
-        expires = now + lease_seconds
-        start = genesis(session.id)
+        return await self._creates.write(Create(session, owner, now, now + lease_seconds))
+
+    async def _create(self, one: Create) -> Lease:
         try:
-            # Sent in one go: who numbers the log does so while nobody else can.
-            async with (
-                self._server.connection() as db,
-                db.pipeline(),
-                db.transaction(),
-            ):
-                for sha256, artifact in sorted(session.programs.items()):
-                    await db.execute(self._sql(_PROGRAMS), (sha256, artifact.encode()))
-                await db.execute(
-                    self._sql(
-                        "INSERT INTO {sessions} (id, created_at, updated_at, metadata, summary,"
-                        " head_seq, head_hash, owner, token, lease_expires_at)"
-                        " VALUES (%s,%s,%s,%s,'{{}}',-1,%s,%s,1,%s)"
-                    ),
-                    (session.id, now, now, text_of(session.metadata), start, owner, expires),
-                )
-                await add_entry(self._server, db, now, Head(session.id, -1, start))
-        except StoreUnavailable as problem:
+            (made,) = await self._create_many([one])
+            return made
+        except StatementRefused as problem:
             if getattr(problem.__cause__, "sqlstate", None) == _TAKEN:
-                raise SessionExists(session.id) from None
+                raise SessionExists(one.session.id) from None
             raise
-        return Lease(session.id, owner, 1, expires)
+
+    async def _create_many(self, items: Sequence[Create]) -> list[Lease]:
+        # Sent in one go: who numbers the log does so while nobody else can.
+        async with self._server.connection() as db:
+            known = self._server.known_programs(db)
+            sessions, entries = created(items, known)
+            async with db.pipeline(), db.transaction():
+                await db.execute(self._sql(CREATE_MANY), sessions)
+                await db.execute(self._sql("LOCK TABLE {log} IN EXCLUSIVE MODE"))
+                await db.execute(self._sql(LOG_MANY), entries)
+            known.update(*(one.session.programs for one in items))
+        return [Lease(one.session.id, one.owner, 1, one.expires) for one in items]
 
     async def acquire(
         self,
@@ -183,27 +196,34 @@ class PostgresStore(PostgresWaiting):
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
-        expires = now + lease_seconds
-        head = batch.head
-        # The row lock of the update is what keeps two writers apart.
-        parts, values = [_APPEND], [
-            head.seq, head.hash, now, text_of(batch.summary), expires,
-            lease.session_id, lease.token, batch.expected.hash,
-            [sealed.event.seq for sealed in batch.events],
-            [line.encode("utf-8") for line in batch.encoded()],
-        ]  # fmt: skip
-        if batch.payloads:
-            parts.append(_WITH_PAYLOADS)
-            values += [list(batch.payloads), [text_of(one) for one in batch.payloads.values()]]
-        if batch.programs:
-            parts.append(_WITH_PROGRAMS)
-            values += [list(batch.programs), [one.encode() for one in batch.programs.values()]]
-        for number, row in enumerate(batch.actions):
-            parts.append(f", action_{number} AS ({upsert_of(row, 'head')})")
-            values += row
-        statement = self._sql("".join((*parts, " SELECT number FROM head")))
+        return await self._appends.write(Append(lease, batch, now, now + lease_seconds))
+
+    async def _append_many(self, items: Sequence[Append]) -> list[Lease | Exception]:
+        if any(one.batch.programs for one in items):
+            raise StatementRefused("programs come by themselves")
         async with self._server.connection() as db:
-            cursor = await db.execute(statement, values)
+            cursor = await db.execute(self._sql(APPEND_MANY), appended(items))
+            written = {row[0] for row in await cursor.fetchall()}
+            return [
+                one.lease._replace(expires_at=one.expires)
+                if one.lease.session_id in written
+                else await self._refusal(db, one.lease, one.batch)
+                for one in items
+            ]
+
+    async def _append(self, one: Append) -> Lease:
+        lease, batch, now, expires = one
+        head = batch.head
+        parts, rest = _rest_of(batch)
+        # The row lock of the update is what keeps two writers apart.
+        values = [
+            head.seq, head.hash, now, text_of(batch.summary), expires,
+            lease.session_id, lease.token, batch.expected.hash, *rest,
+        ]  # fmt: skip
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(f"{_APPEND}{parts} SELECT number FROM head"), values
+            )
             if await cursor.fetchone() is None:
                 raise await self._refusal(db, lease, batch)
         return lease._replace(expires_at=expires)
@@ -310,3 +330,22 @@ class PostgresStore(PostgresWaiting):
         if row[0] != lease.token:
             return LeaseLost(lease.session_id)
         return Conflict(lease.session_id, batch.expected.seq, row[1])
+
+
+def _rest_of(batch: Batch) -> tuple[str, list[Any]]:
+    """What follows the session's row (``head``) in the same statement, and its values."""
+    parts = [_WITH_EVENTS]
+    values: list[Any] = [
+        [sealed.event.seq for sealed in batch.events],
+        [line.encode("utf-8") for line in batch.encoded()],
+    ]
+    if batch.payloads:
+        parts.append(_WITH_PAYLOADS)
+        values += [list(batch.payloads), [text_of(one) for one in batch.payloads.values()]]
+    if batch.programs:
+        parts.append(_WITH_PROGRAMS)
+        values += [list(batch.programs), [one.encode() for one in batch.programs.values()]]
+    for number, row in enumerate(batch.actions):
+        parts.append(f", action_{number} AS ({upsert_of(row, 'head')})")
+        values += row
+    return "".join(parts), values

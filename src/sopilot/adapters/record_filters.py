@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -43,7 +43,7 @@ def filters(wanted: Wanted, mark: str) -> tuple[str, list[object]]:
     return (f" WHERE {' AND '.join(clauses)}" if clauses else ""), values
 
 
-def digests_of(rows: Sequence[tuple[Any, ...]]) -> dict[Any, str]:
+def digests_of(rows: Iterable[tuple[Any, ...]]) -> dict[Any, str]:
     """Session → digest, from rows that begin with the session and stand together."""
     return {
         session: digest_of([row[1:] for row in its])

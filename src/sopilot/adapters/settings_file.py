@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ def read_settings(path: Path) -> dict[str, JSON]:
     """YAML or JSON, an object, with its variables filled in."""
     try:
         found = yaml.safe_load(read_text(path))
-    except (yaml.YAMLError, RecursionError) as problem:
+        json.dumps(found, default=str)  # what has no end is none of the values
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as problem:
         told = str(problem).split("\n")[0]
         raise mistake(
             "bad-settings", f"the settings cannot be read: {told}", Place(str(path))

@@ -97,8 +97,8 @@ class SQLiteRecords:
             rows = db.execute(
                 "SELECT session, call, at, action, outcome, grade, expires_at, arguments, rest"
                 " FROM actions ORDER BY session, call"
-            ).fetchall()
-        return {ids.get(number, ""): digest for number, digest in digests_of(rows).items()}
+            )
+            return {ids.get(number, ""): digest for number, digest in digests_of(rows).items()}
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
         async with self._file.reading() as db:

@@ -85,7 +85,10 @@ class SQLiteStore:
                 (number, start, now, owner, expires),
             )
             add_entry(db, now, Head(session.id, -1, start))
-        return Lease(session.id, owner, 1, expires)
+            lease = Lease(session.id, owner, 1, expires)
+            if session.first is not None:
+                self._append(db, lease, session.first, now, expires)
+        return lease
 
     async def acquire(
         self,
@@ -138,40 +141,45 @@ class SQLiteStore:
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
-        head = batch.head
         async with self._file.writing() as db:
-            number = self._numbers.get(lease.session_id)
-            if number is None:
-                number = self._numbers[lease.session_id] = _number(db, lease.session_id)
-            written = db.execute(
-                "UPDATE heads SET seq = ?, hash = ?, updated_at = ?, lease_expires_at = ?,"
-                " summary = ? WHERE session = ? AND token = ? AND hash = ?",
-                (
-                    head.seq,
-                    head.hash,
-                    now,
-                    expires,
-                    spell(batch.summary),
-                    number,
-                    lease.token,
-                    batch.expected.hash,
-                ),
-            ).rowcount
-            if written != 1:
-                raise _refusal(db, lease, batch)
-            first = number * EVENTS_PER_SESSION
-            for sealed, line in zip(batch.events, batch.encoded(), strict=True):
-                db.execute("INSERT INTO events VALUES (?, ?)", (first + sealed.event.seq, line))
-            if batch.payloads:
-                db.executemany(
-                    "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)",
-                    ((number, ref, spell(value)) for ref, value in batch.payloads.items()),
-                )
-            if batch.programs:
-                _add_programs(db, batch.programs)
-            if batch.actions:
-                add_actions(db, number, batch.actions)
+            self._append(db, lease, batch, now, expires)
         return Lease(lease.session_id, lease.owner, lease.token, expires)
+
+    def _append(
+        self, db: sqlite3.Connection, lease: Lease, batch: Batch, now: float, expires: float
+    ) -> None:
+        head = batch.head
+        number = self._numbers.get(lease.session_id)
+        if number is None:
+            number = self._numbers[lease.session_id] = _number(db, lease.session_id)
+        written = db.execute(
+            "UPDATE heads SET seq = ?, hash = ?, updated_at = ?, lease_expires_at = ?,"
+            " summary = ? WHERE session = ? AND token = ? AND hash = ?",
+            (
+                head.seq,
+                head.hash,
+                now,
+                expires,
+                spell(batch.summary),
+                number,
+                lease.token,
+                batch.expected.hash,
+            ),
+        ).rowcount
+        if written != 1:
+            raise _refusal(db, lease, batch)
+        first = number * EVENTS_PER_SESSION
+        for sealed, line in zip(batch.events, batch.encoded(), strict=True):
+            db.execute("INSERT INTO events VALUES (?, ?)", (first + sealed.event.seq, line))
+        if batch.payloads:
+            db.executemany(
+                "INSERT OR REPLACE INTO payloads VALUES (?, ?, ?)",
+                ((number, ref, spell(value)) for ref, value in batch.payloads.items()),
+            )
+        if batch.programs:
+            _add_programs(db, batch.programs)
+        if batch.actions:
+            add_actions(db, number, batch.actions)
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         async with self._file.reading() as db:

@@ -18,9 +18,23 @@ def data_folder() -> Path:
     return (Path(data) if data else Path.home() / ".local" / "share") / "sopilot"
 
 
+KEYS_VARIABLE = "SOPILOT_KEYS"
+
+
 def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
     """The store that ``spec`` names; nothing is opened before it is used. Who is only
-    ``reading`` makes no tables in a database that has none (a file is never made by reading)."""
+    ``reading`` makes no tables in a database that has none (a file is never made by reading).
+    Where the environment names a folder of keys, contents are under those."""
+    store, keys = _named(spec, reading), os.environ.get(KEYS_VARIABLE)
+    if not keys:
+        return store
+    from sopilot.adapters.encrypted_store import encrypted
+    from sopilot.adapters.key_folder import KeyFolder
+
+    return encrypted(store, KeyFolder(Path(keys).expanduser()))
+
+
+def _named(spec: str | None, reading: bool) -> Store:
     if not spec:
         from sopilot.adapters.sqlite_store import SQLiteStore
 

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -27,6 +28,7 @@ from sopilot.runtime.pages import render_audit
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import HeldState, Session, open_session
+from sopilot.runtime.session._entitlement import objection
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
 from sopilot.runtime.session.registers import register
 from sopilot.runtime.session.reminders import due_calls, due_lines
@@ -92,8 +94,7 @@ async def office() -> Office:
     await here.add("Ben")
     await here.add("Hal", "head")
     await here.add("Rita Request", "supervisor")
-    await here.add("una", "supervisor")
-    await here.add("Cora", "auditor", aliases=("una",))
+    await here.add("Cora", "auditor", "supervisor", aliases=("una",))
     await here.add("gpt", "supervisor")
     return here
 
@@ -111,7 +112,7 @@ async def requester(here: Office, wire: Session) -> list[str]:
 
 async def customer(here: Office, wire: Session) -> list[str]:
     return [
-        await here.vote(wire, "una-1", "supervisor"),
+        await here.vote(wire, "", "supervisor", by="Una"),
         await here.vote(wire, "Cora-1", "auditor"),  # the customer's account is hers
     ]
 
@@ -256,6 +257,39 @@ MATRIX: list[tuple[Case, list[str]]] = [
     (escalated, ["not-entitled", "waiting"]),
     (demanded, ["unauthenticated", "waiting"]),
 ]
+
+
+@pytest.mark.parametrize(
+    ("given", "parties"),
+    [
+        ({"payer": 4711}, ["Nora"]),
+        ({"about": {"payers": ["una", {"name": "ＬＥＥ"}]}}, ["Lee"]),
+        ({"note": "for Lee and 4711", "ok": True}, []),
+    ],
+)
+def test_a_customer_is_named_anywhere_in_the_arguments(
+    given: dict[str, JSON], parties: list[str]
+) -> None:
+    """As a number, too, and in lists and objects."""
+
+    async def refused() -> list[str]:
+        here = await office()
+        wire = await here.wire()
+        await here.add("Nora", "supervisor", aliases=("4711",))
+        await here.add("Lee", "supervisor")
+        people, held = await load_people(here.store), wire.ledger.held["w"]
+        found = []
+        for by in ("Nora", "Lee"):
+            problem, _ = objection(
+                people, wire.metadata, wire.configuration, replace(held, arguments=given),
+                "approve", by=by, role="supervisor", arguments=None, who=None, at=0.0,
+            )  # fmt: skip
+            if problem is not None and problem.code == "party":
+                found.append(by)
+        return found
+
+    assert asyncio.run(refused()) == parties
+
 
 IN_THE_TRACE = {
     "approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated",

@@ -144,3 +144,48 @@ def test_contents_are_shown_by_role_and_reading_is_on_record(
         ("audit", "Ada", True), ("audit", "Bo", False), ("export", "Bo", False),
         ("disclose", "", False), ("disclose", "Ada", True),
     ]  # fmt: skip
+
+
+def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
+    paid: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "elsewhere"
+    monkeypatch.setenv("SOPILOT_KEYS", str(keys))
+    run("people", "demand", "keys")
+    session = paid("Zelda-Quast", 1200)
+    (tmp_path / "results.yaml").unlink()
+    assert not [
+        one for one in tmp_path.rglob("*") if one.is_file() and b"zelda" in one.read_bytes().lower()
+    ]
+    assert "Zelda-Quast" in run("audit", session).stdout
+    assert run("privacy", "shred", "--subject", "zelda", "--why", "asked for").exit_code == 0
+    assert [one for one in keys.rglob("*") if one.is_file()] == []
+    ran = json.loads(run("run", "bank-desk", "--task", "transfer-rent-share", "--json").stdout)
+    world = tmp_path / "worlds" / f"{ran['session']}.json"
+    assert world.exists()
+    run("privacy", "shred", "--session", ran["session"], "--why", "asked for")
+    assert not world.exists()
+    monkeypatch.delenv("SOPILOT_KEYS")
+    (tmp_path / "results.yaml").write_text("look: {}\npay: {}\n")
+    assert code_of(run("run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results",
+                       str(tmp_path / "results.yaml"), "--request", "x", "--knows", "who=x")
+                   ) == "no-keys"  # fmt: skip
+
+
+def test_a_session_that_waits_is_not_erased_without_a_word(
+    paid: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "till.yaml").write_text(BOOK.replace("confirm: false", "approval: boss"))
+    run("people", "demand", "privacy")
+    results = tmp_path / "results.yaml"
+    results.write_text("look: {known: true}\npay: {}\n")
+    ran = run("run", str(tmp_path / "till.yaml"), "--goal", "pay", "--results", str(results),
+              "--request", "pay", "--knows", "who=Zelda", "--knows", "amount=1", "--knows",
+              "note=x", "--json")  # fmt: skip
+    session = json.loads(ran.stdout)["session"]
+    told = run("privacy", "shred", "--session", session, "--why", "asked for")
+    assert told.exit_code == 1
+    assert "waits for people" in told.stdout
+    assert "pay" in run("approve", "list", session).stdout, "it can still be decided"
+    done = run("privacy", "shred", "--session", session, "--unfinished", "--why", "asked for")
+    assert done.exit_code == 0, done.stdout

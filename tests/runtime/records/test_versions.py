@@ -89,7 +89,10 @@ def test_a_version_says_what_is_otherwise(book: Path) -> None:
         "  action `pay`: `approval` is another",
     ]
     listed = json.loads(run("handbooks", "list", "--json").stdout)["versions"]
-    assert listed[0]["to"] == listed[1]["from"]
+    assert listed[0]["to"] is None  # what nobody has signed ends nothing
+    run("handbooks", "sign-off", "till", "2", "--as", "Bo")
+    listed = json.loads(run("handbooks", "list", "--json").stdout)["versions"]
+    assert listed[0]["to"] > listed[1]["from"]
     assert "2020-02-01" in run("handbooks", "list").stdout
     assert json.loads(run("handbooks", "diff", "till", "1", "2", "--json").stdout)["sentences"]
 

@@ -13,7 +13,10 @@ from test_session_commands import run
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import audit_trace
+from sopilot.runtime.records import Wanted
+from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import (
     HeldState,
     Session,
@@ -24,6 +27,8 @@ from sopilot.runtime.session import (
     open_session,
 )
 from sopilot.runtime.session.deciding import decide_or_leave
+from sopilot.runtime.session.identity import change_people
+from sopilot.runtime.session.registers import register
 from sopilot.runtime.session.unsettled import settle_orphan, sweep, waiting_in
 from sopilot.runtime.vm import JSON
 
@@ -115,7 +120,7 @@ def test_a_settled_call_is_history_in_the_audit() -> None:
             return [str(one.severity) for one in report.findings if one.code == "unknown-outcome"]
 
         assert severities() == ["warning"]
-        await session.settle_outcome("t", ok=True, by="una")
+        await session.settle_outcome("t", ok=True, by="olga")
         assert severities() == ["note"]
 
     asyncio.run(case())
@@ -190,10 +195,43 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert "outcome unknown" in run("approve", "list", session_id).output
     resumed = run("resume", session_id)
     assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
-    settled = run("approve", "settle", session_id, "t", "--as", "una", "--happened")
+    settled = run("approve", "settle", session_id, "t", "--as", "olga", "--happened")
     assert settled.exit_code == 0
     assert run("sessions", "--orphaned").output == "no sessions\n"
     assert run("store", "sweep").exit_code == 0
     assert run("store", "migrate").output == "schema 4\n"
     refused = run("store", "migrate", "--runtime", "runner")
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
+
+
+def test_who_says_how_a_call_ended_is_asked_for_as_if_they_approved_it() -> None:
+    """Who says that it did not happen lets it be made again."""
+
+    async def tried() -> list[str]:
+        store, clock = MemoryStore(), HandClock()
+        session, work = await at_work(store, Hanging(), clock)
+        session.metadata["requester"] = "Rita"
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        codes = []
+
+        async def settle(by: str, who: Principal | None = None) -> None:
+            try:
+                await session.settle_outcome("t", ok=False, by=by, who=who)
+                codes.append("settled")
+            except UserMistake as refused:
+                codes.append(refused.diagnostics[0].code)
+
+        for by in (" ", "Rita", "BOB", "assistant"):
+            await settle(by)
+        demanded = {"what": "identity", "on": True}
+        await change_people(store, "demanded", demanded, who=None, clock=clock)
+        await settle("olga")
+        await settle("", Principal("Olga", "token", "olga-1"))
+        *_, row = (await register(store, Wanted(action="transfer"))).entries(None)
+        assert row.decisions[-1]["principal"] == {"method": "token", "proof": "olga-1"}
+        return codes
+
+    assert asyncio.run(tried()) == [
+        "nobody", "party", "party", "party", "unauthenticated", "settled",
+    ]  # fmt: skip

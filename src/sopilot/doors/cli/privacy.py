@@ -10,14 +10,14 @@ import click
 
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.sources.disclosing import disclosed
+from sopilot.doors.sources.run_options import forget_worlds
 from sopilot.doors.terminal.entry_commands import EntryCommands
 from sopilot.doors.terminal.option_types import NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, say
 from sopilot.doors.terminal.stores import (
-    NOT_SHOWN,
     STORE,
     TOKEN_FILE,
-    may_see,
+    require_readable,
     signed,
     with_person,
     with_store,
@@ -69,6 +69,7 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @SUBJECTS
 @click.option("--session", "session_ids", multiple=True, metavar="ID")
 @click.option("--due", is_flag=True, help="Everything that is kept longer than its period.")
+@click.option("--unfinished", is_flag=True, help="Also where a call waits for people.")
 @click.option("--why", required=True)
 @TOKEN_FILE
 @json_option
@@ -80,6 +81,7 @@ def shred(token_file: Path | None, as_json: bool, store_spec: str | None, **want
         token_file,
         lambda store, who: shred_wanted(store, who=who, clock=SystemClock(), **wanted),
     )
+    forget_worlds(done.erased, store_spec)
     give(as_json, done.as_json(), done.lines())
     raise SystemExit(0 if done.all_erased else 1)
 
@@ -93,8 +95,7 @@ def disclose(
 ) -> None:
     """Write what is kept about a person, session by session, as JSON."""
     records = with_store(store_spec, lambda store: sessions_with(store, subjects), reading=True)
-    if not may_see(store_spec, token_file, "disclose", [one.id for one in records]):
-        raise NOT_SHOWN
+    require_readable(store_spec, token_file, "disclose", [one.id for one in records])
     text = with_store(store_spec, lambda store: disclosed(store, subjects, records), reading=True)
     write_whole(output, text, private=True)
     say(f"written: {output}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -12,7 +13,7 @@ from sopilot.doors.sources import open_source
 from sopilot.doors.sources.given_values import chosen_budgets
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.doors.terminal.output import give, json_option
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, require_readable, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.session_text import unknown_lines
@@ -63,6 +64,7 @@ def _tidy(session_id: str, store_spec: str | None, *, take_over: bool, as_json: 
 )
 @click.option("--frames", is_flag=True, help="Show what the model is shown.")
 @TRUST
+@TOKEN_FILE
 @STORE
 @json_option
 def command(
@@ -71,6 +73,7 @@ def command(
     budget: tuple[str, ...],
     frames: bool,
     trust: bool,
+    token_file: Path | None,
     store_spec: str | None,
     as_json: bool,
     **how: Any,
@@ -83,6 +86,7 @@ def command(
     if options is None:
         _tidy(session_id, store_spec, take_over=how["take_over"], as_json=as_json)
         return
+    require_readable(store_spec, token_file, "resume", [session_id])
     options = replace(options, budgets={**options.budgets, **budgets})
     text = options.text if how["as_started"] else None
     source = open_source(options.source, text=text, out=options.out)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.sources.seal_targets import SealTargets
+from sopilot.adapters.seal_targets import SealTargets
 from sopilot.doors.terminal.option_types import FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
@@ -20,7 +20,7 @@ from sopilot.runtime.trace import load_key
     "--to",
     "targets",
     multiple=True,
-    metavar="FILE|URL",
+    metavar="FILE|URL|STORE",
     help="Where the head goes with the entries it covers: keep it away from the store.",
 )
 @json_option

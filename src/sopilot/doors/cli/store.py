@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.doors.terminal.output import json_option, print_json, say, warn
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import mistake
@@ -36,8 +35,8 @@ def migrate(
 
     async def use(store: Store) -> int:
         schema = await store.migrate()
-        if isinstance(store, PostgresStore):
-            await store.grant(runtime=runtime, auditors=auditor, keepers=keeper)
+        if (grant := getattr(store, "grant", None)) is not None:
+            await grant(runtime=runtime, auditors=auditor, keepers=keeper)
         elif runtime or auditor or keeper:
             raise mistake("no-roles", "only PostgreSQL has roles", help="leave them out")
         return schema

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.text_files import write_whole
-from sopilot.doors.sources.signed_files import (
+from sopilot.adapters.signed_files import (
     public_key,
     sign_session,
     signed_heads,
     trace_text,
 )
+from sopilot.adapters.text_files import write_whole
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, hand_out, json_option, say
 from sopilot.doors.terminal.stores import NOT_SHOWN, STORE, TOKEN_FILE, may_see, with_store

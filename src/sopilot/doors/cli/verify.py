@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from sopilot.doors.sources.signed_files import public_key, read_seal_file
-from sopilot.doors.terminal.option_types import FILE
+from sopilot.adapters.seal_targets import read_sealed
+from sopilot.adapters.signed_files import checked_proof, public_key
+from sopilot.doors.terminal.beside import beside
+from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.records.proofs import check_proof
+from sopilot.runtime.records.offline_verifier import examined
 from sopilot.runtime.session.sealing import verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
-from sopilot.runtime.vm import TraceError
+
+_LONG_LOG = 1_000_000
+"""Bytes, about 4,000 entries: reading less than that takes no longer than another process."""
 
 
 @click.command()
-@click.option("--head", "head_file", type=FILE, help="What `sopilot seal --to` wrote.")
+@click.option("--head", metavar="FILE|STORE", help="What `sopilot seal --to` wrote, or where to.")
 @click.option(
     "--key",
     "given_keys",
@@ -32,6 +36,7 @@ from sopilot.runtime.vm import TraceError
     help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
 )
 @click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
+@click.option("--bundle", type=FOLDER, help="What `sopilot export` wrote; needs no store.")
 @click.option(
     "--without-events",
     is_flag=True,
@@ -40,9 +45,10 @@ from sopilot.runtime.vm import TraceError
 @json_option
 @STORE
 def command(
-    head_file: Path | None,
+    head: str | None,
     given_keys: Sequence[str],
     proof_file: Path | None,
+    bundle: Path | None,
     without_events: bool,
     as_json: bool,
     store_spec: str | None,
@@ -54,30 +60,34 @@ def command(
     What came after the head is not covered. Without the entries beside the head (a file of
     `seal --to` has them) a rewritten log is found, but what stood there is not named.
     """
-    if (head_file is None) == (proof_file is None):
-        raise UserMistake("give --head and a store, or --proof")
+    if [head, proof_file, bundle].count(None) != 2:
+        raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
+    if bundle is not None:
+        good, lines = examined(bundle, keys)
+        give(as_json, {"whole": good, "says": lines}, lines)
+        sys.exit(0 if good else 1)
     if proof_file is not None:
-        _proof(proof_file, keys, as_json)
-        return
-    assert head_file is not None
+        told, problem = checked_proof(proof_file, keys)
+        answer = {"proven": not problem, "says": told or None, "problem": problem or None}
+        give(as_json, answer, [told or f"not proven: {problem}"])
+        sys.exit(1 if problem else 0)
+    assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    seals = read_seal_file(head_file)
-    found = with_store(
-        store_spec,
-        lambda store: verify_store(store, seals, keys, events=not without_events),
-        reading=True,
-    )
+    with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:
+        seals, events = asyncio.run(read_sealed(head)), not without_events
+        found = with_store(
+            store_spec,
+            lambda store: verify_store(store, seals, keys, events=events, digests=digests),
+            reading=True,
+        )
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
 
 
-def _proof(path: Path, keys: Sequence[str], as_json: bool) -> None:
-    try:
-        told = check_proof(json.loads(path.read_text("utf-8")), keys)
-        problem = ""
-    except (TraceError, ValueError) as wrong:
-        told, problem = "", str(wrong)
-    answer = {"proven": not problem, "says": told or None, "problem": problem or None}
-    give(as_json, answer, [told or f"not proven: {problem}"])
-    sys.exit(1 if problem else 0)
+def _is_long(file: Path) -> bool:
+    return not file.is_file() or file.stat().st_size > _LONG_LOG
+
+
+def _digests(store_spec: str | None) -> Mapping[str, str]:
+    return with_store(store_spec, lambda store: store.records.digests(), reading=True)

@@ -116,9 +116,11 @@ class Conversations:
                 self._opening.discard(conversation)
 
     async def _make_room(self) -> None:
+        too_many = len(self._hooks) - self._most
+        if too_many <= 0:
+            return
         with self._lock:
             idle = [name for name, hook in self._hooks.items() if not hook.busy]
-            too_many = max(0, len(self._hooks) - self._most)
             leaving = [self._hooks.pop(name) for name in idle[:too_many]]
         for one in leaving:
             await one.close()

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,7 +27,6 @@ from sopilot.runtime.agent import (
 from sopilot.runtime.session import (
     CallAnswer,
     CallStatus,
-    LeaseHeld,
     LeaseLost,
     ProgramSet,
     Session,
@@ -35,6 +34,7 @@ from sopilot.runtime.session import (
     Settings,
     Store,
     UnknownSession,
+    when_free,
 )
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.runtime.vm import TOOL_NAME
@@ -46,7 +46,6 @@ Execute = Callable[[Mapping[str, JSON]], Awaitable[object]]
 """The agent's own call, with the arguments that were let through: not always as written."""
 JudgeResult = Callable[[str, JSON], bool]
 Answer = TypeVar("Answer")
-_POLL_SECONDS = 0.1
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
 """The tool that the agent is calling, by name."""
 
@@ -154,26 +153,23 @@ class ProcedureHook:
         next message reaches goes on with it. One that another process is using is waited for."""
         programs = programs or run_programs(briefing, arm)
         session_id = conversation_id(briefing.handbook.name, conversation)
-        waited = 0.0
-        while True:
+
+        async def resume() -> Session:
+            return await resume_run(
+                store, session_id, programs=programs, accept_changed=accept_changed
+            )
+
+        try:
+            session = await when_free(resume, patience_seconds=patience_seconds)
+        except UnknownSession:
             try:
-                session = await resume_run(
-                    store, session_id, programs=programs, accept_changed=accept_changed
-                )
-                break
-            except UnknownSession:
-                with suppress(SessionExists):
-                    session = await open_run(
-                        store, briefing, arm, tools=None, model=model, settings=settings,
-                        extra={"conversation": conversation}, programs=programs,
-                        session_id=session_id,
-                    )  # fmt: skip
-                    break
-            except LeaseHeld:
-                if waited >= patience_seconds:
-                    raise
-                waited += _POLL_SECONDS
-                await asyncio.sleep(_POLL_SECONDS)
+                session = await open_run(
+                    store, briefing, arm, tools=None, model=model, settings=settings,
+                    extra={"conversation": conversation}, programs=programs,
+                    session_id=session_id,
+                )  # fmt: skip
+            except SessionExists:  # somebody else was first
+                session = await when_free(resume, patience_seconds=patience_seconds)
         try:
             hook = cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
             hook.belongs_to(conversation)

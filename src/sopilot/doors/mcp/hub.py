@@ -19,7 +19,6 @@ from sopilot.doors.mcp.player import Player
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.agent import Arm, Briefing, open_run, resume_run, run_programs
 from sopilot.runtime.session import (
-    LeaseHeld,
     LeaseLost,
     ProgramSet,
     Session,
@@ -27,6 +26,7 @@ from sopilot.runtime.session import (
     Settings,
     Store,
     UnknownSession,
+    when_free,
 )
 from sopilot.runtime.session.identity import REQUESTER
 from sopilot.runtime.session.protocols import JSON
@@ -38,7 +38,6 @@ OWNER = "served_to"
 LINGER_SECONDS = 20.0
 """How long an unused session is kept from others, where there is one server alone."""
 PATIENCE_SECONDS = 10.0
-_POLL_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +136,7 @@ class Seat:
                     await self.session.release()
 
     async def _take_back(self) -> None:
-        waited = 0.0
-        while True:
-            try:
-                others = await self.session.reacquire()
-                break
-            except LeaseHeld:
-                if waited >= PATIENCE_SECONDS:
-                    raise
-                await asyncio.sleep(_POLL_SECONDS)
-                waited += _POLL_SECONDS
+        others = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
         self._released = False
         if others:
             events = await self.session.whole_events()
@@ -282,17 +272,13 @@ class Hub:
 
     async def _resumed(self, session_id: str, world: World) -> Session:
         """Another server may be at work in it, or was killed a moment ago."""
-        waited = 0.0
-        while True:
-            try:
-                return await resume_run(
-                    self.store, session_id, tools=world.tools, programs=self._programs
-                )
-            except LeaseHeld:
-                if waited >= PATIENCE_SECONDS:
-                    raise
-                await asyncio.sleep(_POLL_SECONDS)
-                waited += _POLL_SECONDS
+
+        async def resume() -> Session:
+            return await resume_run(
+                self.store, session_id, tools=world.tools, programs=self._programs
+            )
+
+        return await when_free(resume, patience_seconds=PATIENCE_SECONDS)
 
     async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
         player = Player(session, self.service.briefing, self.service.arm, world)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sopilot.adapters.text_files import read_text
+from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.limits import Limits
@@ -171,6 +172,10 @@ def _tokens(path: Path | None) -> dict[str, str]:
             continue
         if len(words) != 2:
             raise UserMistake(f"{path}: every line is `NAME TOKEN`")
+        if words[0] == LOCAL:
+            raise UserMistake(
+                f"{path}: `{LOCAL}` is who comes without a token; choose another name"
+            )
         if words[0] in tokens:
             raise UserMistake(f"{path}: `{words[0]}` has two tokens; give each its own name")
         tokens[words[0]] = words[1]

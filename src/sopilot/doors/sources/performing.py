@@ -38,7 +38,7 @@ def prepared(
     """``how`` to resume: ``take_over``; and, for a handbook that has changed since,
     ``as_started`` or ``accept_changed``."""
     task = chosen_task(options, source)
-    world = task.open(world_file(options, session_id, store_spec) if source.bundled else None)
+    world = task.open(world_file(session_id, store_spec) if source.bundled else None)
     model = _model(options, task, session_id)
     conditions = Conditions(
         arm_named(options.arm),

@@ -10,6 +10,7 @@ import click
 
 from sopilot.adapters.logs import FORMATS
 from sopilot.doors.terminal.settings import read_config
+from sopilot.runtime.session import Settings
 
 _OPTIONS = (
     click.option(
@@ -33,7 +34,7 @@ _OPTIONS = (
     click.option(
         "--lease-seconds",
         type=click.FloatRange(min=1),
-        default=5.0,
+        default=Settings().lease_seconds,
         show_default=True,
         help="How long a killed server keeps a session from the others.",
     ),

@@ -73,6 +73,13 @@ def with_person(
 NOT_SHOWN = mistake("not-entitled", "contents are shown to other roles alone")
 
 
+def require_readable(
+    spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
+) -> None:
+    if not may_see(spec, token_file, what, session_ids):
+        raise NOT_SHOWN
+
+
 def may_see(
     spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
 ) -> bool:

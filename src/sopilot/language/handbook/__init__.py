@@ -48,8 +48,11 @@ from sopilot.language.handbook._tree import (
     names_in,
     negate,
     plain_binding,
+    refusals,
+    refused,
     substitute,
     substitute_binding,
+    with_children,
 )
 from sopilot.language.handbook._writer import write_handbook
 from sopilot.language.handbook.cel import (
@@ -118,9 +121,12 @@ __all__ = [
     "plain_binding",
     "published_schema",
     "read_handbook",
+    "refusals",
+    "refused",
     "sentence",
     "substitute",
     "substitute_binding",
     "values_asked_about",
+    "with_children",
     "write_handbook",
 ]

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
 from sopilot.runtime.agent.operators import RecallsOutcomes
+from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import HeldState, Session
 from sopilot.runtime.session.guards import hold_reason
 from sopilot.runtime.session.protocols import ToolResult
@@ -49,8 +50,9 @@ async def recover(session: Session) -> None:
             if result is None:
                 result = ToolResult(False, {"error": NEVER_MADE})
             await session.settle_outcome(
-                call_id, ok=result.ok, value=result.value, by="the tools' own record"
-            )
+                call_id, ok=result.ok, value=result.value, by="the tools' own record",
+                who=THE_MACHINE,
+            )  # fmt: skip
     for call_id in session.retryable:
         await session.retry(call_id)
     for held in session.held_calls:

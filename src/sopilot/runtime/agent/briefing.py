@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from sopilot.language.handbook import Handbook
@@ -29,6 +29,7 @@ class Briefing:
     _rendered: dict[tuple[str, str], str] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    _first: dict[Hashable, str] = field(default_factory=dict, init=False, repr=False, compare=False)
     _bounds: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rendering(self, name: str, goal: str | None = None) -> str:
@@ -43,6 +44,12 @@ class Briefing:
                 text = render(name, self.handbook, goal, program, self.language).rstrip()
             self._rendered[name, goal] = text
         return text
+
+    def first_message(self, key: Hashable, make: Callable[[], str]) -> str:
+        """Made once, however many runs there are."""
+        if key not in self._first:
+            self._first[key] = make()
+        return self._first[key]
 
     def largest_frame(self, goal: str) -> int:
         """The bound of the goal's frames, in characters."""

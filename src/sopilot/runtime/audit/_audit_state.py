@@ -55,7 +55,8 @@ class CheckMade:
 @dataclass(frozen=True, slots=True)
 class RefusedGoal:
     """Why a process was refused. ``causes`` is empty for one without a false predicate;
-    ``obstacle`` is what kept a goal from being carried out that no predicate forbids."""
+    ``obstacle`` is what kept a goal from being carried out that no predicate forbids. ``follows``
+    is what the program says comes next; ``starts`` is the goal, where it is one."""
 
     seq: int
     process: str
@@ -63,6 +64,8 @@ class RefusedGoal:
     reason: str
     causes: tuple[Fields, ...]
     obstacle: str = ""
+    follows: str = ""
+    starts: str = ""
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -72,6 +75,7 @@ class RefusedGoal:
             "reason": self.reason,
             "causes": [dict(cause) for cause in self.causes],
             "obstacle": self.obstacle,
+            "follows": self.follows,
         }
 
 

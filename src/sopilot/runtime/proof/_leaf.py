@@ -184,6 +184,9 @@ class Prover:
         facts = self.programs.actions.get(action)
         if facts is None:
             return None
+        for name in facts.required:
+            if name not in arguments:
+                return f"it needs `{name}`"
         for name, value in arguments.items():
             problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
             if problem is not None:
@@ -199,6 +202,7 @@ class Prover:
             **({"now": clock} if clock else {}),
             **self.program.program.constants,
             **self._asked(layout),
+            **dict.fromkeys(layout.function.optional),
             **values,
             "results": dict(whole.answers),
             "result": whole.result,

@@ -143,6 +143,8 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
         said = "it happened" if payload.get("ok") is True else "it did not happen"
         settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
+        if value.get("principal"):
+            settled["principal"] = value["principal"]
         known = replace(
             known,
             decisions=(*known.decisions, {**settled, "at": event.at, "reason": said}),

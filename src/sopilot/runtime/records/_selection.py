@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -105,7 +105,9 @@ def _order(found: JSON, wanted: JSON) -> int | None:
     """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
     if isinstance(wanted, int | float):
         number = _number(found)
-        return None if number is None else (number > wanted) - (number < wanted)
+        if number is None or number != number or wanted != wanted:
+            return None  # what is no number is not equal to all of them
+        return (number > wanted) - (number < wanted)
     if isinstance(found, str) and isinstance(wanted, str):
         return (found > wanted) - (found < wanted)
     return None
@@ -129,9 +131,14 @@ class Selected:
     sums: Mapping[str, float] = field(default_factory=dict)
     withheld: int = 0
     """Rows of which a condition could not be judged: the argument is kept by reference."""
+    findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Session → what audits of it found that were kept."""
 
     def entries(self, limit: int | None = None) -> list[ActionEntry]:
-        return [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+        entries = [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+        if not self.findings:
+            return entries
+        return [replace(one, findings=self.findings.get(one.session_id, ())) for one in entries]
 
 
 def select(

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, lines_of
-from sopilot.runtime.records.tree import leaf_hash, roots_at
+from sopilot.runtime.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, leaves_of, lines_of
+from sopilot.runtime.records.tree import roots_at
 from sopilot.runtime.trace import Head
 
 FOREIGN_KEY = "foreign-key"
@@ -22,6 +22,7 @@ CUT = "cut-session"
 REWRITTEN = "rewritten-session"
 REGISTER = "register-differs"
 UNREADABLE = "unreadable-session"
+ERASED = "erased-session"
 
 
 class Gap(NamedTuple):
@@ -62,8 +63,7 @@ class Compared:
 def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
     """Heads that nobody we know has signed, and entries that the last one does not cover."""
     gaps = []
-    leaves = [leaf_hash(line.encode("utf-8", "surrogatepass")) for line in seals.lines]
-    roots = roots_at(leaves, {sealed.head.size for sealed in seals.heads})
+    roots = roots_at(leaves_of(seals.lines), {sealed.head.size for sealed in seals.heads})
     for sealed in seals.heads:
         size = sealed.head.size
         if sealed.key not in keys:

@@ -42,7 +42,7 @@ class LogEntry(NamedTuple):
 
     @property
     def leaf(self) -> bytes:
-        return leaf_hash(lines_of([self])[0].encode("utf-8", "surrogatepass"))
+        return leaves_of(lines_of([self]))[0]
 
 
 def lines_of(entries: Iterable[LogEntry]) -> list[str]:
@@ -52,6 +52,10 @@ def lines_of(entries: Iterable[LogEntry]) -> list[str]:
         f'"seq":{seq},"session":{_quoted(session_id)}}}'
         for number, at, session_id, seq, digest, actions in entries
     ]
+
+
+def leaves_of(lines: Iterable[str]) -> list[bytes]:
+    return [leaf_hash(line.encode("utf-8", "surrogatepass")) for line in lines]
 
 
 def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
@@ -95,7 +99,7 @@ def _statement(head: TreeHead) -> dict[str, JSON]:
 
 
 def head_of(entries: Sequence[LogEntry], at: float) -> TreeHead:
-    return TreeHead(len(entries), root_hash([one.leaf for one in entries]).hex(), at)
+    return TreeHead(len(entries), root_hash(leaves_of(lines_of(entries))).hex(), at)
 
 
 def seal_head(key: SigningKey, head: TreeHead) -> SealedHead:

@@ -1,24 +1,28 @@
 """Checks a bundle of records where nothing else is installed: `python verify.py [PUBLIC_KEY]`.
 
 It needs Python 3.11 and nothing else, and stands in every bundle. It shows that every trace is
-whole, that each stands in the log as it was sealed, that no session that began in the bundle's
-time is left out of it, that the register's rows are those that were sealed, and that the heads
-are signed by the key you name. It does not show that what was recorded is true, that everything
-was recorded, or anything about what came after the last seal.
+whole, that each stands in the log as it was sealed, that no session that began or went on in the
+bundle's time is left out of it, that the register's rows are those that were sealed and the
+register, deviations and handbooks those of the traces, and that the heads are signed by the key
+you name. It does not show that what was recorded is true, that everything was recorded, or
+anything about what came after the last seal. Who could touch the bundle could touch this file,
+too: its SHA-256 is that of the file in the release, and `sopilot verify --bundle` needs none.
 """
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import re
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 _HASH = re.compile(r',"hash":"([0-9a-f]{64})"')
-
-# --- Ed25519 as RFC 8032 defines it, for verifying alone -------------------------------
 
 _P = 2**255 - 19
 _ORDER = 2**252 + 27742317777372353535851937790883648493
@@ -64,6 +68,7 @@ _BASE = _point((4 * pow(5, _P - 2, _P) % _P).to_bytes(32, "little"))
 
 
 def signed_by(key: str, signature: str, message: bytes) -> bool:
+    # Ed25519 as RFC 8032 defines it.
     try:
         public, raw = bytes.fromhex(key), bytes.fromhex(signature)
     except ValueError:
@@ -82,7 +87,8 @@ def signed_by(key: str, signature: str, message: bytes) -> bool:
     )
 
 
-# --- the bundle -------------------------------------------------------------------------
+def moment(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def spell(value: Any) -> str:
@@ -141,11 +147,12 @@ def register_digest(rows: list[list[Any]]) -> str:
     return hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def check_log(folder: Path, keys: list[str], problems: list[str]) -> list[dict[str, Any]]:
-    """The entries that the last sealed head covers."""
-    entries: list[dict[str, Any]] = []
-    leaves: list[bytes] = []
-    covered = 0
+def check_log(
+    folder: Path, keys: list[str], problems: list[str]
+) -> tuple[list[dict[str, Any]], float]:
+    """The entries that the last sealed head covers, and when that was sealed."""
+    entries, leaves = list[dict[str, Any]](), list[bytes]()
+    covered, sealed_at = 0, 0.0
     for line in (folder / "heads.jsonl").read_text("utf-8").splitlines():
         value = json.loads(line)
         if "entry" in value:
@@ -165,14 +172,139 @@ def check_log(folder: Path, keys: list[str], problems: list[str]) -> list[dict[s
             problems.append(f"the log has {len(leaves)} entries and was sealed with {size}")
         elif tree_root(leaves[:size]) != value["root"]:
             problems.append(f"the first {size} entries of the log are not those that were sealed")
-        covered = max(covered, size)
+        covered, sealed_at = max(covered, size), max(sealed_at, value["at"])
     if not covered:
         problems.append("no head was sealed: nothing shows that this is all")
-    return entries[:covered]
+    return entries[:covered], sealed_at
 
 
-def check(folder: Path, keys: list[str]) -> tuple[list[str], str]:
-    """What is wrong, and what was looked at."""
+def in_time(entries: list[dict[str, Any]], begin: float, end: float) -> Iterator[tuple[str, str]]:
+    """Sessions that began then, or went on between two entries of which the time is not all
+    before or after."""
+    last: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        session = entry["session"]
+        before = last.get(session)
+        last[session] = entry
+        if before is None:
+            if begin <= entry["at"] < end:
+                yield session, "began"
+        elif entry["seq"] > before["seq"] and before["at"] < end and entry["at"] >= begin:
+            yield session, "may have acted"
+
+
+def action_of(session: str, row: list[Any], now: float) -> dict[str, Any]:
+    """A row of the register as register.json has it."""
+    call, at, action, outcome, grade, expires, arguments, rest = row
+    more = json.loads(rest)
+    if outcome == "held" and expires is not None and expires < now:
+        outcome = "expired"
+    decisions = more.get("decisions", [])
+    approvers: list[str] = []
+    for one in decisions:
+        if one["decision"] in ("amend", "reject"):
+            approvers = []
+        if one["decision"] in ("approve", "amend"):
+            approvers.append(f"{one['by']} ({one['role']}, {_identity(one.get('principal'))})")
+    names = ("override", "awaits", "why", "goal", "program", "handbook", "model", "arm", "asked")
+    return {
+        **{name: more.get(name) for name in names},
+        "at": at, "session": session, "call_id": json.loads(call), "action": json.loads(action),
+        "arguments": json.loads(arguments), "outcome": outcome, "grade": grade or None,
+        "approvers": approvers, "decisions": decisions, "needed": more.get("needed", 0),
+        "repeats": more.get("repeats", 0), "event": more["seq"], "expires_at": expires,
+    }  # fmt: skip
+
+
+def _identity(principal: Any) -> str:
+    if not isinstance(principal, dict) or not principal.get("method"):
+        return "unauthenticated"
+    word = {"machine": "the machine itself"}.get(principal["method"], str(principal["method"]))
+    return f"{word}, {principal['through']}" if principal.get("through") else word
+
+
+def check_register(
+    folder: Path, rows: dict[str, list[list[Any]]], about: dict[str, Any], problems: list[str]
+) -> None:
+    """What people read of the register against the rows that are held against the seal."""
+    begin, end, noted = about["from"], about["to"], dict[str, list[str]]()
+    for it in json.loads((folder / "deviations.json").read_text("utf-8")):
+        brief = f"{it['code']} ({it['disposition'] or it['state']})"
+        noted.setdefault(it["session"], []).append(brief)
+    found = [(one, row) for one, its in rows.items() for row in its if begin <= row[1] < end]
+    made = [{**action_of(one, row, about["made_at"]), "findings": noted.get(one, [])}
+            for one, row in found]  # fmt: skip
+    told = json.loads((folder / "register.json").read_text("utf-8"))
+    if Counter(map(spell, told["actions"])) != Counter(map(spell, made)):
+        problems.append("register.json does not have the actions of rows.jsonl")
+    counts = Counter((json.loads(row[2]), row[3]) for _, row in found)
+    said = {(one["action"], one["outcome"]): one["count"] for one in told["counts"]}
+    if (told["selected"], told["withheld"], told["sums"]) != (len(made), 0, {}) or said != counts:
+        problems.append("register.json counts other actions than it has")
+    with open(folder / "register.csv", encoding="utf-8", newline="") as file:
+        header, *lines = csv.reader(file)
+    wanted = Counter(tuple(_cell(_column(one, name)) for name in header) for one in made)
+    if Counter(map(tuple, lines)) != wanted or not {"action", "outcome", "arguments"} < {*header}:
+        problems.append("register.csv does not have the actions of rows.jsonl")
+
+
+def _column(action: dict[str, Any], name: str) -> Any:
+    if name == "when":
+        return moment(action["at"])
+    return "; ".join(action[name]) if name in ("approvers", "findings") else action.get(name)
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = "" if value is None else text
+    number = text[1:].replace(".", "", 1).isdigit()
+    return f"'{text}" if text[:1] in "=+-@\t\r" and text and not number else text
+
+
+def notes(folder: Path, journal: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    path = folder / "traces" / f"journal.{journal}.jsonl"
+    if not path.is_file():
+        return
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        next(file)
+        for event in map(json.loads, file):
+            if event.get("kind") == "note":
+                yield event["seq"], event["payload"]["name"], event["payload"]["details"]
+
+
+def check_derived(folder: Path, problems: list[str]) -> None:
+    """Handbooks and deviations against the journals."""
+    number: Counter[str] = Counter()
+    for _, name, it in notes(folder, "handbooks"):
+        if name == "version_released":
+            number[it["handbook"]] += 1
+            file = f"handbooks/{it['handbook']}-{number[it['handbook']]}.yaml"
+            path = folder / file
+            text = it["text"].encode("utf-8", "surrogatepass")
+            if not path.is_file() or path.read_bytes() != text:
+                problems.append(f"{file} is not the text that was released")
+    known: dict[int, dict[str, Any]] = {}
+    for seq, name, it in notes(folder, "deviations"):
+        if name == "deviation_opened":
+            known[seq] = {"session": it["session"], "code": it["code"], "state": "open"}
+        elif (one := known.get(it.get("deviation", -1))) is not None:
+            state = {"judged": "judged", "closed": "closed", "reopened": "open"}
+            one["state"] = state.get(name.removeprefix("deviation_"), one["state"])
+            if name == "deviation_judged":
+                one["disposition"] = it.get("disposition")
+    told = json.loads((folder / "deviations.json").read_text("utf-8"))
+    said = {
+        one["deviation"]: {
+            name: one.get(name) for name in ("session", "code", "state", "disposition")
+        }
+        for one in told
+    }
+    if said != {seq: {"disposition": None, **one} for seq, one in known.items()}:
+        problems.append("deviations.json does not have the deviations of their journal")
+
+
+def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
+    """What is wrong; and what was looked at, in lines."""
     problems: list[str] = []
     about = json.loads((folder / "bundle.json").read_text("utf-8"))
     for name, digest in about["files"].items():
@@ -181,55 +313,87 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], str]:
             problems.append(f"{name} is missing")
         elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             problems.append(f"{name} is not what was exported")
-    entries = check_log(folder, keys, problems)
+    entries, sealed_at = check_log(folder, keys, problems)
     rows = {
         one["session"]: one["rows"]
         for one in map(json.loads, (folder / "rows.jsonl").read_text("utf-8").splitlines())
     }
     last = {entry["session"]: entry for entry in entries}
     begin, end, told = about["from"], about["to"], set(about["sessions"])
-    for entry in entries:
-        began = entry["seq"] == -1 and begin <= entry["at"] < end
-        if began and entry["session"] not in told:
-            problems.append(f"session {entry['session']} began then and is left out")
+    for session, how in in_time(entries, begin, end):
+        if session not in told:
+            problems.append(f"session {session} {how} then and is left out")
+    later: list[str] = []
     for session in sorted(told):
-        path = folder / "traces" / f"{session}.jsonl"
-        if not path.is_file():
-            problems.append(f"the trace of session {session} is missing")
-            continue
-        hashes = chain_of(path, session, problems)
-        sealed = last.get(session)
-        if sealed is None:
+        _check_session(folder, session, last.get(session), rows.get(session, []), problems, later)
+    problems += [f"rows.jsonl has rows of {one}, which is no trace here" for one in {*rows} - told]
+    if not problems:  # what they are made from is what was sealed
+        check_derived(folder, problems)
+    if not problems:
+        check_register(folder, rows, about, problems)
+    looked_at = [
+        f"{len(told)} traces from {moment(begin)} to {moment(end)}, {len(entries)} entries of "
+        f"the log, sealed at {moment(sealed_at)}",
+        *(f"not covered by the seal: {one}" for one in later),
+    ]
+    return problems, looked_at
+
+
+def _check_session(
+    folder: Path, session: str, sealed: dict[str, Any] | None, rows: list[list[Any]],
+    problems: list[str], later: list[str],
+) -> None:  # fmt: skip
+    path = folder / "traces" / f"{session}.jsonl"
+    if not path.is_file():
+        problems.append(f"the trace of session {session} is missing")
+        return
+    hashes = chain_of(path, session, problems)
+    if sealed is None:
+        problems.append(f"session {session} stands in no sealed entry: it is later, or inserted")
+    elif sealed["seq"] >= len(hashes):
+        problems.append(f"session {session} has {len(hashes)} events, {sealed['seq'] + 1} sealed")
+    elif sealed["seq"] >= 0 and hashes[sealed["seq"]] != sealed["hash"]:
+        problems.append(f"session {session} is not the one that was sealed")
+    elif sealed["seq"] < len(hashes) - 1:
+        # Whoever writes events behind the sealed ones needs no key.
+        later.append(f"events {sealed['seq'] + 1} to {len(hashes) - 1} of {session}")
+        if rows:
             problems.append(
-                f"session {session} stands in no sealed entry: it is later, or inserted"
+                f"session {session} went on after the seal, which does not cover its rows in the "
+                "register: seal, and export again"
             )
-        elif sealed["seq"] >= len(hashes):
-            problems.append(
-                f"session {session} has {len(hashes)} events, {sealed['seq'] + 1} sealed"
-            )
-        elif sealed["seq"] >= 0 and hashes[sealed["seq"]] != sealed["hash"]:
-            problems.append(f"session {session} is not the one that was sealed")
-        elif sealed["seq"] == len(hashes) - 1 and (
-            register_digest(rows.get(session, [])) != sealed["actions"]
-        ):
-            problems.append(f"the register's rows of session {session} are not those sealed")
-    return problems, f"{len(told)} traces, {len(entries)} entries of the log"
+    elif register_digest(rows) != sealed["actions"]:
+        problems.append(f"the register's rows of session {session} are not those sealed")
+
+
+def verdict(looked_at: list[str], keys: list[str]) -> list[str]:
+    whose = "by the key you named" if keys else "by the key that the bundle names"
+    return [
+        f"whole and complete: {looked_at[0]} {whose}",
+        *looked_at[1:],
+        "not shown by this: that what was recorded is true, that everything was recorded, "
+        "what came after the seal, or what SUMMARY.txt says",
+    ]
+
+
+def examined(folder: Path, keys: list[str]) -> tuple[bool, list[str]]:
+    """Whether nothing is wrong, and what to say, fit for a terminal: a bundle is others' text."""
+    try:
+        problems, looked_at = check(folder, keys)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+        problems, looked_at = [f"this is no bundle, or a damaged one: {wrong!r}"], []
+    told = problems or verdict(looked_at, keys)
+    return not problems, [
+        "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line) for line in told
+    ]
 
 
 def main(arguments: list[str]) -> int:
-    folder = Path(__file__).resolve().parent
     keys = [Path(one).read_text().strip() if Path(one).is_file() else one for one in arguments]
-    problems, looked_at = check(folder, keys)
-    for problem in problems:
-        print(problem)  # noqa: T201 - it is a program of its own
-    if not problems:
-        whose = "by the key you named" if keys else "by the key that the bundle names"
-        print(f"whole and complete: {looked_at}, sealed {whose}")  # noqa: T201 - as above
-        print(  # noqa: T201 - as above
-            "not shown by this: that what was recorded is true, that everything was recorded, "
-            "or what came after the last seal"
-        )
-    return 1 if problems else 0
+    good, told = examined(Path(__file__).resolve().parent, keys)
+    for line in told:
+        print(line)  # noqa: T201 - it is a program of its own
+    return 0 if good else 1
 
 
 if __name__ == "__main__":

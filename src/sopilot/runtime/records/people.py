@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.language.diagnostics import Diagnostic
-from sopilot.runtime.records._selection import read_condition, read_moment
+from sopilot.language.diagnostics import Diagnostic, mistake
+from sopilot.runtime.records._selection import read_condition, read_moment, value_at
 from sopilot.runtime.trace.identity import MACHINE
 from sopilot.runtime.vm.values import JSON, same_name
 
@@ -19,6 +19,7 @@ ADMINISTRATOR = "administrator"
 """Who may change people once there is one."""
 
 TOKEN, OPENID = "token", "openid"
+ADDED = "person_added"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,8 @@ class People:
     providers: dict[str, Provider] = field(default_factory=dict)
     demands: set[str] = field(default_factory=set)
     """``identity``: only people who proved who they are decide. ``sign-off``: only handbooks
-    that were signed off run."""
+    that were signed off run. ``privacy``: contents stand beside the traces. ``keys``: there they
+    are encrypted."""
 
     def person(self, name: str) -> Person | None:
         """By any of the names."""
@@ -121,15 +123,16 @@ class People:
         return Principal(found.person, TOKEN, found.name)
 
     def of_subject(self, issuer: str, subject: str) -> Principal | Diagnostic:
-        found = self.person(f"{issuer}#{subject}")
+        wanted = f"{issuer}#{subject}"
+        # As it is spelled, unlike people's names: a provider's `ABC` and `abc` are two people.
+        found = next((one for one in self.persons.values() if wanted in one.subjects), None)
         if found is None:
             return Diagnostic(
                 "unknown-subject",
                 f"`{subject}` of {issuer} is nobody here",
-                help="an administrator adds them: `sopilot people add NAME --openid "
-                f"{issuer}#{subject}`",
+                help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
             )
-        return Principal(found.name, OPENID, f"{issuer}#{subject}")
+        return Principal(found.name, OPENID, wanted)
 
     def entitled(
         self, name: str, role: str, at: float, expires_at: float | None
@@ -154,7 +157,8 @@ class People:
         """The first limit of the role that these arguments are not within: also where the
         argument is not there."""
         for text in self.limits.get(role, ()):
-            if not read_condition(text).holds(arguments):
+            condition = read_condition(text)
+            if value_at(arguments, condition.path) is None or not condition.holds(arguments):
                 return text
         return None
 
@@ -162,6 +166,26 @@ class People:
 def token_digest(token: str) -> str:
     """Tokens are 256 random bits: nothing slower is needed against guessing."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnostic | None:
+    """What speaks against an entry. Changes ``people`` by it."""
+    had = people.has_administrator()
+    if fold := _FOLDS.get(name):
+        fold(people, details)
+    added = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
+    for one in people.persons.values():
+        if added is not None and one is not added and (shared := added.names & one.names):
+            return Diagnostic(
+                "name-taken", f"`{min(shared)}` is a name of {one.name}: nobody is two people"
+            )
+    if had and not people.has_administrator():
+        return Diagnostic(
+            "last-administrator",
+            "without this administrator anybody could change the people of this store",
+            help="give another one a token first",
+        )
+    return None
 
 
 def fold_people(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> People:
@@ -189,7 +213,11 @@ def _added(people: People, it: Mapping[str, JSON]) -> None:
 
 
 def _removed(people: People, it: Mapping[str, JSON]) -> None:
-    people.persons.pop(same_name(str(it["person"])), None)
+    gone = same_name(str(it["person"]))
+    people.persons.pop(gone, None)
+    for digest, one in people.tokens.items():
+        if same_name(one.person) == gone:  # also when somebody of that name comes back
+            people.tokens[digest] = replace(one, revoked=True)
 
 
 def _issued(people: People, it: Mapping[str, JSON]) -> None:
@@ -202,7 +230,7 @@ def _issued(people: People, it: Mapping[str, JSON]) -> None:
 def _revoked(people: People, it: Mapping[str, JSON]) -> None:
     for digest, one in people.tokens.items():
         if one.name == it["token"]:
-            people.tokens[digest] = Token(one.name, one.person, one.expires_at, revoked=True)
+            people.tokens[digest] = replace(one, revoked=True)
 
 
 def _limited(people: People, it: Mapping[str, JSON]) -> None:
@@ -235,7 +263,7 @@ def _demanded(people: People, it: Mapping[str, JSON]) -> None:
 
 
 _FOLDS = {
-    "person_added": _added,
+    ADDED: _added,
     "person_removed": _removed,
     "token_issued": _issued,
     "token_revoked": _revoked,
@@ -245,6 +273,20 @@ _FOLDS = {
     "provider_named": _provided,
     "demanded": _demanded,
 }
+
+
+def added(people: People, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A person as they are then: with what was known of them, unless it is said anew."""
+    name = str(given["person"])
+    own = people.persons.get(same_name(name))
+    said: dict[str, JSON] = {"person": own.name if own is not None else name}
+    for field_name in ("roles", "aliases", "subjects"):
+        known = () if own is None or given.get("anew") else getattr(own, field_name)
+        said[field_name] = list(dict.fromkeys((*known, *_texts(given.get(field_name)))))
+    names = (name, *_texts(said["roles"]), *_texts(said["aliases"]), *_texts(said["subjects"]))
+    if not all(map(same_name, names)):
+        raise mistake("empty-name", "a person, a role and another name must not be empty")
+    return said
 
 
 def limit_details(given: dict[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sopilot.runtime.vm.values import JSON
 
+SHREDDED = "shredded"
 ANY = "*"
 """Of a handbook without a period of its own."""
 
@@ -21,6 +22,8 @@ class Policy:
     """Roles that may read contents; empty: everybody."""
     holds: dict[str, str] = field(default_factory=dict)
     """Session, or a text that is searched for → why it must not be erased."""
+    erased: set[str] = field(default_factory=set)
+    """Sessions whose contents somebody erased, on record."""
 
     def due(self, handbook: str, updated_at: float, now: float) -> bool:
         period = self.periods.get(handbook, self.periods.get(ANY))
@@ -44,6 +47,8 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
             policy.holds[str(it["what"])] = str(it.get("why"))
         elif name == "hold_lifted":
             policy.holds.pop(str(it["what"]), None)
+        elif name == SHREDDED:
+            policy.erased |= _texts(it.get("sessions"))
     return policy
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.records.log import LogEntry, SealedHead, entry_from_json, sealed_from_json
+from sopilot.runtime.records.log import (
+    LogEntry,
+    SealedHead,
+    entry_from_json,
+    leaves_of,
+    lines_of,
+    sealed_from_json,
+)
 from sopilot.runtime.records.tree import (
     consistency_proof,
     inclusion_proof,
@@ -16,8 +23,7 @@ from sopilot.runtime.vm import JSON, TraceError
 
 
 def prove_inclusion(log: Sequence[LogEntry], entry: LogEntry, seal: SealedHead) -> dict[str, JSON]:
-    leaves = [one.leaf for one in log[: seal.head.size]]
-    path = inclusion_proof(leaves, entry.number)
+    path = inclusion_proof(leaves_of(lines_of(log[: seal.head.size])), entry.number)
     return {
         "sopilot_proof": "inclusion",
         "entry": entry.as_json(),
@@ -27,8 +33,7 @@ def prove_inclusion(log: Sequence[LogEntry], entry: LogEntry, seal: SealedHead) 
 
 
 def prove_consistency(log: Sequence[LogEntry], old: SealedHead, new: SealedHead) -> dict[str, JSON]:
-    leaves = [one.leaf for one in log[: new.head.size]]
-    path = consistency_proof(leaves, old.head.size)
+    path = consistency_proof(leaves_of(lines_of(log[: new.head.size])), old.head.size)
     return {
         "sopilot_proof": "consistency",
         "old": old.as_json(),

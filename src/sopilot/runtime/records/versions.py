@@ -79,7 +79,7 @@ class Versions:
 
     def objection(self, handbook: str, programs: Mapping[str, str], at: float) -> Diagnostic | None:
         """What keeps these programs from running where only what was signed off runs."""
-        found = self.that_run(handbook, programs)
+        found = self.that_run(handbook, programs) if programs else []
         if not found:
             return Diagnostic(
                 "not-released",
@@ -106,9 +106,6 @@ def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Ve
         handbook = str(it.get("handbook"))
         if name == "version_released":
             known = versions.of.setdefault(handbook, [])
-            for earlier in known:
-                if earlier.end is None or earlier.end > it["from"]:
-                    earlier.end = it["from"]  # one version at a time
             known.append(
                 Version(
                     handbook, len(known) + 1, str(it["by"]), dict(it["programs"]),
@@ -120,11 +117,25 @@ def fold_versions(entries: Iterable[tuple[float, str, Mapping[str, Any]]]) -> Ve
             one = versions.find(handbook, it["version"])
             if one is not None:
                 one.signed[str(it["by"])] = str(it.get("identity"))
+                if len(one.signed) == SIGNATURES_NEEDED:
+                    _takes_over(versions.of[handbook], one, at)
         elif name == "version_withdrawn":
             one = versions.find(handbook, it["version"])
             if one is not None:
                 one.end = at if one.end is None else min(one.end, at)
     return versions
+
+
+def _takes_over(known: Sequence[Version], one: Version, at: float) -> None:
+    """One version at a time: from its time on, and not before it was signed off, so that a
+    release that nobody has signed stops nothing."""
+    begin = max(one.begin, at)
+    for earlier in known[: one.number - 1]:
+        if earlier.end is None or earlier.end > begin:
+            earlier.end = begin
+    for later in known[one.number :]:
+        if later.is_signed and (one.end is None or one.end > later.begin):
+            one.end = later.begin
 
 
 _SENTENCES = ("says", "says_not", "remedy", "confirm", "question", "otherwise")

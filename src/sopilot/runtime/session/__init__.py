@@ -7,6 +7,7 @@ signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
 
 from sopilot.runtime.session._approvals import HeldCall, HeldState, Ruling
 from sopilot.runtime.session._clocks import SystemClock
+from sopilot.runtime.session._leasing import when_free
 from sopilot.runtime.session._opening import (
     attach_session,
     default_owner,
@@ -106,5 +107,6 @@ __all__ = [
     "replay_trace",
     "resume_session",
     "verify_trace",
+    "when_free",
     "write_trace",
 ]

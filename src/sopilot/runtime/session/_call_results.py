@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import SopilotError, UserMistake, did_you_mean, mistake
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.session._entitlement import named, no_witness
+from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
@@ -16,18 +19,22 @@ if TYPE_CHECKING:
 
 
 async def settle_outcome(
-    session: Session, call_id: str, *, ok: bool, value: JSON, by: str
+    session: Session, call_id: str, *, ok: bool, value: JSON, by: str, who: Principal | None = None
 ) -> Outcome:
-    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again."""
-    if not by:
-        raise UserMistake("say who found out how the call ended")
+    """A person found out how an irreversible call ended. ``ok=False`` lets it be made again: so
+    who says it is asked for as if they approved it."""
+    people = await load_people(session._store)
+    by = named(people, by, who)
     async with session.writing():
         await note_unknown_outcomes(session)  # a tool that broke off in any way left none
         if call_id not in session.ledger.unknown:
             raise unknown_call(call_id, session.ledger.unknown)
-        return await session.step(
-            DomainResult(call_id, ok, {"settled_by": by, "value": value}), actor=Actor.OPERATOR
-        )
+        stands = session.configuration
+        problem = no_witness(people, session.metadata, stands, stands.pending[call_id], by, who)
+        if problem is not None:
+            raise UserMistake([problem])
+        said = {"settled_by": by, **({"principal": who.as_json()} if who else {}), "value": value}
+        return await session.step(DomainResult(call_id, ok, said), actor=Actor.OPERATOR)
 
 
 async def note_unknown_outcomes(session: Session) -> None:

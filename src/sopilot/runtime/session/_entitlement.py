@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from sopilot.language.diagnostics import Diagnostic, did_you_mean, mistake
+from sopilot.language.program import Program
 from sopilot.runtime.records.people import People, Principal
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.trace.identity import MACHINE, UNAUTHENTICATED, identity_of
 from sopilot.runtime.trace.runtime_notes import DECISION_REFUSED
 from sopilot.runtime.vm import DECISIONS, JSON, Actor, Configuration, Note
-from sopilot.runtime.vm.values import Fields, same_name
+from sopilot.runtime.vm.schema_check import violation
+from sopilot.runtime.vm.state import Pending
+from sopilot.runtime.vm.values import Fields, same_name, spell
 
 
 def named(people: People, by: str, who: Principal | None) -> str:
@@ -36,12 +39,15 @@ def objection(
     who: Principal | None,
     at: float,
     authors: Collection[str] = (),
+    programs: Mapping[str, Program] | None = None,
 ) -> tuple[Diagnostic | None, Mapping[str, JSON]]:
     """What speaks against the decision, and how whoever makes it proved who they are."""
     problem = _problem(held, decision, by, role, arguments)
+    if problem is None and arguments is not None:
+        problem = _misfit(held.action, arguments, programs or {})
     if problem is None and decision != "expire":
         names = people.names_of(by)
-        problem = _party(metadata, configuration, held, names, by)
+        problem = _party(metadata, configuration, held.arguments, held.process, names, by)
         if problem is None and names & set(authors):
             problem = _part("who wrote the handbook", by)
     if problem is not None or decision == "expire":
@@ -49,6 +55,23 @@ def objection(
     given = held.arguments if arguments is None else arguments
     found = _entitlement(people, who, by, role, given, at, held.expires_at)
     return (found, {}) if isinstance(found, Diagnostic) else (None, found)
+
+
+def no_witness(
+    people: People, metadata: Fields, configuration: Configuration, pending: Pending, by: str,
+    who: Principal | None,
+) -> Diagnostic | None:  # fmt: skip
+    """What keeps somebody from saying how a call ended: who has a part in it could have it made
+    twice."""
+    if not same_name(by):
+        return Diagnostic("nobody", "say who found out how the call ended")
+    if who is None and "identity" in people.demands:
+        return Diagnostic(UNAUTHENTICATED, _PROVE, help="give --token-file")
+    names = people.names_of(by)
+    return _party(metadata, configuration, pending.arguments, pending.process, names, by)
+
+
+_PROVE = "this store takes decisions only from people who prove who they are"
 
 
 def principal_from_json(value: JSON) -> Principal | None:
@@ -89,11 +112,7 @@ def _entitlement(
     """How they proved who they are and through what they decide in this role."""
     through, own = "", role
     if "identity" in people.demands and (who is None or who.method == MACHINE):
-        return Diagnostic(
-            UNAUTHENTICATED,
-            "this store takes decisions only from people who prove who they are",
-            help="give --token-file",
-        )
+        return Diagnostic(UNAUTHENTICATED, _PROVE, help="give --token-file")
     if who is not None and who.method != MACHINE:
         entitled = people.entitled(by, role, at, expires_at)
         if entitled is None:
@@ -138,12 +157,35 @@ def _problem(
     return None
 
 
+def _misfit(
+    action: str, arguments: Mapping[str, JSON], programs: Mapping[str, Program]
+) -> Diagnostic | None:
+    """Whether the action takes such arguments, as far as its handbook says what it takes."""
+    facts = next((one.actions[action] for one in programs.values() if action in one.actions), None)
+    if facts is None or not facts.inputs:
+        return None
+    for name, value in arguments.items():
+        if name not in facts.inputs:
+            return Diagnostic(
+                "unknown-argument",
+                f"`{action}` takes no `{name}`",
+                help=did_you_mean(name, facts.inputs),
+            )
+        if problem := violation(value, facts.inputs[name], f"`{name}`"):
+            return Diagnostic("wrong-type", f"{problem}, not {spell(value)}")
+    missing = [name for name in facts.required if name not in arguments]
+    if missing:
+        return Diagnostic("missing-argument", f"`{action}` needs `{missing[0]}` as well")
+    return None
+
+
 _NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent", "assistant"}
 
 
 def _party(
-    metadata: Fields, configuration: Configuration, held: HeldCall, names: set[str], by: str
-) -> Diagnostic | None:
+    metadata: Fields, configuration: Configuration, arguments: Mapping[str, JSON],
+    process: str | None, names: set[str], by: str,
+) -> Diagnostic | None:  # fmt: skip
     """Who asks for the call, is meant in it, or wrote the rules cannot decide on it."""
     whose = ""
     if names & _NO_PERSON or same_name(str(metadata.get("model") or "")) in names:
@@ -151,12 +193,24 @@ def _party(
     elif same_name(str(metadata.get("requester") or "")) in names - {""}:
         whose = "who asked for it"
     else:
-        process = configuration.processes.get(held.process or "")
-        for given in (held.arguments, process.known if process is not None else {}):
+        started = configuration.processes.get(process or "")
+        for given in (arguments, started.known if started is not None else {}):
             for field, value in given.items():
-                if isinstance(value, str) and same_name(value) in names:
+                if any(same_name(one) in names for one in _names_in(value)):
                     whose = f"a party to this call (its `{field}`)"
     return _part(whose, by) if whose else None
+
+
+def _names_in(value: JSON) -> Iterator[str]:
+    """Wherever in a value somebody can be named; customers have numbers, too."""
+    if isinstance(value, Mapping):
+        for one in value.values():
+            yield from _names_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _names_in(one)
+    elif isinstance(value, str | int) and not isinstance(value, bool):
+        yield str(value)
 
 
 def _part(whose: str, by: str) -> Diagnostic:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import Lease, Store
-from sopilot.runtime.session.errors import LeaseLost
+from sopilot.runtime.session.errors import LeaseHeld, LeaseLost
 from sopilot.runtime.session.protocols import Clock
+
+Answer = TypeVar("Answer")
+_FIRST_PAUSE = 0.03
+_LONGEST_PAUSE = 0.5
 
 
 class Leased(ABC):
@@ -128,25 +133,51 @@ class Leased(ABC):
             await self.release()
 
 
+async def when_free(attempt: Callable[[], Awaitable[Answer]], *, patience_seconds: float) -> Answer:
+    """Tried until nobody else has the session. Who has it may let it go at any moment, or be gone
+    and keep it until its lease runs out: so it is asked less and less often, and just after that.
+    Raises ``LeaseHeld`` when patience is over."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience_seconds
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await attempt()
+        except LeaseHeld as held:
+            left = deadline - loop.time()
+            if left <= 0:
+                raise
+            runs_out = held.seconds_left + _FIRST_PAUSE
+        # Many may wait for one that was killed: they do not come all at once.
+        await asyncio.sleep(min(left, runs_out, pause) * random.uniform(0.8, 1.2))
+        pause = min(2 * pause, _LONGEST_PAUSE)
+
+
 @asynccontextmanager
 async def _beating(session: Leased) -> AsyncIterator[None]:
     async def beat() -> None:
         while True:
-            await asyncio.sleep(session.settings.lease_seconds / 3)
             try:
                 await session.renew()
                 await session.take_decisions()
             except LeaseLost:
                 return  # shows at the next write, where it matters
             except RunEnded:
-                continue  # a store that is gone for a moment: a lease that nobody took is ours
+                pass  # a store that is gone for a moment: a lease that nobody took is ours
+            await asyncio.sleep(session.settings.lease_seconds / 3)
 
-    task = asyncio.create_task(beat())
+    beats: set[asyncio.Task[None]] = set()
+    # Most of what is waited for is over before the first beat: then there is no task at all.
+    first = asyncio.get_running_loop().call_later(
+        session.settings.lease_seconds / 3, lambda: beats.add(asyncio.create_task(beat()))
+    )
     try:
         yield
     finally:
-        task.cancel()
-        await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
-        problem = None if task.cancelled() else task.exception()
-        if problem is not None and not isinstance(problem, RunEnded):
-            raise problem
+        first.cancel()
+        for task in beats:
+            task.cancel()
+            await asyncio.wait({task})  # unlike `await task`: an interrupt of ours is not lost
+            problem = None if task.cancelled() else task.exception()
+            if problem is not None and not isinstance(problem, RunEnded):
+                raise problem

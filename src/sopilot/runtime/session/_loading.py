@@ -15,7 +15,7 @@ from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
 from sopilot.runtime.trace import SealedEvent, is_reference, reference
 from sopilot.runtime.trace.runtime_notes import OPENED
-from sopilot.runtime.vm import Configuration, Event
+from sopilot.runtime.vm import JSON, Configuration, Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,31 @@ async def load(
     store: Store, session_id: str, *, known: Collection[ProgramSet] = (), shredded: bool = False
 ) -> Loaded:
     """``known`` spares reading artifacts that the caller has at hand under the same hashes.
-    ``shredded``: one whose contents were erased is welcome, and stands nowhere."""
+    ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
+    welcome, and stands nowhere."""
     record = await store.record(session_id)
-    erased = record.metadata.get("shredded") is not None
-    if erased and not shredded:
-        raise RunEnded(f"the contents of session {session_id} were erased: it cannot go on")
-    settings = settings_from_json(record.metadata.get("settings", {}))
+    locked = "locked" in record.metadata
+    if not shredded and (locked or record.metadata.get("shredded") is not None):
+        why = (
+            "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
+        )
+        raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
     events = await store.events(session_id)
-    payloads = await store.payloads(session_id)
+    payloads = {} if locked else await store.payloads(session_id)
+    return await loaded(store, record, events, payloads, known)
+
+
+async def loaded(
+    store: Store,
+    record: SessionRecord,
+    events: list[SealedEvent],
+    payloads: Mapping[str, JSON],
+    known: Collection[ProgramSet],
+) -> Loaded:
+    """From what the store has of it; it is asked for programs alone that are not ``known``."""
+    session_id = record.id
+    settings = settings_from_json(record.metadata.get("settings", {}))
+    erased = "locked" in record.metadata or record.metadata.get("shredded") is not None
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:

@@ -11,18 +11,20 @@ from contextlib import suppress
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.program import Program
 from sopilot.runtime.session._clocks import SystemClock
-from sopilot.runtime.session._loading import load
+from sopilot.runtime.session._loading import load, loaded
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import ABOUT, NewSession, Store
+from sopilot.runtime.session._store import ABOUT, Lease, NewSession, SessionRecord, Store
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.identity import REQUESTER, load_people
 from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
 from sopilot.runtime.session.releases import require_released
+from sopilot.runtime.trace import Head, genesis
 from sopilot.runtime.trace.runtime_notes import OPENED, PROGRAM_CHANGED
 from sopilot.runtime.vm import JSON, Actor, Fail, Judge, Note
+from sopilot.runtime.vm.values import plain_mapping
 
 METADATA_FORMAT = 1
 
@@ -69,14 +71,12 @@ async def open_session(
     if requester := requester or str((extra or {}).get(REQUESTER) or ""):
         metadata["requester"] = requester
     new = NewSession(session_id or secrets.token_hex(16), metadata, own.texts)
-    lease = await store.create(
-        new,
-        owner=owner or default_owner(),
-        now=clock.now(),
-        lease_seconds=settings.lease_seconds,
-    )
-    loaded = await load(store, new.id, known=(own,))
-    session = Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
+    now = clock.now()
+    start = Head(new.id, -1, genesis(new.id))
+    record = SessionRecord(new.id, now, now, plain_mapping(metadata), {}, start)
+    nothing = await loaded(store, record, [], {}, (own,))
+    lease = Lease(new.id, owner or default_owner(), 1, now + settings.lease_seconds)
+    session = Session(store, nothing, lease, tools=tools, clock=clock, judge=judge, new=new)
     async with session.writing():
         await _note_opening(session)
     return session
@@ -142,12 +142,12 @@ async def attach_session(
     )
     known = (ProgramSet.of(programs),) if programs is not None else ()
     try:
-        loaded = await load(store, session_id, known=known)
+        found = await load(store, session_id, known=known)
     except SopilotError:
         with suppress(RunEnded):
             await store.release(lease)
         raise
-    return Session(store, loaded, lease, tools=tools, clock=clock, judge=judge)
+    return Session(store, found, lease, tools=tools, clock=clock, judge=judge)
 
 
 async def _note_opening(session: Session) -> None:

@@ -23,7 +23,7 @@ from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._leasing import Leased
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, Lease, Store
+from sopilot.runtime.session._store import Batch, Lease, NewSession, Store
 from sopilot.runtime.session._summary import summarise
 from sopilot.runtime.session._writing import Writing, seal_events
 from sopilot.runtime.session.call_answer import CallAnswer
@@ -73,8 +73,11 @@ class Session(Leased):
         tools: Tools | None,
         clock: Clock,
         judge: Judge | None = None,
+        new: NewSession | None = None,
     ) -> None:
         super().__init__(store, lease, clock)
+        self._new = new
+        """What the store does not have yet: the first commit creates it."""
         self.tools = tools
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
@@ -181,9 +184,9 @@ class Session(Leased):
         return await tool_calls.retry(self, call_id)
 
     async def settle_outcome(
-        self, call_id: str, *, ok: bool, value: JSON = None, by: str
+        self, call_id: str, *, ok: bool, value: JSON = None, by: str, who: Principal | None = None
     ) -> Outcome:
-        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by)
+        return await call_results.settle_outcome(self, call_id, ok=ok, value=value, by=by, who=who)
 
     async def decide(
         self,
@@ -323,6 +326,13 @@ class Session(Leased):
         self.secrets = Secrets(programs, at, self.ledger.held.values())
         self.machine = programs.machine(self.settings.limits)
 
+    async def _write(self, lease: Lease, batch: Batch) -> Lease:
+        now, seconds = self.clock.now(), self.settings.lease_seconds
+        if self._new is None:
+            return await self._store.append(lease, batch, now=now, lease_seconds=seconds)
+        new, self._new = replace(self._new, first=batch), None
+        return await self._store.create(new, owner=lease.owner, now=now, lease_seconds=seconds)
+
     async def commit(
         self,
         configuration: Configuration,
@@ -342,9 +352,7 @@ class Session(Leased):
         )
         head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
         batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
-        self._lease = await self._store.append(
-            lease, batch, now=self.clock.now(), lease_seconds=settings.lease_seconds
-        )
+        self._lease = await self._write(lease, batch)
         self._stale = False
         self.configuration = configuration
         self.head = head

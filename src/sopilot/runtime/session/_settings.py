@@ -10,7 +10,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.vm import JSON, Automation, Limits
 
 DEFAULT_INLINE_LIMIT = 16_384
-DEFAULT_LEASE_SECONDS = 5.0
+DEFAULT_LEASE_SECONDS = 3.0
 """How long a killed process keeps a session from others. Whoever works renews it in time."""
 
 

@@ -30,15 +30,6 @@ class Lease(NamedTuple):
     expires_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession:
-    """``programs`` maps a hash to the program artifact; equal programs are kept once."""
-
-    id: str
-    metadata: Fields
-    programs: Mapping[str, str]
-
-
 class Batch(NamedTuple):
     """What one append writes, whole or not at all.
 
@@ -71,6 +62,17 @@ class Batch(NamedTuple):
             return self.expected
         last = self.events[-1]
         return Head(self.expected.session_id, last.event.seq, last.hash)
+
+
+@dataclass(frozen=True, slots=True)
+class NewSession:
+    """``programs`` maps a hash to the program artifact; equal programs are kept once. ``first``
+    is what it begins with, on top of the head that belongs to its id."""
+
+    id: str
+    metadata: Fields
+    programs: Mapping[str, str]
+    first: Batch | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +119,8 @@ class Store(Protocol):
     async def create(
         self, session: NewSession, *, owner: str, now: float, lease_seconds: float
     ) -> Lease:
-        """The session, its programs and the creator's lease in one transaction."""
+        """The session, its programs, what it begins with and the creator's lease in one
+        transaction. The first token is 1."""
         ...
 
     async def acquire(

@@ -37,7 +37,8 @@ async def bundle_files(
         raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot seal` first")
     found = await register(store, Wanted(begin, end, now=now))
     entries = found.entries(None)
-    began = {one.session_id for one in log if one.seq == -1 and begin <= one.at < end}
+    entries_of_log = [one.as_json() for one in log]
+    began = {session_id for session_id, _ in offline_verifier.in_time(entries_of_log, begin, end)}
     every = {head.session_id for head in await store.records.heads()}
     journals = {one for one in every if is_journal(one)}
     chosen = sorted(((began | {one.session_id for one in entries}) & every) | journals)

@@ -8,18 +8,17 @@ from typing import Any
 
 from sopilot.language.diagnostics import Severity, UserMistake, mistake
 from sopilot.runtime.audit import TITLES, Report
-from sopilot.runtime.records.deviations import Deviation, fold_deviations, why_not
+from sopilot.runtime.records.deviations import DEVIATIONS, Deviation, fold_deviations, why_not
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, entries, write
+from sopilot.runtime.session.journal import Entry, entries, folded, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.trace import reference
 from sopilot.runtime.trace.signing import SigningKey, verify_signature
 from sopilot.runtime.vm import JSON, canonical
 
 AUDITS = "audits."
-DEVIATIONS = "deviations"
 _SIGNED = ("session", "release", "head", "clean", "outcome", "findings", "checks", "by", "identity")
 
 
@@ -140,7 +139,7 @@ def _named(finding: tuple[str, int, str]) -> str:
 
 
 async def load_deviations(store: Store) -> dict[int, Deviation]:
-    return fold_deviations(await entries(store, DEVIATIONS))
+    return await folded(store, DEVIATIONS, fold_deviations)
 
 
 async def continue_deviation(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict
 
@@ -12,6 +11,7 @@ from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import unknown_call
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._entitlement import named, objection
+from sopilot.runtime.session._leasing import when_free
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import Store
@@ -58,6 +58,7 @@ async def decide_or_leave(
             people, loaded.record.metadata, loaded.configuration, held, decision,
             by=by, role=role, arguments=arguments, who=who, at=now,
             authors=await authors_of(store, loaded.record.metadata),
+            programs=loaded.programs.programs,
         )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem]) from None
@@ -81,19 +82,17 @@ async def settle_when_free(
     ok: bool,
     by: str,
     value: JSON = None,
+    who: Principal | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
     """Says how a call ended, once whoever made it is gone; what is unknown still."""
-    deadline = asyncio.get_running_loop().time() + patience_seconds
-    while True:
-        try:
-            async with await attach_session(store, session_id) as session:
-                await session.settle_outcome(call_id, ok=ok, value=value, by=by)
-                return session.unknown_outcomes
-        except LeaseHeld:
-            if asyncio.get_running_loop().time() >= deadline:
-                raise
-            await asyncio.sleep(0.1)
+
+    async def settle() -> tuple[str, ...]:
+        async with await attach_session(store, session_id) as session:
+            await session.settle_outcome(call_id, ok=ok, value=value, by=by, who=who)
+            return session.unknown_outcomes
+
+    return await when_free(settle, patience_seconds=patience_seconds)
 
 
 def _held(held: Mapping[str, HeldCall], call_id: str) -> HeldCall:

@@ -29,9 +29,9 @@ class LeaseHeld(RunEnded):
         self.session_id = session_id
         self.owner = owner
         self.expires_at = expires_at
-        left = max(0.0, expires_at - now)
+        self.seconds_left = max(0.0, expires_at - now)
         super().__init__(
-            f"session {session_id} is owned by `{owner}` for another {left:.0f} s; "
+            f"session {session_id} is owned by `{owner}` for another {self.seconds_left:.0f} s; "
             "wait, or take it over explicitly"
         )
 

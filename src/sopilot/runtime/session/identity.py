@@ -5,16 +5,18 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from sopilot.language.diagnostics import mistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.records.people import (
     ADMINISTRATOR,
     People,
     Principal,
+    added,
     fold_people,
     token_digest,
+    why_not,
 )
 from sopilot.runtime.session._store import Store
-from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.journal import folded, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.trace.identity import identity_of
 from sopilot.runtime.vm import JSON
@@ -27,7 +29,9 @@ REQUESTER = "requester"
 
 
 async def load_people(store: Store) -> People:
-    return fold_people((one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store, JOURNAL, lambda found: fold_people((one.name, one.details) for one in found)
+    )
 
 
 async def change_people(
@@ -43,7 +47,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+    said = added(people, details) if name == "person_added" else details
+    problem = why_not(people, name, said)
+    if problem is not None:
+        raise UserMistake([problem])
+    await write(store, JOURNAL, name, {**said, **written_by(who)}, clock=clock)
 
 
 def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:

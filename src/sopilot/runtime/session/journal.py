@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeVar
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session._settings import Settings
@@ -35,6 +35,9 @@ _MACHINE = Machine({}, limits=Limits())
 _LEASE_SECONDS = 5.0
 _TRIES = 200
 _PAUSE_SECONDS = 0.05
+
+
+Folded = TypeVar("Folded")
 
 
 class Entry(NamedTuple):
@@ -70,6 +73,16 @@ async def entries(store: Store, journal: str) -> list[Entry]:
         name = str(sealed.event.payload.get("name"))
         found.append(Entry(sealed.event.seq, sealed.event.at, name, details))
     return found
+
+
+async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
+    """What the entries make together. Raises ``StoreCorrupt`` where one is not as it is written
+    here: a chain shows that entries belong together, and not who wrote them."""
+    found = await entries(store, journal)
+    try:
+        return fold(found)
+    except (LookupError, TypeError, ValueError, AttributeError) as problem:
+        raise StoreCorrupt(f"an entry of {PREFIX}{journal} is damaged: {problem!r}") from problem
 
 
 async def write(

@@ -3,47 +3,58 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.diagnostics.plain_text import counted, moment
 from sopilot.runtime.records.people import People, Principal
-from sopilot.runtime.records.privacy import Policy, fold_policy
+from sopilot.runtime.records.privacy import SHREDDED, Policy, fold_policy
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, entries, is_journal, write
+from sopilot.runtime.session.journal import Entry, folded, is_journal, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
 
 JOURNAL = "privacy"
 READING = "reading"
-DEMAND = "privacy"
+DEMANDS = frozenset({"privacy", "keys"})
+KEYS = "keys"
 _KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 _EVERY = 1 << 62
 
 
 async def load_policy(store: Store) -> Policy:
-    return fold_policy((one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store, JOURNAL, lambda found: fold_policy((one.name, one.details) for one in found)
+    )
 
 
 async def change_policy(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
+    await _require_entitled(store, who)
+    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+
+
+async def _require_entitled(store: Store, who: Principal | None) -> None:
     people = await load_people(store)
     if people.has_administrator():
         person = people.person(who.name) if who is not None else None
         if person is None or not {"administrator", "privacy"} & set(person.roles):
             raise mistake("not-entitled", "only the role `privacy` or an administrator does this")
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
-    """Private, where the store demands it."""
-    if settings.private or DEMAND not in people.demands:
+    """Private, where the store demands it. Raises where it demands keys and none are named."""
+    if KEYS in people.demands and not getattr(store, "encrypts", False):
+        raise _no_keys("contents of new sessions must be under keys here")
+    if settings.private or not DEMANDS & people.demands:
         return settings
     policy = await load_policy(store)
     return replace(settings, private=True, columns=policy.columns)
@@ -59,7 +70,11 @@ async def may_read(store: Store, who: Principal | None) -> bool:
 
 
 async def is_demanded(store: Store) -> bool:
-    return DEMAND in (await load_people(store)).demands
+    return bool(DEMANDS & (await load_people(store)).demands)
+
+
+def _no_keys(message: str) -> UserMistake:
+    return mistake("no-keys", message, help="SOPILOT_KEYS=FOLDER names the folder of the keys")
 
 
 async def note_reading(
@@ -73,32 +88,57 @@ async def note_reading(
 
 async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
     """Every session in which one of these texts stands, wherever in it."""
-    wanted = [text.casefold() for text in texts if text]
+    wanted = [folded for text in texts if (folded := _folded(text))]
     found = []
     for record in await store.sessions(limit=_EVERY):
-        lines = [
-            *(json.dumps(one.event.payload, ensure_ascii=False)
-              for one in await store.events(record.id)),
-            json.dumps(await store.payloads(record.id), ensure_ascii=False),
-            json.dumps(dict(record.metadata), ensure_ascii=False),
-        ]  # fmt: skip
-        if any(text in line.casefold() for line in lines for text in wanted):
+        if "locked" in record.metadata:
+            raise _no_keys("contents are under keys, and cannot be searched without them")
+        values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
+        values += [await store.payloads(record.id), record.metadata]
+        said = (_folded(text) for value in values for text in _texts(value))
+        if any(one in text for text in said for one in wanted):
             found.append(record)
     return found
 
 
+def _folded(text: str) -> str:
+    """As it is looked for: of whatever case, width and composition."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
+    a name would hide it."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            yield str(name)
+            yield from _texts(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[") or "\\" in value:
+            with suppress(ValueError, RecursionError):
+                yield from _texts(json.loads(value))  # a tool's answer is often JSON in a text
+    elif value is not None:
+        yield json.dumps(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Shredded:
-    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain."""
+    """``held``: session → why it is not erased; ``bare``: its contents stand in its chain;
+    ``unfinished``: a call of it waits for people, or nobody knows how it ended."""
 
     erased: tuple[str, ...]
     held: Mapping[str, str]
     bare: tuple[str, ...]
     running: tuple[str, ...]
+    unfinished: tuple[str, ...] = ()
 
     @property
     def all_erased(self) -> bool:
-        return not (self.held or self.bare or self.running)
+        return not (self.held or self.bare or self.running or self.unfinished)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -106,6 +146,7 @@ class Shredded:
             "held": dict(self.held),
             "inside_the_chain": list(self.bare),
             "running": list(self.running),
+            "unfinished": list(self.unfinished),
         }
 
     def lines(self) -> list[str]:
@@ -117,6 +158,11 @@ class Shredded:
                 for one in self.bare
             ),
             *(f"{one} is running: try again when it has ended" for one in self.running),
+            *(
+                f"{one} has a call that waits for people, or whose outcome nobody knows; erased, "
+                "nobody can decide or settle it: --unfinished does so"
+                for one in self.unfinished
+            ),
         ]
 
 
@@ -127,12 +173,14 @@ async def shred_wanted(
     session_ids: Sequence[str],
     due: bool,
     why: str,
+    unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
 ) -> Shredded:
     """Sessions in which a subject stands, those that are named, and those beyond their period."""
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
+    await _require_entitled(store, who)  # which sessions a text stands in is told to nobody else
     records: dict[str, SessionRecord] = {}
     for one in [
         *(await sessions_with(store, subjects) if subjects else ()),
@@ -140,7 +188,9 @@ async def shred_wanted(
         *(await due_sessions(store, clock.now()) if due else ()),
     ]:
         records[one.id] = one
-    return await shred(store, list(records.values()), why, who=who, clock=clock)
+    return await shred(
+        store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
+    )
 
 
 def reading_lines(readings: Sequence[Entry]) -> list[str]:
@@ -158,19 +208,25 @@ async def shred(
     records: Sequence[SessionRecord],
     why: str,
     *,
+    unfinished: bool = False,
     who: Principal | None,
     clock: Clock,
 ) -> Shredded:
-    """Erases contents. Chains, heads and register stay as they are, and verify."""
+    """Erases contents. Chains, heads and register stay as they are, and verify. Sessions with a
+    call that waits are left as they are, unless ``unfinished`` ones are wanted as well."""
     policy = await load_policy(store)
     on_hold = await _on_hold(store, policy, records)
-    bare, running, erased = [], [], {}
+    bare, running, waiting, erased = [], [], [], {}
     now = clock.now()
     for record in records:
         if record.id in on_hold or is_journal(record.id) or record.metadata.get("shredded"):
             continue
         if record.metadata.get("settings", {}).get("private") is not True:
             bare.append(record.id)
+            continue
+        if not unfinished and (record.summary.get("waiting") or record.summary.get("open")
+                               or record.summary.get("status") == "unknown"):  # fmt: skip
+            waiting.append(record.id)
             continue
         try:
             lease = await store.acquire(record.id, owner="shredding", now=now, lease_seconds=60)
@@ -182,9 +238,9 @@ async def shred(
         await store.release(lease)
     if erased:
         said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
-        await change_policy(store, "shredded", said, who=who, clock=clock)
+        await change_policy(store, SHREDDED, said, who=who, clock=clock)
         await store.shred(erased)
-    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running))
+    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running), tuple(waiting))
 
 
 async def _on_hold(

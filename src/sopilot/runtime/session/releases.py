@@ -13,7 +13,7 @@ from sopilot.runtime.records.people import People, Principal
 from sopilot.runtime.records.versions import Version, Versions, author_of, fold_versions
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import entries, write
+from sopilot.runtime.session.journal import folded, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields, same_name
@@ -22,7 +22,11 @@ JOURNAL = "handbooks"
 
 
 async def load_versions(store: Store) -> Versions:
-    return fold_versions((one.at, one.name, one.details) for one in await entries(store, JOURNAL))
+    return await folded(
+        store,
+        JOURNAL,
+        lambda found: fold_versions((one.at, one.name, one.details) for one in found),
+    )
 
 
 async def require_released(

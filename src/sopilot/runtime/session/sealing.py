@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
+    ERASED,
+    REGISTER,
     UNREADABLE,
     Compared,
     Gap,
@@ -26,6 +28,7 @@ from sopilot.runtime.records.log import (
     seal_head,
 )
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
 from sopilot.runtime.trace.signing import SigningKey
 
@@ -57,11 +60,19 @@ class Verified:
         return not self.gaps
 
 
-async def view(store: Store) -> StoreView:
+Digests = Callable[[], Mapping[str, str] | None]
+
+
+async def view(store: Store, digests: Digests | None = None) -> StoreView:
+    """In this order: what others write meanwhile is then a session that has gone on, or an entry
+    behind the head, and never a gap. ``digests`` has the register's from elsewhere."""
     records = store.records
-    log = await records.log()
+    read: Mapping[str, str] | None = await records.digests() if digests is None else None
     heads = {head.session_id: head for head in await records.heads()}
-    return StoreView(log, heads, await records.digests())
+    log = await records.log()
+    if digests is not None:
+        read = digests()
+    return StoreView(log, heads, await records.digests() if read is None else read)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -97,16 +108,25 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
 
 
 async def verify_store(
-    store: Store, seals: SealFile, keys: Collection[str], *, events: bool = True
+    store: Store,
+    seals: SealFile,
+    keys: Collection[str],
+    *,
+    events: bool = True,
+    digests: Digests | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since."""
+    only those that have gone on since. ``digests``: the register's, where somebody reads them
+    at the same time."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store)
+    now = await view(store, digests)
     compared = compare(seals, now)
+    if digests is not None and any(gap.code == REGISTER for gap in compared.gaps):
+        now = await view(store)  # perhaps somebody went on between the two readings
+        compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
         session_id
@@ -125,9 +145,18 @@ async def verify_store(
     return found
 
 
+async def _erased(store: Store) -> set[str]:
+    """Sessions that the journal says were erased; a journal that is damaged is a gap itself."""
+    try:
+        return (await load_policy(store)).erased
+    except SopilotError:
+        return set()
+
+
 async def _read(store: Store, compared: Compared, session_ids: Collection[str]) -> list[Gap]:
     """The events of these sessions, against their entries and their rows in the register."""
     traces, gaps = Traces(store), []
+    on_record = await _erased(store)
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
@@ -136,6 +165,10 @@ async def _read(store: Store, compared: Compared, session_ids: Collection[str]) 
         except SopilotError as problem:
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            continue
+        if loaded.record.metadata.get("shredded") is not None and session_id not in on_record:
+            message = f"the contents of session {session_id} are gone, and nobody erased them"
+            gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
         stood = loaded.events[entry.seq].hash if entry.seq >= 0 else entry.hash
         if stood != entry.hash:

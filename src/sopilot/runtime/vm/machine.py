@@ -82,6 +82,7 @@ class Machine:
             frozenset().union(*(layout.goal_actions for layout in layouts.values())),
             known_facts(programs.values()),
         )
+        self._beginnings: dict[str, Position | None] = {}
 
     def initial(self) -> Configuration:
         return Configuration()
@@ -306,6 +307,13 @@ class Machine:
         if isinstance(moved, Refused):
             return None
         return self.follow(moved.configuration, at, [])
+
+    def beginning(self, goal: str) -> Position | None:
+        """Where a start leads while nothing else runs: the same in every run."""
+        if goal not in self._beginnings:
+            begun = self.suppose(self.initial(), Start(goal), at=0.0)
+            self._beginnings[goal] = None if begun is None else self.position(begun)
+        return self._beginnings[goal]
 
     # --- what one can ask it ------------------------------------------------------
 

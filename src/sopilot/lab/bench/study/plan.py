@@ -260,10 +260,11 @@ class _Reader:
         if not isinstance(found, list):
             self._wrong(where, f"`{name}` is a list of names")
             return []
+        names = list(known)  # what was given need not be hashable
         for one in found:
-            if one not in known:
-                self._wrong(where, f"unknown: `{one}`", did_you_mean(str(one), list(known)))
-        return [str(one) for one in found if one in known]
+            if one not in names:
+                self._wrong(where, f"unknown: `{one}`", did_you_mean(str(one), names))
+        return [str(one) for one in found if one in names]
 
     def _choice(self, row: Mapping[str, Any], name: str, known: Sequence[Any], usual: Any) -> Any:
         given = row.get(name, usual)

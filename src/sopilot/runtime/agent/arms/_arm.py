@@ -73,6 +73,9 @@ class Arm:
     frames_only: bool = False
 
     def first_message(self, briefing: Briefing) -> str:
+        return briefing.first_message(self, lambda: self._first_message(briefing))
+
+    def _first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")
         resident = self.resident(briefing)
         if self.sourced and briefing.own_text(self.sourced) is not None:

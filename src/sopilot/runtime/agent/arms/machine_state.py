@@ -22,7 +22,7 @@ from sopilot.language.program.model import (
 from sopilot.language.render import ByMachine, quote_value, render_frame, words
 from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.vm import Position, Start
+from sopilot.runtime.vm import Position
 from sopilot.runtime.vm.evidence import frame_results, next_wanted
 from sopilot.runtime.vm.moves import truth
 from sopilot.runtime.vm.terms import plain_arguments
@@ -110,8 +110,7 @@ def _needed_first(view: View, goal: str) -> frozenset[str]:
     """The values without which the machine cannot enter the goal's first check by itself."""
     if not view.automation.enter_calls:
         return frozenset()
-    begun = view.machine.suppose(view.configuration, Start(goal), at=0.0)
-    here = view.machine.position(begun) if begun is not None else None
+    here = view.machine.beginning(goal)
     if here is None or not isinstance(here.step, Check):
         return frozenset()
     terms = (term for _, term in here.step.arguments if not isinstance(term, Literal))

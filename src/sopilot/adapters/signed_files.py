@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.records.log import SealFile, read_seals
+from sopilot.runtime.records.proofs import check_proof
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.trace import SignedHead, sign_head, signed_head_from_json
 from sopilot.runtime.trace.signing import SigningKey
@@ -33,8 +35,12 @@ def public_key(given: str) -> str:
     return raw.hex()
 
 
-def read_seal_file(path: Path) -> SealFile:
-    return sealed_text(path)[1]
+def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
+    """What the file proves, or what is wrong with it."""
+    try:
+        return check_proof(json.loads(path.read_text("utf-8")), keys), ""
+    except (TraceError, ValueError, RecursionError) as wrong:
+        return "", str(wrong)
 
 
 def sealed_text(path: Path) -> tuple[str, SealFile]:

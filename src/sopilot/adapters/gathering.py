@@ -1,0 +1,103 @@
+"""Writes of many sessions at once: what comes while enough are under way goes together."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+MOST_TOGETHER = 200
+
+
+@dataclass(slots=True)
+class _Queue(Generic[Item, Answer]):
+    """Of one event loop."""
+
+    waiting: list[tuple[Item, asyncio.Future[Answer]]] = field(default_factory=list)
+    under_way: int = 0
+    working: set[asyncio.Task[None]] = field(default_factory=set)
+
+
+class Gathered(Generic[Item, Answer]):
+    """``one`` writes an item by itself. ``many`` writes several in one transaction and gives an
+    answer, or what to raise, for each; where it raises ``apart``, nothing was written, and each is
+    tried by itself. While fewer than ``at_once`` are under way, nobody waits for anybody."""
+
+    def __init__(
+        self,
+        one: Callable[[Item], Awaitable[Answer]],
+        many: Callable[[Sequence[Item]], Awaitable[Sequence[Answer | Exception]]],
+        *,
+        apart: type[Exception],
+        at_once: int,
+    ) -> None:
+        self._one = one
+        self._many = many
+        self._apart = apart
+        self._at_once = at_once
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[Item, Answer]]
+        self._queues = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    async def write(self, item: Item) -> Answer:
+        loop = asyncio.get_running_loop()
+        queue = self._queues.get(loop)
+        if queue is None:
+            with self._lock:
+                queue = self._queues.setdefault(loop, _Queue())
+        if queue.under_way >= self._at_once:
+            answer: asyncio.Future[Answer] = loop.create_future()
+            queue.waiting.append((item, answer))
+            return await answer
+        queue.under_way += 1
+        try:
+            return await self._one(item)
+        finally:
+            if queue.waiting:
+                task = loop.create_task(self._work(queue))
+                queue.working.add(task)
+                task.add_done_callback(queue.working.discard)
+            else:
+                queue.under_way -= 1
+
+    async def _work(self, queue: _Queue[Item, Answer]) -> None:
+        try:
+            while queue.waiting:
+                together = queue.waiting[:MOST_TOGETHER]
+                del queue.waiting[:MOST_TOGETHER]
+                for (_, future), answer in zip(
+                    together, await self._written([item for item, _ in together]), strict=True
+                ):
+                    _settle(future, answer)
+        finally:
+            queue.under_way -= 1
+
+    async def _written(self, items: Sequence[Item]) -> Sequence[Answer | Exception]:
+        if len(items) > 1:
+            try:
+                return await self._many(items)
+            except self._apart:
+                pass  # one of them spoils it for the others
+            except Exception as problem:
+                return [problem] * len(items)
+        return [await self._by_itself(item) for item in items]
+
+    async def _by_itself(self, item: Item) -> Answer | Exception:
+        try:
+            return await self._one(item)
+        except Exception as problem:
+            return problem
+
+
+def _settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+    if future.done():
+        return  # who asked has gone
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

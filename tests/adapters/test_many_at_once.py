@@ -1,0 +1,158 @@
+"""Many sessions that write at once: each as if it were alone, in fewer flushes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from tests.adapters.test_store_conformance import LEASE, StoreFactory, events, start_of
+
+from sopilot.adapters.gathering import Gathered
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.doors.hooks import ProcedureHook
+from sopilot.doors.sources import open_source
+from sopilot.runtime.agent import arm_named
+from sopilot.runtime.records import ActionRow
+from sopilot.runtime.session import (
+    Batch,
+    Conflict,
+    Lease,
+    LeaseLost,
+    NewSession,
+    SessionExists,
+    Store,
+)
+
+MANY = 60
+
+
+def _action(call: str) -> ActionRow:
+    return ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
+
+
+def _opening(name: str) -> NewSession:
+    head = start_of(name)
+    first = Batch(head, events(head, name), {f"r-{name}": name}, {"status": "running"})
+    return NewSession(name, {"name": name}, {"ab": "text"}, first)
+
+
+async def _conversation(store: Store, name: str) -> None:
+    opening = _opening(name)
+    assert opening.first is not None
+    lease = await store.create(opening, owner=name, **LEASE)
+    head = opening.first.head
+    for number in range(3):
+        payloads = {f"p-{name}": [name]} if number else {}
+        batch = Batch(head, events(head, [name, number]), payloads, {"status": "running"},
+                      actions=[_action(str(number))])  # fmt: skip
+        lease = await store.append(lease, batch, **LEASE)
+        head = batch.head
+
+
+def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
+    async def case() -> None:
+        store = open_store()
+        names = [f"s{number}" for number in range(MANY)]
+        await asyncio.gather(*(_conversation(store, name) for name in names))
+        for name in names:
+            details = [one.event.payload["details"] for one in await store.events(name)]
+            assert details == [name, [name, 0], [name, 1], [name, 2]]
+            assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
+            record = await store.record(name)
+            assert (record.head.seq, record.owner) == (3, name)
+            assert record.summary == {"status": "running"}
+        log = await store.records.log()
+        assert [one.number for one in log] == list(range(MANY))
+        assert {one.session_id for one in log} == set(names)
+        assert {one.seq for one in log} == {-1}
+        assert await store.records.count_actions() == 3 * MANY
+        assert await store.program("ab") == "text"
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
+    async def case() -> None:
+        store = open_store()
+        names = [f"s{number}" for number in range(12)]
+        new = [_opening(name) for name in [*names, "s3"]]
+        made = await asyncio.gather(
+            *(store.create(one, owner="o", **LEASE) for one in new), return_exceptions=True
+        )
+        assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
+        leases = [one for one in made if isinstance(one, Lease)]
+        leases[5] = leases[5]._replace(token=7)
+
+        def batch(number: int) -> Batch:
+            begun = new[number].first
+            head = start_of(names[number]) if number == 8 or begun is None else begun.head
+            return Batch(head, events(head, "next"), summary={"status": "running"})
+
+        found = await asyncio.gather(
+            *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
+            return_exceptions=True,
+        )
+        wanted = {5: LeaseLost, 8: Conflict}
+        assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
+        lengths = [len(await store.events(name)) for name in names]
+        assert lengths == [1 if at in wanted else 2 for at in range(12)]
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_what_comes_while_enough_are_under_way_goes_together() -> None:
+    written: list[Sequence[int]] = []
+
+    async def one(item: int) -> int:
+        written.append([item])
+        await asyncio.sleep(0)
+        return -item
+
+    async def many(items: Sequence[int]) -> list[int | Exception]:
+        if 13 in items:
+            raise LookupError
+        written.append(items)
+        return [KeyError(item) if item == 7 else -item for item in items]
+
+    async def case() -> None:
+        gathered = Gathered(one, many, apart=LookupError, at_once=2)
+        answers = await asyncio.gather(
+            *(gathered.write(item) for item in range(10)), return_exceptions=True
+        )
+        assert written == [[0], [1], [2, 3, 4, 5, 6, 7, 8, 9]]
+        assert [one for one in answers if isinstance(one, int)] == [0, *range(-1, -7, -1), -8, -9]
+        assert isinstance(answers[7], KeyError)
+        written.clear()
+        assert await asyncio.gather(*map(gathered.write, range(10, 15))) == [*range(-10, -15, -1)]
+        assert written == [[10], [11], [12], [13], [14]], "one spoilt it for the others"
+
+    asyncio.run(case())
+
+
+class Counting(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def __getattribute__(self, name: str) -> object:
+        found = super().__getattribute__(name)
+        if asyncio.iscoroutinefunction(found):
+            self.asked.append(name)
+        return found
+
+
+def test_a_conversation_is_opened_in_three_round_trips() -> None:
+    """Whether it is there, whether the store demands anything, and the session as a whole."""
+
+    async def case() -> None:
+        store = Counting()
+        briefing = open_source("bank-desk").briefing(language="en")
+        hook = await ProcedureHook.for_conversation(store, "one", briefing, arm_named("pg"))
+        assert store.asked == ["record", "record", "create"]
+        await hook.ready()
+        assert hook.slot()
+        assert len(store.asked) == 3, "showing it asks nobody"
+
+    asyncio.run(case())
