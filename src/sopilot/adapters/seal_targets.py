@@ -1,4 +1,4 @@
-"""Where sealed heads are sent, with the entries that they cover: files and addresses."""
+"""Where sealed heads are sent, with the entries that they cover: files, other stores, addresses."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ from pathlib import Path
 
 from sopilot.adapters.seal_delivery import post_seal
 from sopilot.adapters.signed_files import sealed_text
+from sopilot.adapters.store_by_name import open_store
 from sopilot.adapters.text_files import write_whole
-from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.records.log import lines_of, write_seals
+from sopilot.language.diagnostics import Place, RunEnded, mistake
+from sopilot.runtime.records.log import SealFile, lines_of, read_seals, write_seals
 from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.journal import entries, write
 from sopilot.runtime.session.sealing import Sealing, seal_store
 from sopilot.runtime.trace.signing import SigningKey
 
+_ADDRESSES = ("http://", "https://")
+_STORES = ("sqlite:", "postgres:", "postgresql:")
+_JOURNAL = "heads"
+_LINES_A_NOTE = 1_000
+
 
 class SealTargets:
-    """What an earlier sealing sent to each file is read at once."""
+    """A file is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
 
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = targets
-        self._sent = {
-            target: _sent_before(Path(target))
-            for target in targets
-            if not target.startswith(("http://", "https://"))
-        }
 
     async def seal(self, store: Store, key: SigningKey) -> Sealing:
-        """Seals the store and sends the head, unless a file has other entries than the log."""
-        log = await store.records.log() if self._sent else []
-        for target, (_, lines) in self._sent.items():
+        """Seals the store and sends the head, unless a target has other entries than the log."""
+        sent = {
+            target: await _sent_before(target)
+            for target in self._targets
+            if not target.startswith(_ADDRESSES)
+        }
+        log = await store.records.log() if sent else []
+        for target, (_, lines) in sent.items():
             if list(lines) != lines_of(log[: len(lines)]):
                 raise RunEnded(
                     f"nothing was sealed: {target} has other entries than the log; "
@@ -39,17 +46,57 @@ class SealTargets:
         sealing = await seal_store(store, key, at=SystemClock().now())
         covered = earlier[-1].head.size if earlier else 0
         for target in self._targets:
-            if target in self._sent:
-                text, lines = self._sent[target]
-                added = write_seals(sealing.entries[len(lines) :], sealing.seal)
-                write_whole(Path(target), text + added)
-            else:
+            if target not in sent:
                 post_seal(target, sealing.entries[covered:], sealing.seal)
+                continue
+            text, lines = sent[target]
+            added = write_seals(sealing.entries[len(lines) :], sealing.seal)
+            if target.startswith(_STORES):
+                await _write_to_store(target, added)
+            else:
+                write_whole(Path(target), text + added)
         return sealing
 
 
-def _sent_before(path: Path) -> tuple[str, Sequence[str]]:
-    if not path.exists():
+async def read_sealed(given: str) -> SealFile:
+    """What was sent to a file, or to another store."""
+    if not given.startswith(_STORES):
+        return sealed_text(Path(given))[1]
+    text = await _text_in_store(given)
+    if not text:
+        raise mistake("no-seals", "holds no sealed heads", Place(given))
+    return read_seals(text)
+
+
+async def _sent_before(target: str) -> tuple[str, Sequence[str]]:
+    if target.startswith(_STORES):
+        text = await _text_in_store(target)
+        return text, read_seals(text).lines if text else ()
+    if not Path(target).exists():
         return "", ()
-    text, sealed = sealed_text(path)
+    text, sealed = sealed_text(Path(target))
     return text, sealed.lines
+
+
+async def _text_in_store(target: str) -> str:
+    spec, _, name = target.partition("#")
+    store = open_store(spec, reading=True)
+    try:
+        found = await entries(store, name or _JOURNAL)
+    finally:
+        await store.close()
+    noted = [one.details.get("lines") for one in found]
+    lines = [line for some in noted if isinstance(some, list | tuple) for line in some]
+    return "".join(f"{line}\n" for line in lines)
+
+
+async def _write_to_store(target: str, text: str) -> None:
+    """In notes of a journal: chained, and in the log of that store as any other."""
+    spec, _, name = target.partition("#")
+    lines, store = text.splitlines(), open_store(spec)
+    try:
+        for begin in range(0, len(lines), _LINES_A_NOTE):
+            part = {"lines": lines[begin : begin + _LINES_A_NOTE]}
+            await write(store, name or _JOURNAL, "sealed", part, clock=SystemClock())
+    finally:
+        await store.close()

@@ -43,10 +43,6 @@ def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
         return "", str(wrong)
 
 
-def read_seal_file(path: Path) -> SealFile:
-    return sealed_text(path)[1]
-
-
 def sealed_text(path: Path) -> tuple[str, SealFile]:
     try:
         text = path.read_text("utf-8")

@@ -19,6 +19,7 @@ from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.cli.main import main
 from sopilot.doors.terminal.beside import beside
 from sopilot.runtime.session import open_session
+from sopilot.runtime.session.journal import write
 from sopilot.runtime.trace import generate_key, write_key
 
 KEY = generate_key()
@@ -155,6 +156,50 @@ def test_work_beside_that_fails_is_left_to_whoever_asked() -> None:
         assert failed() is None
     with beside(str, "7", worth=False) as left:
         assert left() is None
+
+
+def test_a_second_store_keeps_heads_and_proves_the_first(kept: list[str], tmp_path: Path) -> None:
+    keeper = f"sqlite:{tmp_path}/elsewhere/keeper.db#ours"
+    seal = ("seal", "--key", "seal.key", "--to", keeper, "--to", "heads.jsonl")
+    assert "sent to sqlite:" in run(*seal).output
+    assert json.loads(run(*seal, "--json").output)["added"] == 0
+    good = ("verify", "--head", keeper, "--key", KEY.public)
+    assert run(*good).output.startswith("complete: all 2 sessions")
+    Path("proof.json").write_text(run("prove", kept[0], "--head", keeper).output)
+    assert run("verify", "--proof", "proof.json", "--key", KEY.public).exit_code == 0
+    assert "no sealed heads" in run("verify", "--head", keeper + "x", "--key", KEY.public).output
+    with sqlite3.connect(tmp_path / "sessions.db") as db:
+        db.execute("DELETE FROM log WHERE number = 1")
+        db.execute("UPDATE log SET number = number - 1 WHERE number > 1")
+    db.close()
+    told = run(*good)
+    assert told.exit_code == 1
+    assert "rewritten-entry" in told.output
+    assert "other entries than the log" in run(*seal).output, "nothing is sealed over it"
+    of_keeper = ("--store", f"sqlite:{tmp_path}/elsewhere/keeper.db")
+    assert run("seal", "--key", "seal.key", "--to", "keeper.jsonl", *of_keeper).exit_code == 0
+    own = run("verify", "--head", "keeper.jsonl", "--key", KEY.public, *of_keeper)
+    assert own.exit_code == 0, "what it keeps stands in its own log"
+
+
+def test_the_register_has_what_audits_found(kept: list[str]) -> None:
+    asyncio.run(_found_wrong(kept[0]))
+    text = run("register", "--action", "transfer").output
+    assert "FINDINGS" in text
+    assert "early-action (open)" in text
+    (row,) = csv.DictReader(io.StringIO(run("register", "--action", "transfer", "--csv").output))
+    assert row["findings"] == "early-action (open); late-check (open)"
+    (one,) = json.loads(run("register", "--action", "wire", "--json").output)["actions"]
+    assert one["findings"] == []
+
+
+async def _found_wrong(session_id: str) -> None:
+    store = open_store()
+    for code in ("early-action", "late-check"):
+        found = {"session": session_id, "code": code, "event": 3, "explanation": "", "sentence": ""}
+        opened = {**found, "by": "Ada", "identity": "unauthenticated"}
+        await write(store, "deviations", "deviation_opened", opened, clock=HandClock())
+    await store.close()
 
 
 def test_a_head_is_posted_with_its_entries(kept: list[str]) -> None:

@@ -11,7 +11,7 @@ import click
 
 from sopilot.doors.sources.given_values import json_object
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, with_person, with_store
+from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, signed, with_person, with_store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
 from sopilot.runtime.session.reminders import due_calls, due_lines
 from sopilot.runtime.session.session_text import held_lines, waiting_lines
@@ -64,19 +64,16 @@ def due(minutes: float | None, once: bool, store_spec: str | None, as_json: bool
 @SESSION
 @CALL
 @BY
-@click.option("--happened/--did-not-happen", required=True, help="How the call really ended.")
-@TOKEN_FILE
-@STORE
+@click.option("--happened/--did-not-happen", "ok", required=True, help="How it really ended.")
+@signed
 @json_option
-def settle(session_id: str, call_id: str, happened: bool, as_json: bool, **given: Any) -> None:
+def settle(session_id: str, call_id: str, as_json: bool, **given: Any) -> None:
     """Say how CALL ended, of which the outcome is unknown."""
-
+    spec, token_file, happened = given.pop("store_spec"), given.pop("token_file"), given["ok"]
     left = with_person(
-        given["store_spec"],
-        given["token_file"],
-        lambda store, who: settle_when_free(
-            store, session_id, call_id, ok=happened, by=given["by"], who=who
-        ),
+        spec,
+        token_file,
+        lambda store, who: settle_when_free(store, session_id, call_id, who=who, **given),
     )
     report = {"session": session_id, "call_id": call_id, "happened": happened}
     give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)

@@ -46,8 +46,8 @@ def command(
     opened = open_source(source, out=run_folder(source, task, None))
     if given["model"] == "reference":
         say('The reference executor understands values as `name: "value"`, one a line or message.')
-        goals = ", ".join(opened.handbook.procedures)
-        say(f"It asks for the `goal`, which is one of: {goals}.")
+        if given["goal"] is None and len(opened.handbook.procedures) > 1:
+            say(f"It asks for the `goal`, one of: {', '.join(opened.handbook.procedures)}.")
     allow_code(opened, trust=trust)
     options = RunOptions(
         source=source,

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sopilot.doors.sources.bundling import write_bundle
-from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.option_types import NEW
 from sopilot.doors.terminal.output import say
 from sopilot.doors.terminal.stores import NOT_SHOWN, may_see, signed, with_store
 from sopilot.runtime.records import read_moment
@@ -17,7 +17,7 @@ from sopilot.runtime.session.bundle import bundle_files
 @click.command()
 @click.option("--from", "begin", required=True, metavar="DATE", help="From this date on (UTC).")
 @click.option("--to", "end", required=True, metavar="DATE", help="Up to and with this date (UTC).")
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="A folder, or NAME.zip.")
+@click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
 @click.option("--payloads", is_flag=True, help="With the values kept beside the traces.")
 @signed
 def command(

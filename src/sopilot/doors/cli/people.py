@@ -14,10 +14,10 @@ from sopilot.runtime.session.identity import change_people, issue_token, load_pe
 
 @click.group()
 def command() -> None:
-    """People who decide about held calls: tokens, roles, limits, deputies, providers.
+    """Who decides about held calls: people with roles, their tokens, limits and deputies.
 
-    Every change is an entry of the store's journal, which is sealed with its sessions. Once
-    somebody is an `administrator`, only administrators change people.
+    Every change is an entry of a journal that is sealed with the sessions. Once somebody in the
+    role `administrator` holds a token, only administrators change anything here.
     """
 
 
@@ -29,10 +29,11 @@ WHAT = click.argument("what", type=click.Choice(["identity", "sign-off", "privac
 
 entries = EntryCommands(command, change_people)
 entries.add(
-    "add", "person_added", "Add NAME, or say anew what they are.", NAME,
+    "add", "person_added", "Add NAME, or to what is known of them: roles, other names.", NAME,
     click.option("--role", "roles", multiple=True, help="As often as needed."),
     click.option("--alias", "aliases", multiple=True, help="Another name, or a customer's number."),
     click.option("--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT"),
+    click.option("--anew", is_flag=True, help="What was said of them before falls."),
 )  # fmt: skip
 entries.add(
     "remove", "person_removed", "NAME decides nothing any more; their tokens are worth nothing.",

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
-from sopilot.adapters.signed_files import read_seal_file
-from sopilot.doors.terminal.option_types import FILE
+from sopilot.adapters.seal_targets import read_sealed
 from sopilot.doors.terminal.output import print_json
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
@@ -19,23 +17,21 @@ from sopilot.runtime.session import Store
 
 @click.command()
 @click.argument("session_id", metavar="[ID]", required=False)
-@click.option("--head", "head_file", type=FILE, required=True, help="The head that is relied on.")
-@click.option("--since", "old_file", type=FILE, help="An earlier head: the log only grew.")
+@click.option("--head", metavar="FILE|STORE", required=True, help="The head that is relied on.")
+@click.option("--since", metavar="FILE|STORE", help="An earlier head: the log only grew.")
 @STORE
-def command(
-    session_id: str | None, head_file: Path, old_file: Path | None, store_spec: str | None
-) -> None:
+def command(session_id: str | None, head: str, since: str | None, store_spec: str | None) -> None:
     """Print a proof as JSON: that session ID stands in the log under the head, or that the log
     of an earlier head is the beginning of this one. `sopilot verify --proof` checks it without
     a store.
     """
-    if (session_id is None) == (old_file is None):
+    if (session_id is None) == (since is None):
         raise UserMistake("give the ID of a session, or --since")
     gc.disable()  # very many small values, and no cycles
-    seal = read_seal_file(head_file).heads[-1]
-    old = read_seal_file(old_file).heads[-1] if old_file is not None else None
 
     async def use(store: Store) -> Mapping[str, object]:
+        seal = (await read_sealed(head)).heads[-1]
+        old = (await read_sealed(since)).heads[-1] if since is not None else None
         return prove(await store.records.log(), seal, session_id=session_id, since=old)
 
     print_json(with_store(store_spec, use, reading=True), indent=None)

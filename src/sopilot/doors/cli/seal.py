@@ -20,7 +20,7 @@ from sopilot.runtime.trace import load_key
     "--to",
     "targets",
     multiple=True,
-    metavar="FILE|URL",
+    metavar="FILE|URL|STORE",
     help="Where the head goes with the entries it covers: keep it away from the store.",
 )
 @json_option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import sys
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.signed_files import checked_proof, public_key, read_seal_file
+from sopilot.adapters.seal_targets import read_sealed
+from sopilot.adapters.signed_files import checked_proof, public_key
 from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
@@ -24,7 +26,7 @@ _LONG_LOG = 1_000_000
 
 
 @click.command()
-@click.option("--head", "head_file", type=FILE, help="What `sopilot seal --to` wrote.")
+@click.option("--head", metavar="FILE|STORE", help="What `sopilot seal --to` wrote, or where to.")
 @click.option(
     "--key",
     "given_keys",
@@ -43,7 +45,7 @@ _LONG_LOG = 1_000_000
 @json_option
 @STORE
 def command(
-    head_file: Path | None,
+    head: str | None,
     given_keys: Sequence[str],
     proof_file: Path | None,
     bundle: Path | None,
@@ -58,7 +60,7 @@ def command(
     What came after the head is not covered. Without the entries beside the head (a file of
     `seal --to` has them) a rewritten log is found, but what stood there is not named.
     """
-    if [head_file, proof_file, bundle].count(None) != 2:
+    if [head, proof_file, bundle].count(None) != 2:
         raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
     if bundle is not None:
@@ -70,10 +72,10 @@ def command(
         answer = {"proven": not problem, "says": told or None, "problem": problem or None}
         give(as_json, answer, [told or f"not proven: {problem}"])
         sys.exit(1 if problem else 0)
-    assert head_file is not None
+    assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    with beside(_digests, store_spec, worth=head_file.stat().st_size > _LONG_LOG) as digests:
-        seals, events = read_seal_file(head_file), not without_events
+    with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:
+        seals, events = asyncio.run(read_sealed(head)), not without_events
         found = with_store(
             store_spec,
             lambda store: verify_store(store, seals, keys, events=events, digests=digests),
@@ -81,6 +83,10 @@ def command(
         )
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
+
+
+def _is_long(file: Path) -> bool:
+    return not file.is_file() or file.stat().st_size > _LONG_LOG
 
 
 def _digests(store_spec: str | None) -> Mapping[str, str]:

@@ -12,9 +12,11 @@ from sopilot.language.diagnostics import Place, mistake
 
 
 def write_bundle(path: Path, files: Mapping[str, str]) -> None:
-    """Its owner's alone; nothing that is there is overwritten."""
-    if path.exists():
-        raise mistake("exists", "there is something already", Place(str(path)))
+    """Its owner's alone; nothing that is there is overwritten. An empty folder is as good as
+    none."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        cure = "name a folder that is empty or not there yet, or NAME.zip"
+        raise mistake("exists", "there is something already", Place(str(path)), cure)
     for name in files:
         # Ids of sessions are whatever a program gave them.
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):

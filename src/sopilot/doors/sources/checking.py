@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from sopilot.adapters.text_files import is_program_text, read_text
 from sopilot.desks.bundled import bundled_names, handbook_text
 from sopilot.desks.folders import PROGRAM, is_workflow_folder
@@ -17,6 +19,9 @@ from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
 from sopilot.language.handbook import read_handbook
 from sopilot.language.program import program_from_yaml
+
+_NAMING = frozenset({"handbook", "actions", "predicates", "procedures", "sopilot_program"})
+"""A handbook or a program has one of these."""
 
 
 def check_text(text: str, source: str) -> list[Diagnostic]:
@@ -47,6 +52,18 @@ def _check_scenarios(text: str, source: str) -> list[Diagnostic]:
     return read_scenarios(text, handbook, source)[1] if handbook is not None else []
 
 
+def _is_meant(source: str, text: str) -> bool:
+    """Of a folder's YAML: not what a tool returns, and not what another program is set up with.
+    A file that is no YAML at all is told of."""
+    if source.endswith(SCENARIOS):
+        return True
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return True
+    return isinstance(value, dict) and not _NAMING.isdisjoint(map(str, value))
+
+
 def texts_to_check(paths: Sequence[str]) -> list[tuple[str, str]]:
     """Name and text of every file that these files, folders and bundled names come to."""
     found: list[tuple[str, str]] = []
@@ -61,7 +78,11 @@ def texts_to_check(paths: Sequence[str]) -> list[tuple[str, str]]:
             files = sorted([*path.rglob("*.yaml"), *path.rglob("*.yml")])
             if not files:
                 raise UserMistake(f"{name}: no .yaml file in this folder")
-            found.extend((str(file), read_text(file)) for file in files)
+            texts = [(str(file), read_text(file)) for file in files]
+            meant = [one for one in texts if _is_meant(*one)]
+            if not meant:
+                raise UserMistake(f"{name}: no handbook, program or scenario in this folder")
+            found.extend(meant)
         else:
             found.append((name, read_text(path)))
     return found

@@ -13,7 +13,7 @@ from sopilot.desks.bundled import bundled_names
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, TaskSource
-from sopilot.language.diagnostics import Place, UserMistake, mistake
+from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import Fields
@@ -124,12 +124,27 @@ def run_folder(source: str, task: str | None, out: str | None) -> str | None:
 
 
 def who_answers(options: RunOptions, source: TaskSource) -> str:
-    """For the tools of one's own handbook; empty where that needs no word."""
-    if source.own_world or isinstance(source, FolderSource):
+    """For the tools of one's own handbook, and what was told for nothing; empty where that needs
+    no word."""
+    if isinstance(source, FolderSource):
         return ""
-    if options.results is None:
+    said = _told_for_nothing(options, source)
+    if not source.own_world and options.results is None:
         task = source.task(options.task, goal=options.goal, language=options.language)
-        return f"the tools answer as in the scenario `{task.name}`"
-    offered = [name for name, action in source.handbook.actions.items() if action.offered]
-    silent = ", ".join(f"`{name}`" for name in offered if name not in options.results)
-    return f"no result is written down for {silent}: a call of it fails" if silent else ""
+        said.append(f"the tools answer as in the scenario `{task.name}`")
+    elif not source.own_world:
+        offered = [name for name, action in source.handbook.actions.items() if action.offered]
+        silent = ", ".join(f"`{one}`" for one in offered if one not in (options.results or {}))
+        if silent:
+            said.append(f"no result is written down for {silent}: a call of it fails")
+    return "\n".join(said)
+
+
+def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:
+    programs = source.briefing(options.goal).programs.values() if options.knows else ()
+    names = {name for program in programs for name in program.types}
+    return [
+        f"no procedure takes `{name}` (--knows): {did_you_mean(name, names)}"
+        for name in options.knows
+        if names and name not in names
+    ]

@@ -73,14 +73,16 @@ class ActionEntry:
     asked: Mapping[str, JSON] | None = None
     repeats: int = 0
     """How often the same call was asked for again while it waited."""
+    findings: tuple[str, ...] = ()
+    """Of kept audits of its session, each with what people said of it; no part of the row."""
 
     @property
     def approvers(self) -> tuple[str, ...]:
         """Who agreed to the arguments as they are: in which role, and how proven."""
         names: list[str] = []
         for one in self.decisions:
-            if one["decision"] == "amend":
-                names = []  # earlier approvals were for other arguments
+            if one["decision"] in ("amend", "reject"):
+                names = []  # earlier approvals were for other arguments, or came to nothing
             if one["decision"] in ("approve", "amend"):
                 names.append(f"{one['by']} ({one['role']}, {identity_of(one.get('principal'))})")
         return tuple(names)
@@ -126,6 +128,7 @@ class ActionEntry:
             "arm": self.arm or None,
             "event": self.seq,
             "expires_at": self.expires_at,
+            "findings": list(self.findings),
         }
 
 

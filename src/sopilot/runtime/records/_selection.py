@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -131,9 +131,14 @@ class Selected:
     sums: Mapping[str, float] = field(default_factory=dict)
     withheld: int = 0
     """Rows of which a condition could not be judged: the argument is kept by reference."""
+    findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Session → what audits of it found that were kept."""
 
     def entries(self, limit: int | None = None) -> list[ActionEntry]:
-        return [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+        entries = [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
+        if not self.findings:
+            return entries
+        return [replace(one, findings=self.findings.get(one.session_id, ())) for one in entries]
 
 
 def select(

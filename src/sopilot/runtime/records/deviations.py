@@ -14,6 +14,8 @@ from sopilot.runtime.records._selection import read_moment
 from sopilot.runtime.vm.values import JSON, same_name
 
 DISPOSITIONS = ("true", "false-alarm", "accepted-risk")
+DEVIATIONS = "deviations"
+"""The journal."""
 OPEN, JUDGED, CLOSED = "open", "judged", "closed"
 
 
@@ -42,6 +44,11 @@ class Deviation:
     @property
     def key(self) -> tuple[str, str, int, str]:
         return self.session_id, self.code, self.seq, self.sentence
+
+    @property
+    def briefly(self) -> str:
+        """Its code, and what people made of it."""
+        return f"{self.code} ({self.disposition or self.state})"
 
     def overdue(self, now: float) -> bool:
         return self.state != CLOSED and self.due is not None and now >= self.due

@@ -202,7 +202,7 @@ def action_of(session: str, row: list[Any], now: float) -> dict[str, Any]:
     decisions = more.get("decisions", [])
     approvers: list[str] = []
     for one in decisions:
-        if one["decision"] == "amend":
+        if one["decision"] in ("amend", "reject"):
             approvers = []
         if one["decision"] in ("approve", "amend"):
             approvers.append(f"{one['by']} ({one['role']}, {_identity(one.get('principal'))})")
@@ -219,8 +219,7 @@ def action_of(session: str, row: list[Any], now: float) -> dict[str, Any]:
 def _identity(principal: Any) -> str:
     if not isinstance(principal, dict) or not principal.get("method"):
         return "unauthenticated"
-    word = str(principal["method"])
-    word = "the machine itself" if word == "machine" else word
+    word = {"machine": "the machine itself"}.get(principal["method"], str(principal["method"]))
     return f"{word}, {principal['through']}" if principal.get("through") else word
 
 
@@ -228,13 +227,13 @@ def check_register(
     folder: Path, rows: dict[str, list[list[Any]]], about: dict[str, Any], problems: list[str]
 ) -> None:
     """What people read of the register against the rows that are held against the seal."""
-    found = [
-        (session, row)
-        for session, its in rows.items()
-        for row in its
-        if about["from"] <= row[1] < about["to"]
-    ]
-    made = [action_of(session, row, about["made_at"]) for session, row in found]
+    begin, end, noted = about["from"], about["to"], dict[str, list[str]]()
+    for it in json.loads((folder / "deviations.json").read_text("utf-8")):
+        brief = f"{it['code']} ({it['disposition'] or it['state']})"
+        noted.setdefault(it["session"], []).append(brief)
+    found = [(one, row) for one, its in rows.items() for row in its if begin <= row[1] < end]
+    made = [{**action_of(one, row, about["made_at"]), "findings": noted.get(one, [])}
+            for one, row in found]  # fmt: skip
     told = json.loads((folder / "register.json").read_text("utf-8"))
     if Counter(map(spell, told["actions"])) != Counter(map(spell, made)):
         problems.append("register.json does not have the actions of rows.jsonl")
@@ -252,7 +251,7 @@ def check_register(
 def _column(action: dict[str, Any], name: str) -> Any:
     if name == "when":
         return moment(action["at"])
-    return "; ".join(action["approvers"]) if name == "approvers" else action.get(name)
+    return "; ".join(action[name]) if name in ("approvers", "findings") else action.get(name)
 
 
 def _cell(value: Any) -> str:
@@ -329,8 +328,9 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
         _check_session(folder, session, last.get(session), rows.get(session, []), problems, later)
     problems += [f"rows.jsonl has rows of {one}, which is no trace here" for one in {*rows} - told]
     if not problems:  # what they are made from is what was sealed
-        check_register(folder, rows, about, problems)
         check_derived(folder, problems)
+    if not problems:
+        check_register(folder, rows, about, problems)
     looked_at = [
         f"{len(told)} traces from {moment(begin)} to {moment(end)}, {len(entries)} entries of "
         f"the log, sealed at {moment(sealed_at)}",

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sopilot.language.diagnostics import Diagnostic
+from sopilot.language.diagnostics import Diagnostic, mistake
 from sopilot.runtime.records._selection import read_condition, read_moment, value_at
 from sopilot.runtime.trace.identity import MACHINE
 from sopilot.runtime.vm.values import JSON, same_name
@@ -213,7 +213,11 @@ def _added(people: People, it: Mapping[str, JSON]) -> None:
 
 
 def _removed(people: People, it: Mapping[str, JSON]) -> None:
-    people.persons.pop(same_name(str(it["person"])), None)
+    gone = same_name(str(it["person"]))
+    people.persons.pop(gone, None)
+    for digest, one in people.tokens.items():
+        if same_name(one.person) == gone:  # also when somebody of that name comes back
+            people.tokens[digest] = replace(one, revoked=True)
 
 
 def _issued(people: People, it: Mapping[str, JSON]) -> None:
@@ -226,7 +230,7 @@ def _issued(people: People, it: Mapping[str, JSON]) -> None:
 def _revoked(people: People, it: Mapping[str, JSON]) -> None:
     for digest, one in people.tokens.items():
         if one.name == it["token"]:
-            people.tokens[digest] = Token(one.name, one.person, one.expires_at, revoked=True)
+            people.tokens[digest] = replace(one, revoked=True)
 
 
 def _limited(people: People, it: Mapping[str, JSON]) -> None:
@@ -269,6 +273,20 @@ _FOLDS = {
     "provider_named": _provided,
     "demanded": _demanded,
 }
+
+
+def added(people: People, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    """A person as they are then: with what was known of them, unless it is said anew."""
+    name = str(given["person"])
+    own = people.persons.get(same_name(name))
+    said: dict[str, JSON] = {"person": own.name if own is not None else name}
+    for field_name in ("roles", "aliases", "subjects"):
+        known = () if own is None or given.get("anew") else getattr(own, field_name)
+        said[field_name] = list(dict.fromkeys((*known, *_texts(given.get(field_name)))))
+    names = (name, *_texts(said["roles"]), *_texts(said["aliases"]), *_texts(said["subjects"]))
+    if not all(map(same_name, names)):
+        raise mistake("empty-name", "a person, a role and another name must not be empty")
+    return said
 
 
 def limit_details(given: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sopilot.runtime.vm.values import JSON
 
+SHREDDED = "shredded"
 ANY = "*"
 """Of a handbook without a period of its own."""
 
@@ -24,6 +25,8 @@ class Policy:
     """Session, or a text that is searched for → why it must not be erased."""
     pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Session → the head that it had when its events were deleted."""
+    erased: set[str] = field(default_factory=set)
+    """Sessions whose contents somebody erased, on record."""
 
     def due(self, handbook: str, updated_at: float, now: float) -> bool:
         period = self.periods.get(handbook, self.periods.get(ANY))
@@ -51,6 +54,8 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
                 policy.pruned[session_id] = (int(seq), str(digest))
         elif name == "hold_lifted":
             policy.holds.pop(str(it["what"]), None)
+        elif name == SHREDDED:
+            policy.erased |= _texts(it.get("sessions"))
     return policy
 
 

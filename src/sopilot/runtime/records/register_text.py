@@ -11,10 +11,14 @@ from sopilot.language.diagnostics.plain_text import counted, moment, table
 from sopilot.runtime.records._action import ActionEntry, ActionOutcome
 from sopilot.runtime.records._selection import Selected, value_at
 
-_HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY")
+_HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
 _FIELDS = (
     "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits", "why",
     "goal", "handbook", "program", "model", "arm",
+)  # fmt: skip
+
+_MADE = (
+    ActionOutcome.CARRIED_OUT, ActionOutcome.FAILED, ActionOutcome.UNKNOWN, ActionOutcome.ATTEMPTED,
 )  # fmt: skip
 
 
@@ -57,7 +61,7 @@ def register_json(found: Selected, limit: int | None, now: float) -> dict[str, o
 def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: float) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
-    writer.writerow(["when", *_FIELDS, "approvers", *names, "arguments"])
+    writer.writerow(["when", *_FIELDS, "approvers", "findings", *names, "arguments"])
     for entry in entries:
         fields = {**entry.as_json(), "outcome": _outcome(entry, now)}
         values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
@@ -65,6 +69,7 @@ def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: floa
             moment(entry.at),
             *(_cell(fields[name]) for name in _FIELDS),
             "; ".join(entry.approvers),
+            "; ".join(entry.findings),
             *values,
             _cell(dict(entry.arguments)),
         ]
@@ -73,16 +78,17 @@ def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: floa
 
 
 def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
-    proof = entry.grade or "-"
+    proof = entry.grade or ("not guarded" if entry.outcome in _MADE else "-")
     if entry.override:
         proof += ", override"
     values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
     return [
         moment(entry.at),
         entry.action,
-        _outcome(entry, now),
+        _outcome(entry, now) + _for_what(entry, now),
         proof,
         ", ".join(entry.approvers) or "-",
+        ", ".join(entry.findings) or "-",
         *(values or [_cell(dict(entry.arguments))]),
         entry.session_id,
     ]
@@ -93,6 +99,13 @@ def _outcome(entry: ActionEntry, now: float) -> str:
     if waits and entry.expires_at is not None and entry.expires_at < now:
         return str(ActionOutcome.EXPIRED)
     return str(entry.outcome)
+
+
+def _for_what(entry: ActionEntry, now: float) -> str:
+    """A call that was held and never proven waits for nobody: its session may be long over."""
+    if _outcome(entry, now) != ActionOutcome.HELD:
+        return ""
+    return ", waits for people" if entry.roles else ", not proven"
 
 
 def _cell(value: object) -> str:

@@ -73,6 +73,7 @@ async def decide(
             people, session.metadata, session.configuration, held, decision,
             by=by, role=role, arguments=arguments, who=who, at=session.clock.now(),
             authors=await authors_of(session._store, session.metadata),
+            programs=session.programs.programs,
         )  # fmt: skip
         if problem is not None:
             if by and problem.code in REFUSED:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from sopilot.language.diagnostics import Diagnostic, did_you_mean, mistake
+from sopilot.language.program import Program
 from sopilot.runtime.records.people import People, Principal
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.trace.identity import MACHINE, UNAUTHENTICATED, identity_of
 from sopilot.runtime.trace.runtime_notes import DECISION_REFUSED
 from sopilot.runtime.vm import DECISIONS, JSON, Actor, Configuration, Note
+from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Pending
-from sopilot.runtime.vm.values import Fields, same_name
+from sopilot.runtime.vm.values import Fields, same_name, spell
 
 
 def named(people: People, by: str, who: Principal | None) -> str:
@@ -37,9 +39,12 @@ def objection(
     who: Principal | None,
     at: float,
     authors: Collection[str] = (),
+    programs: Mapping[str, Program] | None = None,
 ) -> tuple[Diagnostic | None, Mapping[str, JSON]]:
     """What speaks against the decision, and how whoever makes it proved who they are."""
     problem = _problem(held, decision, by, role, arguments)
+    if problem is None and arguments is not None:
+        problem = _misfit(held.action, arguments, programs or {})
     if problem is None and decision != "expire":
         names = people.names_of(by)
         problem = _party(metadata, configuration, held.arguments, held.process, names, by)
@@ -149,6 +154,28 @@ def _problem(
         for one in held.rulings
     ):
         return Diagnostic("approved-twice", f"{by} has approved as {role} already")
+    return None
+
+
+def _misfit(
+    action: str, arguments: Mapping[str, JSON], programs: Mapping[str, Program]
+) -> Diagnostic | None:
+    """Whether the action takes such arguments, as far as its handbook says what it takes."""
+    facts = next((one.actions[action] for one in programs.values() if action in one.actions), None)
+    if facts is None or not facts.inputs:
+        return None
+    for name, value in arguments.items():
+        if name not in facts.inputs:
+            return Diagnostic(
+                "unknown-argument",
+                f"`{action}` takes no `{name}`",
+                help=did_you_mean(name, facts.inputs),
+            )
+        if problem := violation(value, facts.inputs[name], f"`{name}`"):
+            return Diagnostic("wrong-type", f"{problem}, not {spell(value)}")
+    missing = [name for name in facts.required if name not in arguments]
+    if missing:
+        return Diagnostic("missing-argument", f"`{action}` needs `{missing[0]}` as well")
     return None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sopilot.language.diagnostics import Severity, UserMistake, mistake
 from sopilot.runtime.audit import TITLES, Report
-from sopilot.runtime.records.deviations import Deviation, fold_deviations, why_not
+from sopilot.runtime.records.deviations import DEVIATIONS, Deviation, fold_deviations, why_not
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
@@ -19,7 +19,6 @@ from sopilot.runtime.trace.signing import SigningKey, verify_signature
 from sopilot.runtime.vm import JSON, canonical
 
 AUDITS = "audits."
-DEVIATIONS = "deviations"
 _SIGNED = ("session", "release", "head", "clean", "outcome", "findings", "checks", "by", "identity")
 
 

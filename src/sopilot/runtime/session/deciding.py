@@ -58,6 +58,7 @@ async def decide_or_leave(
             people, loaded.record.metadata, loaded.configuration, held, decision,
             by=by, role=role, arguments=arguments, who=who, at=now,
             authors=await authors_of(store, loaded.record.metadata),
+            programs=loaded.programs.programs,
         )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem]) from None

@@ -10,6 +10,7 @@ from sopilot.runtime.records.people import (
     ADMINISTRATOR,
     People,
     Principal,
+    added,
     fold_people,
     token_digest,
     why_not,
@@ -46,10 +47,11 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    problem = why_not(people, name, details)
+    said = added(people, details) if name == "person_added" else details
+    problem = why_not(people, name, said)
     if problem is not None:
         raise UserMistake([problem])
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+    await write(store, JOURNAL, name, {**said, **written_by(who)}, clock=clock)
 
 
 def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:

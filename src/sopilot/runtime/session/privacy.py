@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.diagnostics.plain_text import counted, moment
 from sopilot.runtime.records.people import People, Principal
-from sopilot.runtime.records.privacy import Policy, fold_policy
+from sopilot.runtime.records.privacy import SHREDDED, Policy, fold_policy
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
@@ -238,7 +238,7 @@ async def shred(
         await store.release(lease)
     if erased:
         said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
-        await change_policy(store, "shredded", said, who=who, clock=clock)
+        await change_policy(store, SHREDDED, said, who=who, clock=clock)
         await store.shred(erased)
     return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.records import ActionRow, Condition, Selected, Wanted, select
+from sopilot.runtime.records.deviations import DEVIATIONS, fold_deviations
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import Pruned
+from sopilot.runtime.session.journal import entries
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head
 
@@ -67,7 +70,10 @@ async def register(
     """The actions of all sessions of the store that are asked for."""
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
-    return select(rows, conditions, total=total, columns=columns)
+    found: dict[str, tuple[str, ...]] = {}
+    for one in fold_deviations(await entries(store, DEVIATIONS)).values():
+        found[one.session_id] = (*found.get(one.session_id, ()), one.briefly)
+    return replace(select(rows, conditions, total=total, columns=columns), findings=found)
 
 
 async def make_anew(store: Store, *, when_due: bool, told: Callable[[str], None]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
+    ERASED,
     REGISTER,
     UNREADABLE,
     Compared,
@@ -26,10 +27,12 @@ from sopilot.runtime.records.log import (
     head_of,
     seal_head,
 )
+from sopilot.runtime.records.privacy import Policy
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import Pruned
 from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
+from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signing import SigningKey
 
 
@@ -149,10 +152,17 @@ async def verify_store(
     return found
 
 
-async def _on_record(store: Store, session_id: str, entry: LogEntry) -> bool:
+async def _policy(store: Store) -> Policy:
+    """What was erased and pruned on record; a journal that is damaged is a gap itself."""
+    try:
+        return await load_policy(store)
+    except SopilotError:
+        return Policy()
+
+
+def _on_record(policy: Policy, head: Head, entry: LogEntry) -> bool:
     """Whether it was pruned at the head that it still has, behind or at that of the entry."""
-    head = (await store.record(session_id)).head
-    pruned = (await load_policy(store)).pruned.get(session_id)
+    pruned = policy.pruned.get(head.session_id)
     if pruned != (head.seq, head.hash):
         return False
     return entry.seq < head.seq or (entry.seq, entry.hash) == pruned
@@ -165,6 +175,7 @@ async def _read(
     many of them were pruned."""
     traces, pruned = Traces(store), 0
     gaps: list[Gap] = []
+    policy = await _policy(store)
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
@@ -172,13 +183,17 @@ async def _read(
             loaded = await traces.loaded(session_id)
         except Pruned:
             pruned += 1
-            if not await _on_record(store, session_id, entry):
-                message = f"the events of session {session_id} are gone, and nothing says why"
-                gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            if not _on_record(policy, (await store.record(session_id)).head, entry):
+                message = f"the events of session {session_id} are gone, and nobody pruned them"
+                gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
         except SopilotError as problem:
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            continue
+        if loaded.record.metadata.get("shredded") is not None and session_id not in policy.erased:
+            message = f"the contents of session {session_id} are gone, and nobody erased them"
+            gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
         stood = loaded.events[entry.seq].hash if entry.seq >= 0 else entry.hash
         if stood != entry.hash:
