@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
-    REGISTER,
     UNREADABLE,
     Compared,
     Gap,
@@ -28,6 +28,7 @@ from sopilot.runtime.records.log import (
 )
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.registers import Traces, rebuild_register
+from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signing import SigningKey
 
 
@@ -58,19 +59,40 @@ class Verified:
         return not self.gaps
 
 
-Digests = Callable[[], Mapping[str, str] | None]
+class Standing(NamedTuple):
+    """Where every session stands, column by column: a process hands it to another quickly.
+    ``digests`` are of its rows in the register, empty where it has none."""
+
+    sessions: list[str]
+    seqs: list[int]
+    hashes: list[str]
+    digests: list[str]
 
 
-async def view(store: Store, digests: Digests | None = None) -> StoreView:
-    """In this order: what others write meanwhile is then a session that has gone on, or an entry
-    behind the head, and never a gap. ``digests`` has the register's from elsewhere."""
-    records = store.records
-    read: Mapping[str, str] | None = await records.digests() if digests is None else None
-    heads = {head.session_id: head for head in await records.heads()}
-    log = await records.log()
-    if digests is not None:
-        read = digests()
-    return StoreView(log, heads, await records.digests() if read is None else read)
+Elsewhere = Callable[[], Standing | None]
+
+
+async def standing(store: Store) -> Standing:
+    """The register before the heads: a session that goes on between the two has then moved."""
+    digests = await store.records.digests()
+    heads = await store.records.heads()
+    return Standing(
+        [head.session_id for head in heads],
+        [head.seq for head in heads],
+        [head.hash for head in heads],
+        [digests.get(head.session_id, "") for head in heads],
+    )
+
+
+async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
+    """The log last: a session that begins meanwhile is then in it. ``elsewhere``: who reads at
+    the same time where sessions stand."""
+    log = await store.records.log() if elsewhere is not None else None
+    there = elsewhere() if elsewhere is not None else None
+    now = there if there is not None else await standing(store)
+    heads = {one: Head(one, seq, digest) for one, seq, digest, _ in zip(*now, strict=True)}
+    digests = {one: digest for one, _, _, digest in zip(*now, strict=True) if digest}
+    return StoreView(log if log is not None else await store.records.log(), heads, digests)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -111,19 +133,19 @@ async def verify_store(
     keys: Collection[str],
     *,
     events: bool = True,
-    digests: Digests | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since. ``digests``: the register's, where somebody reads them
-    at the same time."""
+    only those that have gone on since. ``elsewhere``: who reads at the same time where sessions
+    stand; what that finds missing is looked for again here, in order."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store, digests)
+    now = await view(store, elsewhere)
     compared = compare(seals, now)
-    if digests is not None and any(gap.code == REGISTER for gap in compared.gaps):
-        now = await view(store)  # perhaps somebody went on between the two readings
+    if elsewhere is not None and compared.gaps:
+        now = await view(store)  # perhaps somebody wrote between the two readings
         compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
