@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
@@ -28,7 +27,6 @@ from sopilot.runtime.records.log import (
 )
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.registers import Traces, rebuild_register
-from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signing import SigningKey
 
 
@@ -59,40 +57,20 @@ class Verified:
         return not self.gaps
 
 
-class Standing(NamedTuple):
-    """Where every session stands, column by column: a process hands it to another quickly.
-    ``digests`` are of its rows in the register, empty where it has none."""
-
-    sessions: list[str]
-    seqs: list[int]
-    hashes: list[str]
-    digests: list[str]
-
-
-Elsewhere = Callable[[], Standing | None]
-
-
-async def standing(store: Store) -> Standing:
-    """The register before the heads: a session that goes on between the two has then moved."""
-    digests = await store.records.digests()
-    heads = await store.records.heads()
-    return Standing(
-        [head.session_id for head in heads],
-        [head.seq for head in heads],
-        [head.hash for head in heads],
-        [digests.get(head.session_id, "") for head in heads],
-    )
+Elsewhere = Callable[[], Mapping[str, str] | None]
 
 
 async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
-    """The log last: a session that begins meanwhile is then in it. ``elsewhere``: who reads at
-    the same time where sessions stand."""
-    log = await store.records.log() if elsewhere is not None else None
-    there = elsewhere() if elsewhere is not None else None
-    now = there if there is not None else await standing(store)
-    heads = {one: Head(one, seq, digest) for one, seq, digest, _ in zip(*now, strict=True)}
-    digests = {one: digest for one, _, _, digest in zip(*now, strict=True) if digest}
-    return StoreView(log if log is not None else await store.records.log(), heads, digests)
+    """The register, the heads, the log, in this order: a session that goes on meanwhile has then
+    moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
+    time."""
+    records = store.records
+    digests: Mapping[str, str] | None = await records.digests() if elsewhere is None else None
+    heads = {head.session_id: head for head in await records.heads()}
+    log = await records.log()
+    if elsewhere is not None:
+        digests = elsewhere()
+    return StoreView(log, heads, await records.digests() if digests is None else digests)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -136,8 +114,8 @@ async def verify_store(
     elsewhere: Elsewhere | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since. ``elsewhere``: who reads at the same time where sessions
-    stand; what that finds missing is looked for again here, in order."""
+    only those that have gone on since. ``elsewhere``: who reads the register at the same
+    time; what is not as it was is looked for again, in order."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
