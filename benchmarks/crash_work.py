@@ -14,7 +14,7 @@ from typing import Any
 from counter_desk import COUNTER, ERRANDS, next_move
 from sopilot.runtime.session import Session, Settings, Store, ToolResult, ToolSchema
 from sopilot.runtime.trace import SealedEvent, replay, verify_chain
-from sopilot.runtime.vm import JSON, Configuration, Start, TraceError
+from sopilot.runtime.vm import JSON, Configuration, Machine, Start, TraceError
 
 IRREVERSIBLE = "transfer"
 SETTINGS = Settings(lease_seconds=3600.0)
@@ -72,6 +72,7 @@ class Acknowledged:
     seq: int
     hash: str
     digest: str
+    """Empty where another release reckons it, which spells configurations otherwise."""
 
     @classmethod
     def of(cls, session: Session) -> Acknowledged:
@@ -150,14 +151,14 @@ class Judge:
         if not known:
             return
         last = max(known)
-        machine = COUNTER.machine(SETTINGS.limits)
+        machine = await self.machine(session_id)
         try:
             replay(machine, events)
             stood = replay(machine, events[: last + 1])
         except TraceError as problem:
             faults.append(f"{session_id}: does not replay: {problem}")
             return
-        if digest(stood) != known[last][1]:
+        if known[last][1] and digest(stood) != known[last][1]:
             faults.append(f"{session_id}: another cursor at event {last}")
         self._check_calls(session_id, events, journal)
 
@@ -185,6 +186,9 @@ class Judge:
         ]
         if unrecorded:
             self.tally.faults.append(f"{session_id}: carried out before it was recorded")
+
+    async def machine(self, session_id: str) -> Machine:
+        return COUNTER.machine(SETTINGS.limits)
 
     async def close(self) -> None:
         await self._store.close()

@@ -59,6 +59,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "hooked-conversations": ["hooked_conversations.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
     "chaos": ["chaos.py", "--json", "{file}"],
+    "two-releases": ["two_releases.py", "--json", "{file}"],
     "fuzz": ["fuzz.py", "--json", "{file}"],
     "mutants": ["mutants.py", "--json", "{file}"],
     "mcp-conformance": ["mcp_conformance.py", "--json", "{file}"],

@@ -5,7 +5,7 @@
 
 Each reader gets the same share of the time, in processes of its own: first with SHORT inputs,
 which it reads many times as quickly, then with long ones. What was found stays in ``--work``: a
-later run goes on from it, and adds its inputs to those of ``--json``; crashes and hangs are those
+later run goes on from it, and adds its inputs to those on record; crashes and hangs are those
 of the last run of a reader. Nothing may escape from a reader but its own errors, and no input may
 take longer than SLOW seconds of processor time. ``--minimise`` writes the smallest inputs that
 reach all lines that were reached to tests/fuzz/corpus.
@@ -26,7 +26,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from keeping import keep
+from keeping import EVIDENCE, keep
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT / "tests" / "fuzz" / "corpus"
@@ -209,7 +209,8 @@ def main() -> None:
             f"{one[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
         )
         print(f"{name}: {figures}", flush=True)
-    figures = added(_read(asked.json, {}) if asked.json else {}, found)
+    before = asked.json if asked.json and asked.json.exists() else EVIDENCE / "fuzz.json"
+    figures = added(_read(before, {}), found)
     if asked.json:
         keep(figures, asked.json)
     sys.exit(0 if figures["passed"] else 1)

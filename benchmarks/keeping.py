@@ -38,6 +38,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
     "chaos": lambda found: int(found["minutes"]),
+    "two-releases": lambda found: int(found["seconds"]),
     "fuzz": lambda found: found["inputs"],
     "mutants": lambda found: found["mutants"],
     "mcp-conformance": lambda found: found["scenarios"],

@@ -13,6 +13,7 @@ import py_compile
 import signal
 import sys
 import time
+import traceback
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
@@ -24,9 +25,11 @@ from typing import Any
 
 import pytest
 
-FIRST = 40
-"""Tests of the first try: most mutants die of one of the quickest."""
-SECONDS = 150.0
+FIRST, MOST = 30, 90
+"""Tests of the first try, of which most mutants die, and of all: what only slower ones would kill
+counts as alive."""
+BROKEN = 70
+SECONDS = 100.0
 """For the tests of one mutant; what then has still to be run is left out."""
 
 
@@ -54,15 +57,14 @@ class Coverage:
 
     def stages(self, file: str, first: int, last: int) -> list[list[str]]:
         """Tests that run one of these lines; of a line that is run by importing alone, those
-        that run anything in the file. Then the others of the file: what runs in a fixture that
-        tests share is known of the first of them alone."""
+        that run anything in the file. None where no test runs it at all."""
         lines = self.lines.get(file, {})
-        near = {test for line in range(first, last + 1) for test in lines.get(line, ())}
-        far = {test for tests in lines.values() for test in tests} - near
+        here = [lines[line] for line in range(first, last + 1) if line in lines]
+        near = {test for tests in here for test in tests}
+        if here and not near:
+            near = {test for tests in lines.values() for test in tests}
         ordered = sorted(near, key=self.seconds.__getitem__)
-        rest = sorted(far, key=self.seconds.__getitem__)
-        found = [ordered[:FIRST], ordered[FIRST:], rest[:FIRST]]
-        return [one for one in found if one]
+        return [one for one in (ordered[:FIRST], ordered[FIRST:MOST]) if one]
 
 
 class _Recorder:
@@ -177,23 +179,41 @@ class Runner:
         if code in (0, 5):
             return None
         text = self._log.read_text(errors="replace")
+        if code == BROKEN:
+            raise RuntimeError(f"the tests could not be run: {text[-2000:]}")
         failed = [line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))]
         return failed[0].split(" - ")[0][:160] if failed else f"exit {code}"
 
 
 def _run(asked: list[str], log: Path, *, keeps_bytecode: bool) -> None:
     """The child's whole life."""
-    code = 70
+    code = BROKEN
     try:
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         for one in (1, 2):
             os.dup2(out, one)
         sys.dont_write_bytecode = not keeps_bytecode
         code = int(
-            pytest.main(["-q", "-m", "not slow", "-p", "no:cacheprovider", "--tb=line", *asked])
+            pytest.main(
+                # Plugins are imported before, which is no fault here.
+                [
+                    "-W",
+                    "ignore::pytest.PytestAssertRewriteWarning",
+                    "-q",
+                    "-m",
+                    "not slow",
+                    "-p",
+                    "no:cacheprovider",
+                    "--tb=line",
+                    *asked,
+                ]
+            )
         )
-        sys.stdout.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 

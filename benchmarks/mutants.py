@@ -193,19 +193,49 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
             print(f"{shown} {time.monotonic() - begun:5.1f} s {mutant.name}", flush=True)
 
 
-def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
-    """A survivor that is known is named with its reason; with a test that kills it by now, it
-    counts as killed."""
-    known = json.loads(SURVIVORS.read_text("utf-8")) if SURVIVORS.exists() else {}
-    survivors = []
-    for one in found:
-        if one["killed_by"]:
-            continue
+def again(work: Path) -> None:
+    """What has survived, once more: with the tests that are said to kill it by now."""
+    known = Coverage.read(work / "map.json")
+    kept = work / "found.json"
+    found: list[dict[str, Any]] = json.loads(kept.read_text())
+    said = survivors_named()
+    runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
+    for one in (one for one in found if not one["killed_by"]):
         file = one["place"].partition(":")[0]
-        about = known.get(f"{file}: {one['before']} -> {one['after']}", {})
-        if "test" in about:
-            one["killed_by"] = about["test"]
-        survivors.append({**one, "reason": about.get("reason") or about.get("test") or "unread"})
+        same = [
+            mutant
+            for mutant in mutants_of(ROOT / file)
+            if (mutant.before, mutant.after) == (one["before"], one["after"])
+        ]
+        if not same:
+            one["gone"] = True  # the line is another by now
+            continue
+        line = int(one["place"].partition(":")[2])
+        mutant = min(same, key=lambda mutant: abs(mutant.line - line))
+        test = said.get(name_of(one), {}).get("test", "").split(" ")[0]
+        stages = [[test]] if test else known.stages(file, mutant.line, mutant.last_line)
+        one["killed_by"] = runner.killed(file, mutant.text, stages)
+        print(f"{'killed  ' if one['killed_by'] else 'SURVIVED'} {mutant.name}", flush=True)
+    kept.write_text(json.dumps([one for one in found if not one.get("gone")], indent=1))
+
+
+def survivors_named() -> dict[str, dict[str, str]]:
+    return dict(json.loads(SURVIVORS.read_text("utf-8"))) if SURVIVORS.exists() else {}
+
+
+def name_of(row: dict[str, Any]) -> str:
+    return f"{row['place'].partition(':')[0]}: {row['before']} -> {row['after']}"
+
+
+def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    """What survived is named with the reason why it does not matter. That a test kills it by now
+    counts once it was run (``--again``)."""
+    known = survivors_named()
+    survivors = [
+        {**one, "reason": known.get(name_of(one), {}).get("reason", "unread")}
+        for one in found
+        if not one["killed_by"]
+    ]
     rooms = {
         room: {
             "mutants": sum(one["room"] == room for one in found),
@@ -213,11 +243,10 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         }
         for room in ROOMS
     }
-    dead = sum(bool(one["killed_by"]) for one in found)
+    dead = len(found) - len(survivors)
     return {
         "mutants": len(found),
         "killed": dead,
-        "killed_at_once": len(found) - len(survivors),
         "share": round(dead / len(found), 4) if found else None,
         "rooms": rooms,
         "survivors": survivors,
@@ -230,11 +259,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
     parser.add_argument("--map", action="store_true", help="time the tests anew")
-    parser.add_argument("--again", action="store_true", help="only sum up what was found last")
+    parser.add_argument("--again", action="store_true", help="what survived once more")
+    parser.add_argument("--sum", action="store_true", help="only sum up what was found")
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
-    if not asked.again:
+    if asked.again:
+        again(asked.work)
+    elif not asked.sum:
         if asked.map or not (asked.work / "map.json").exists():
             make_map(asked.work)
         campaign(asked.work, asked.minutes, asked.seed)

@@ -44,12 +44,14 @@ STUCK = """\
 handbook: stuck
 actions:
   read_limit: {input: {user: string, kind: {type: string, required: false}}}
+  read_kind: {input: {user: string, kind: string}}
   pay:
     input: {user: string, amount: number, fee: {type: number, required: false}}
     irreversible: true
     confirm: false
 predicates:
   ok(user, kind): {says: ok, verify: "read_limit(user, kind)", verdict: result.ok}
+  strict(user, kind): {says: ok, verify: "read_kind(user, kind)", verdict: result.ok}
   fine(user): {says: ok, verify: read_limit(user), verdict: result.ok}
   small(fee): {says: "The fee is small.", verify: arguments, verdict: "fee < 5"}
 procedures:
@@ -71,21 +73,22 @@ COMPUTED = """arguments: {amount: {verify: read_limit(user), value: "%s"}}, requ
     [
         (
             "{requires: fine(user)}",
-            '{requires: "ok(user, null)"}',
-            "`ok` is required of `null`, which is no value for `kind`",
-            "write a predicate without `kind`, whose recipe leaves that input out",
+            '{requires: "strict(user, null)"}',
+            "`strict` is required of `null`, which is no value for `kind`",
+            "say in its verdict what that means (`kind == null || …`), and give `kind` to no input "
+            "that is required",
         ),
         (
             "read_limit(user), verdict",
-            '"read_limit(user, kind=null)", verdict',
-            "`fine` calls `read_limit` with `null` for `kind`",
-            "leave `kind` out of the call",
+            '"read_kind(user, kind=null)", verdict',
+            "`fine` calls `read_kind` with `null` for `kind`",
+            "make `kind` of `read_kind` optional",
         ),
         (
             "fine(user)}",
             "[fine(user), small(fee)]}",
             "`small` needs `fee`, which a call of `pay` may leave out",
-            "make `fee` of `pay` required",
+            "make `fee` of `pay` required, or say what holds without it (`fee == null`)",
         ),
         (
             "requires: fine(user)",
@@ -97,7 +100,7 @@ COMPUTED = """arguments: {amount: {verify: read_limit(user), value: "%s"}}, requ
             "requires: fine(user)",
             COMPUTED % "fee * result.rate",
             "a computed argument needs `fee`, which a call of `pay` may leave out",
-            "make `fee` of `pay` required",
+            "make `fee` of `pay` required, or say what holds without it (`fee == null`)",
         ),
     ],
 )
@@ -110,6 +113,23 @@ def test_a_requirement_that_is_never_proven_is_told_with_its_cure(
     assert told.message == f"`pay` is guarded, and {why}; then a person must decide"
     assert told.help == cure
     assert told.place.line > 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("{requires: fine(user)}", '{requires: "ok(user, null)"}'),
+        ("read_limit(user), verdict", '"read_limit(user, kind=null)", verdict'),
+        ("fine(user)}", "[fine(user), slight(fee)]}"),
+        ("requires: fine(user)", COMPUTED % "fee == null ? 1 : fee * result.rate"),
+    ],
+)
+def test_what_has_a_meaning_without_a_value_is_provable(before: str, after: str) -> None:
+    """Attacks on it: tests/runtime/proof/test_no_value.py."""
+    slight = '  slight(fee): {says: s, verify: arguments, verdict: "fee == null || fee < 5"}\n'
+    text = STUCK.replace("procedures:", slight + "procedures:")
+    assert before in text
+    assert _unprovable(text.replace(before, after)) == []
 
 
 @pytest.mark.parametrize(

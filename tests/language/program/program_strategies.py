@@ -192,7 +192,11 @@ def functions(
     if kind is Kind.PROCESS:
         accepts = draw(st.booleans())
         says = draw(texts)
-        steps.append(CompleteStep(labels[last], says) if accepts else FailStep(labels[last], says))
+        steps.append(
+            CompleteStep(labels[last], says)
+            if accepts
+            else FailStep(labels[last], says, draw(st.sampled_from(["", "hand_over"])))
+        )
     else:
         holds = draw(st.none() | conditions(slots))
         steps.append(ReturnStep(labels[last], holds, draw(texts)))

@@ -26,14 +26,14 @@ def _holds(handbook: Handbook) -> None:
         assert list(problems(program, language, held)) == []
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=40)
 @given(handbooks())
 def test_frames_of_any_handbook_say_what_it_means(handbook: Handbook) -> None:
     _holds(_plainly_worded(handbook))
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=1500)
+@settings(deadline=None, max_examples=3500)
 @given(handbooks())
 def test_frames_of_any_handbook_say_what_it_means_at_length(handbook: Handbook) -> None:
     _holds(_plainly_worded(handbook))

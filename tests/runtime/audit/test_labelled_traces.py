@@ -85,7 +85,9 @@ def test_every_finding_of_a_trace_has_a_class() -> None:
     # The last is found against a handbook that somebody names, not in the trace.
     foreign_only = {"executed-against-condition", "withheld-payload", "other-program"}
     by_values = {one.code for some in TACTICS.values() for one in some} | {"old-format"}
-    assert {*CLASSES, *by_values, *foreign_only} == set(TITLES)
+    # A note about what is not in the trace: test_follow_up.py.
+    left_undone = {"otherwise-not-started"}
+    assert {*CLASSES, *by_values, *foreign_only, *left_undone} == set(TITLES)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -29,7 +29,6 @@ from sopilot.runtime.vm import (
     Automation,
     Call,
     Complete,
-    Configuration,
     Decision,
     DomainCall,
     DomainResult,
@@ -126,12 +125,7 @@ class Execution:
         self.events.extend(outcome.events)
         self.configuration = outcome.configuration
 
-    def grade(
-        self, configuration: Configuration, operation: Return, evidence: Sequence[int]
-    ) -> str | None:
-        here = self.world.machine.position(configuration)
-        if here is None:
-            return None
+    def grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
         programs = self.world.machine.programs
         return grade_of_return(programs, here, operation, evidence, self.judge)
 

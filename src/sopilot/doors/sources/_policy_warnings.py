@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from sopilot.language.compiler import left_out, optional_parameters
 from sopilot.language.diagnostics import Diagnostic, Place, Severity
 from sopilot.language.handbook import (
     Action,
     Constant,
     Handbook,
-    Leaf,
     Name,
     Procedure,
+    Term,
     free_names,
     leaves,
+    obligations,
 )
 from sopilot.language.handbook.grammar import NOW
 from sopilot.language.handbook.locating import locate_input, locate_requirement
@@ -62,10 +64,18 @@ def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnost
         action = handbook.actions[procedure.action]
         if not (action.is_guarded or procedure.confirm):
             continue
-        required = [*leaves(procedure.requires), *leaves(action.requires)]
+        required = leaves(obligations(handbook, procedure))
+        loose = left_out(procedure, action)
+        optional = optional_parameters(required, loose, handbook.predicates, handbook.actions)
+        needed = [
+            (leaf.predicate, parameter, term)
+            for leaf in required
+            for parameter, term in leaf.arguments
+            if parameter not in optional.get(leaf.predicate, ())
+        ]
         told = [
-            *_nulls(handbook, required),
-            *_left_out(procedure, action, required),
+            *_nulls(handbook, needed),
+            *_left_out(handbook, action, loose, needed),
             *_moving(procedure),
         ]
         for predicate, why, cure in dict.fromkeys(told):
@@ -79,39 +89,43 @@ _Told = tuple[str, str, str]
 """A predicate, why it cannot be proven, and the cure."""
 
 
-def _nulls(handbook: Handbook, required: Iterable[Leaf]) -> Iterator[_Told]:
-    for leaf in required:
-        for name, term in leaf.arguments:
-            if term == Constant(None):
-                why = f"`{leaf.predicate}` is required of `null`, which is no value for `{name}`"
-                cure = f"write a predicate without `{name}`, whose recipe leaves that input out"
-                yield leaf.predicate, why, cure
-        recipes = handbook.predicates[leaf.predicate].recipes
+_Needed = Iterable[tuple[str, str, Term]]
+"""A predicate, a parameter of it that must have a value, and what it is given."""
+
+
+def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Told]:
+    for predicate, name, term in needed:
+        if term == Constant(None):
+            why = f"`{predicate}` is required of `null`, which is no value for `{name}`"
+            cure = f"say in its verdict what that means (`{name} == null || …`), and give "
+            yield predicate, why, cure + f"`{name}` to no input that is required"
+    for predicate in dict.fromkeys(predicate for predicate, _, _ in needed):
+        recipes = handbook.predicates[predicate].recipes
         for call in (call for recipe in recipes for call in recipe):
+            if call.action not in handbook.actions:
+                continue
+            must = {item.name for item in handbook.actions[call.action].inputs if item.required}
             for name, origin in call.arguments:
-                if origin == Constant(None):
-                    why = f"`{leaf.predicate}` calls `{call.action}` with `null` for `{name}`"
-                    yield leaf.predicate, why, f"leave `{name}` out of the call"
+                if origin == Constant(None) and name in must:
+                    why = f"`{predicate}` calls `{call.action}` with `null` for `{name}`"
+                    yield predicate, why, f"make `{name}` of `{call.action}` optional"
 
 
-def _left_out(procedure: Procedure, action: Action, required: Iterable[Leaf]) -> Iterator[_Told]:
+def _left_out(
+    handbook: Handbook, action: Action, loose: Mapping[str, str], needed: _Needed
+) -> Iterator[_Told]:
     """Names that need not have a value at the act."""
-    bound = {**{item.name: Name(item.name) for item in action.inputs}, **dict(procedure.arguments)}
-    given = {item.name for item in procedure.inputs if item.required}
-    given |= {one.name for one in procedure.computed}
-    optional = {
-        term.name: item.name
-        for item in action.inputs
-        if not item.required and isinstance(term := bound[item.name], Name)
-    }
-    needed = [(leaf.predicate, term) for leaf in required for _, term in leaf.arguments]
-    needed += [("", Name(name)) for one in procedure.computed for name in one.uses]
-    for predicate, term in needed:
-        if isinstance(term, Name) and term.name in optional.keys() - given:
-            what = f"`{predicate}`" if predicate else "a computed argument"
-            item = optional[term.name]
-            why = f"{what} needs `{term.name}`, which a call of `{action.name}` may leave out"
-            yield predicate, why, f"make `{item}` of `{action.name}` required"
+    for predicate, parameter, term in needed:
+        one = handbook.predicates[predicate]
+        if not isinstance(term, Name) or term.name not in loose:
+            continue
+        if parameter in one.optional or one.computes == parameter:
+            continue
+        what = "a computed argument" if one.computes else f"`{predicate}`"
+        item = loose[term.name]
+        why = f"{what} needs `{term.name}`, which a call of `{action.name}` may leave out"
+        cure = f"make `{item}` of `{action.name}` required, or say what holds without it "
+        yield ("" if one.made else predicate), why, cure + f"(`{parameter} == null`)"
 
 
 _STEADY = re.compile(r"\b(?:round|day)\s*\(")

@@ -8,7 +8,16 @@ from typing import Any
 from sopilot.doors.sources._source import Unit
 from sopilot.language.compiler import judged_by_model, unprovable
 from sopilot.language.diagnostics.plain_text import counted
-from sopilot.language.handbook import OPERATORS, ActionCall, Leaf, Name, Recipe, Tree
+from sopilot.language.handbook import (
+    OPERATORS,
+    ActionCall,
+    InOrder,
+    Leaf,
+    Name,
+    Recipe,
+    Tree,
+    refused,
+)
 from sopilot.language.program.model import Function, Kind
 from sopilot.language.render.sentences import condition_of
 
@@ -71,6 +80,12 @@ def explain(unit: Unit) -> dict[str, Any]:
             for one in why.postponed
         ]
         + [
+            f"refused for {what}: "
+            + (f"then start `{told}`" if told in unit.handbook.procedures else f"the words: {told}")
+            for what, told in _refusals(why.tree)
+        ]
+        + [f"{one} is never asked: what is checked before it excludes it" for one in why.excluded]
+        + [
             f"{unit.program.entry} may rest on a model's word for {name} (judged_by: model)"
             for name in judged_by_model(unit.program)
         ]
@@ -79,6 +94,16 @@ def explain(unit: Unit) -> dict[str, Any]:
             for one in unprovable(unit.program)
         ],
     }
+
+
+def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
+    """The parts that have an ``otherwise`` of their own, with it."""
+    if isinstance(tree, Leaf):
+        return
+    if isinstance(tree, InOrder) and tree.otherwise:
+        yield _show_tree(tree), tree.otherwise
+    for child in tree.children:
+        yield from _refusals(child)
 
 
 def _policy(function: Function) -> list[str]:
@@ -109,6 +134,8 @@ def show_leaf(leaf: Leaf) -> str:
 def _show_tree(tree: Tree) -> str:
     if isinstance(tree, Leaf):
         return show_leaf(tree)
+    if isinstance(tree, InOrder) and tree.otherwise:
+        return _show_tree(refused(tree))
     return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"
 
 

@@ -6,6 +6,7 @@ free of language models. Pure. May import ``diagnostics``, ``handbook`` and
 """
 
 from sopilot.language.compiler._judges import Unprovable, judged_by_model, unprovable
+from sopilot.language.compiler._optional import left_out, optional_parameters
 from sopilot.language.compiler._pipeline import (
     Compiled,
     Compiler,
@@ -24,5 +25,7 @@ __all__ = [
     "compile_handbook",
     "compile_procedure",
     "judged_by_model",
+    "left_out",
+    "optional_parameters",
     "unprovable",
 ]

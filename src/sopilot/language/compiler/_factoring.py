@@ -5,6 +5,8 @@ Out: a plan whose functions stay within the leaf budget: heavy subtrees become
      functions of their own, long lists are cut into runs. Both keep the order
      of the checks and the value. A ``first`` inside an evidence-complete option
      always becomes a function, so that every result a condition reads is bound.
+     What has an ``otherwise`` of its own stays where its refusal is: a group only
+     returns true or false. So many of them may exceed the budget.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sopilot.language.handbook import AnyOf, First, Leaf, Tree, names_in, negate
+from sopilot.language.compiler._simplify import refusing
+from sopilot.language.handbook import AnyOf, First, Leaf, Tree, names_in, negate, refusals
 
 LEAF_BUDGET = 7
 
@@ -30,10 +33,12 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorNode:
-    """An operator over leaves, groups and further operators."""
+    """An operator over leaves, groups and further operators. ``otherwise`` is what follows
+    where the goal is refused for it."""
 
     operator: type
     children: tuple[Plan, ...]
+    otherwise: str = ""
 
 
 Plan = Leaf | FactorNode | Group
@@ -63,9 +68,12 @@ class Factoring:
         ]
         kind = type(tree)
         while len(parts) > self._budget:
-            parts = self._cut(kind, parts, inside)
+            shorter = self._cut(kind, parts, inside)
+            if len(shorter) == len(parts):
+                break
+            parts = shorter
         keys = self._lighten(parts, inside)
-        node = FactorNode(kind, tuple(plan for _, plan, _ in parts))
+        node = FactorNode(kind, tuple(plan for _, plan, _ in parts), refusing(tree))
         if complete and kind is First:
             group = self._group(tree, node, complete, "a `first` inside an `any`")
             return group, frozenset((group,))
@@ -81,9 +89,14 @@ class Factoring:
             key=lambda i: (-len(parts[i][2]), i),
         )
         for position in heavy:
-            tree, plan, _ = parts[position]
+            tree, plan, held = parts[position]
+            if (refusals(tree) and refusals(tree) != [refusing(tree)]) or len(held) == 1:
+                continue
             group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
-            parts[position] = (tree, group, frozenset((group,)))
+            kept: Plan = group
+            if refusing(tree):
+                kept = FactorNode(type(tree), (group,), refusing(tree))
+            parts[position] = (tree, kept, frozenset((group,)))
             keys = _union(parts)
             if len(keys) <= self._budget:
                 break
@@ -95,12 +108,17 @@ class Factoring:
         run: list[_Part] = []
         held: set[object] = set()
         for part in parts:
+            if refusals(part[0]):
+                runs += [self._run(kind, run, complete), part] if run else [part]
+                run, held = [], set()
+                continue
             if run and len(held | part[2]) > self._budget:
                 runs.append(self._run(kind, run, complete))
                 run, held = [], set()
             run.append(part)
             held |= part[2]
-        runs.append(self._run(kind, run, complete))
+        if run:
+            runs.append(self._run(kind, run, complete))
         return runs
 
     def _run(self, kind: type, run: list[_Part], complete: bool) -> _Part:

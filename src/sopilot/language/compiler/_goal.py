@@ -17,6 +17,7 @@ from sopilot.language.handbook.translated import Translated
 from sopilot.language.program.model import (
     Argument,
     Arguments,
+    FailStep,
     Guarded,
     Literal,
     Local,
@@ -45,15 +46,15 @@ def own(procedure: Procedure, goal: Action) -> str:
     return repr((own, goal.confirm)) if any(own) or goal.confirm is not None else ""
 
 
-def otherwise(handbook: Handbook, procedure: Procedure) -> str:
-    """What follows a refusal: another procedure, or words."""
-    if procedure.otherwise in handbook.procedures:
-        name = procedure.otherwise
-        return Translated({"en": f"then start `{name}`", "zh": f"然后 start `{name}`"})
-    if not procedure.otherwise:
-        return ""
-    told = procedure.otherwise
-    return Translated({"en": f"tell the user: {told}", "zh": f"告诉用户：{told}"})
+def refusal(handbook: Handbook, otherwise: str) -> FailStep:
+    """What follows: another procedure, words, or nothing."""
+    if otherwise in handbook.procedures:
+        told = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
+        return FailStep("refuse", Translated(told), otherwise)
+    if not otherwise:
+        return FailStep("refuse")
+    told = {"en": f"tell the user: {otherwise}", "zh": f"告诉用户：{otherwise}"}
+    return FailStep("refuse", Translated(told))
 
 
 def goal_terms(goal: Action, procedure: Procedure) -> Binding:

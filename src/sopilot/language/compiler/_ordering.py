@@ -9,7 +9,7 @@ Out: the same tree, the children of every ``All`` stably sorted so that a gate
 from __future__ import annotations
 
 from sopilot.language.compiler._guards import Guard, GuardClosure
-from sopilot.language.handbook import All, InOrder, Leaf, Tree, leaves
+from sopilot.language.handbook import All, InOrder, Leaf, Tree, leaves, with_children
 
 
 def order_by_prerequisite(tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure) -> Tree:
@@ -23,8 +23,7 @@ def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
     children = tuple(_ordered(child, gates, closure) for child in tree.children)
     if isinstance(tree, All) and len(children) > 1:
         children = _sorted(children, gates, closure)
-    rebuilt: Tree = type(tree)(children)
-    return rebuilt
+    return with_children(tree, children)
 
 
 def _sorted(

@@ -8,6 +8,7 @@ hoist               the missing gates in front
 settle              without what earlier checks have settled
 factor              functions of at most seven checks
 schedule            Eq. 3: jumping code, evidence-complete code, reuse
+thread              no check twice on one path
 rules and gates     one function a predicate
 verify              the program verifier, always
 """
@@ -24,17 +25,19 @@ from sopilot.language.compiler._goal import (
     goal_arguments,
     goal_terms,
     guard_of,
-    otherwise,
     own,
+    refusal,
     start_names,
 )
 from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
+from sopilot.language.compiler._optional import left_out, optional_names, optional_parameters
 from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
 from sopilot.language.compiler._simplify import simplify
+from sopilot.language.compiler._threading import without_uncalled
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
 from sopilot.language.compiler.facts import (
     action_facts,
@@ -64,7 +67,6 @@ from sopilot.language.program.model import (
     ActionFacts,
     Arguments,
     CompleteStep,
-    FailStep,
     Function,
     Guarded,
     Kind,
@@ -91,6 +93,8 @@ class Explanation:
     """Checks and options that earlier checks have settled."""
     postponed: tuple[Tree, ...] = ()
     """Options that owe no evidence, tried only while nothing else holds."""
+    excluded: tuple[str, ...] = ()
+    """Predicates that no path comes to: what is checked before them excludes them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +138,7 @@ class Compiler:
         self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
         self._ranked: dict[str, RankedRecipes] = {}
-        self._functions: dict[tuple[str, str], Function] = {}
+        self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._closure = GuardClosure(self._actions, predicates, self._chosen)
@@ -230,6 +234,9 @@ class Compiler:
         goal = handbook.actions[procedure.action]
         parameters = start_names(goal, procedure)
         scope = frozenset(parameters)
+        optional = optional_parameters(
+            leaves(tree), left_out(procedure, goal), self._predicates, self._actions
+        )
         resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
 
         def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
@@ -239,7 +246,12 @@ class Compiler:
                     passed = (name for name in leaf.parameters if name in scope)
                     found = (leaf.name, tuple((name, Local(name)) for name in passed))
                 else:
-                    arguments = tuple((p, argument_of(t, scope)) for p, t in leaf.arguments)
+                    none = optional.get(leaf.predicate, ())
+                    arguments = tuple(
+                        (p, argument_of(t, scope))
+                        for p, t in leaf.arguments
+                        if p not in none or isinstance(t, Name)
+                    )
                     found = (names.rule(leaf.predicate), arguments)
                 resolved[leaf] = found
             return found
@@ -251,7 +263,11 @@ class Compiler:
             kind=Kind.PROCESS,
             parameters=parameters,
             steps=Schedule(resolve).process(
-                plan, act, CompleteStep("done"), FailStep("refuse", otherwise(handbook, procedure))
+                plan,
+                act,
+                CompleteStep("done"),
+                lambda follows: refusal(handbook, follows),
+                procedure.otherwise,
             ),
             says=procedure.says or goal.says,
         )
@@ -261,20 +277,24 @@ class Compiler:
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
                 steps=Schedule(resolve).group(group),
+                optional=optional_names(group.parameters, leaves(tree), optional),
             )
-        used = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
+        called = without_uncalled(functions, procedure.name)
+        named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
+        used = [predicate for predicate in named if names.rule(predicate) in called]
         for predicate in used:
-            function = self._function(names.rule(predicate), predicate)
+            function = self._function(names.rule(predicate), predicate, optional.get(predicate, ()))
             functions[function.name] = function
         explanation = Explanation(
             guards=guards,
             recipes={name: self._ranked[name] for name in used if name in self._ranked},
-            groups=tuple(factoring.groups),
+            groups=tuple(one for one in factoring.groups if one.name in functions),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
+            excluded=tuple(predicate for predicate in named if predicate not in used),
         )
         inputs = {item.name: item for item in goal.inputs}
         own = {item.name: item for item in procedure.inputs}
@@ -305,9 +325,9 @@ class Compiler:
         unverified = found.tool_free or found.done is not None
         return () if unverified else self._rank(predicate).chosen
 
-    def _function(self, name: str, predicate_name: str) -> Function:
+    def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
         # One name can stand for two predicates: the goal's namesake is called something else.
-        key = (name, predicate_name)
+        key = (name, predicate_name, optional)
         function = self._functions.get(key)
         if function is None:
             predicate = self._predicates[predicate_name]
@@ -320,7 +340,7 @@ class Compiler:
             else:
                 recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
                 require_origins(predicate)
-                function = rule_function(name, predicate, recipes, self._actions)
+                function = rule_function(name, predicate, recipes, self._actions, optional)
             self._functions[key] = function
         return function
 

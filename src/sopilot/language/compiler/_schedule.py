@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.language.compiler._factoring import FactorNode, Group, Plan
+from sopilot.language.compiler._threading import thread
 from sopilot.language.handbook import AnyOf, First, Leaf
 from sopilot.language.program.model import (
     Act,
@@ -65,20 +66,30 @@ class Schedule:
         self._slot_names: dict[str, int] = {}
         self._known: dict[str, bool | None] = {}
         self._undo: list[tuple[str, bool | None, bool]] = []
+        self._refusals: dict[str, VisitMark] = {}
 
     # --- whole functions -------------------------------------------------------------
 
     def process(
-        self, plan: Plan, goal: Act, complete: CompleteStep, fail: FailStep
+        self,
+        plan: Plan,
+        goal: Act,
+        complete: CompleteStep,
+        refuse: Callable[[str], FailStep],
+        otherwise: str = "",
     ) -> tuple[Step, ...]:
-        accept, refuse = VisitMark(), VisitMark()
-        self._jump(plan, accept, refuse, accept_is_next=True)
+        """``refuse`` makes the step that refuses by an ``otherwise``; the process has its own."""
+        accept = VisitMark()
+        self._refusals[otherwise] = VisitMark()
+        self._jump(plan, accept, self._refusals[otherwise], accept_is_next=True)
         self._place(accept)
         self._emit(replace(goal, label=self._label(goal.label)))
         self._emit(complete)
-        self._place(refuse)
-        if refuse.used:
-            self._emit(fail)
+        for follows, mark in self._refusals.items():
+            self._place(mark)
+            if mark.used:
+                step = refuse(follows)
+                self._emit(replace(step, label=self._label(step.label)))
         return self._finish()
 
     def group(self, group: Group) -> tuple[Step, ...]:
@@ -102,6 +113,8 @@ class Schedule:
     # --- jumping code ----------------------------------------------------------------
 
     def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
+        if isinstance(plan, FactorNode) and plan.otherwise and unmet in self._refusals.values():
+            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
         if not isinstance(plan, FactorNode):
             self._check(plan, met, unmet, accept_is_next=accept_is_next)
         elif plan.operator is AnyOf:
@@ -228,7 +241,7 @@ class Schedule:
                 assert isinstance(step, Branch)
                 then, otherwise = labels[met.position], labels[unmet.position]
                 finished.append(Branch(step.label, step.when, then, otherwise))
-        return tuple(finished)
+        return thread(tuple(finished), self._label)
 
 
 def _is_any(plan: Plan) -> bool:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sopilot.language.compiler._simplify import refusing
 from sopilot.language.handbook import (
     NOTHING,
     Action,
@@ -31,6 +32,7 @@ from sopilot.language.handbook import (
     Predicate,
     Tree,
     leaves,
+    with_children,
 )
 
 Facts = dict[tuple[str, Binding], tuple[Leaf, bool]]
@@ -70,7 +72,7 @@ class Settled:
         children = tuple(self._postpone(child) for child in tree.children)
         free = [child for child in children if self._owes_nothing(child)]
         if not isinstance(tree, AnyOf) or not free or len(children) < 2:
-            return type(tree)(children)
+            return with_children(tree, children)
         owing = tuple(child for child in children if child not in free)
         alone = len(owing) == 1 and isinstance(owing[0], Leaf)
         read: list[Tree] = [owing[0] if alone else AnyOf(owing)] if owing else []
@@ -114,7 +116,9 @@ class Settled:
                 children.append(left)
             if not complete:
                 self._learn(child, facts)
-        return type(tree)(tuple(children)) if len(children) != 1 else children[0]
+        if len(children) == 1 and not refusing(tree):
+            return children[0]
+        return with_children(tree, tuple(children))
 
     def _all_known(self, tree: Tree, facts: Facts) -> bool:
         return all((leaf.predicate, leaf.arguments) in facts for leaf in leaves(tree))

@@ -10,7 +10,7 @@ Out: the same tree without needless one-child nodes, empty conjunctions, nested 
 from __future__ import annotations
 
 from sopilot.language.diagnostics import mistake
-from sopilot.language.handbook import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree
+from sopilot.language.handbook import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, with_children
 
 
 def simplify(tree: Tree) -> Tree:
@@ -20,7 +20,7 @@ def simplify(tree: Tree) -> Tree:
     children: dict[Tree, None] = {}
     for child in tree.children:
         simple = simplify(child)
-        if not isinstance(simple, Leaf) and type(simple) is type(tree):
+        if not isinstance(simple, Leaf) and type(simple) is kind and not refusing(simple):
             for grandchild in simple.children:
                 children.setdefault(grandchild)
         elif simple != NOTHING:
@@ -30,8 +30,9 @@ def simplify(tree: Tree) -> Tree:
             children.setdefault(simple)
     if len(children) == 1:
         only = next(iter(children))
-        # A lone option of `any` still owes all its evidence, so only a leaf stands for it.
-        if kind is not AnyOf or isinstance(only, Leaf):
+        # A lone option of `any` still owes all its evidence, so only a leaf stands for it; what
+        # refuses in its own way stays apart.
+        if (kind is not AnyOf or isinstance(only, Leaf)) and not refusing(tree):
             return only
     if not children:
         if kind is All or kind is InOrder:
@@ -41,5 +42,9 @@ def simplify(tree: Tree) -> Tree:
             "a requirement with no option can never hold",
             help="give `any` or `first` at least one option",
         )
-    simplified: Tree = kind(tuple(children))
-    return simplified
+    return with_children(tree, tuple(children))
+
+
+def refusing(tree: Tree) -> str:
+    """What follows a refusal for this part, if it says so itself."""
+    return tree.otherwise if isinstance(tree, InOrder) else ""

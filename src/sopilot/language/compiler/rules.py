@@ -37,8 +37,13 @@ MISSING_RECIPE = "missing recipe"
 
 
 def rule_function(
-    name: str, predicate: Predicate, recipes: RankedRecipes, actions: Mapping[str, Action]
+    name: str,
+    predicate: Predicate,
+    recipes: RankedRecipes,
+    actions: Mapping[str, Action],
+    optional: tuple[str, ...] = (),
 ) -> Function:
+    """``optional`` are parameters that may be without a value beside the predicate's own."""
     calls = recipes.chosen
     steps: list[Step] = []
     for number, call in enumerate(calls, 1):
@@ -63,7 +68,7 @@ def rule_function(
         judged_by_model=predicate.judged_by_model,
         computes=predicate.computes,
         value=predicate.value,
-        optional=predicate.optional,
+        optional=tuple(dict.fromkeys((*predicate.optional, *optional))),
         question=predicate.question,
     )
 
@@ -95,6 +100,8 @@ def verifier_call(
         if term is None:
             if item.required:
                 arguments.append((item.name, Unknown(item.name)))
+        elif term == Constant(None) and not item.required and not _takes_null(item):
+            continue  # no value at all
         elif isinstance(term, Constant):
             arguments.append((item.name, Literal(term.value)))
         elif isinstance(term, Path):
@@ -104,6 +111,11 @@ def verifier_call(
         else:
             arguments.append((item.name, Unknown(term.name)))
     return call.action, tuple(arguments)
+
+
+def _takes_null(item: Input) -> bool:
+    kinds = (item.schema or {}).get("type", item.type)
+    return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
 
 
 def _fallback(

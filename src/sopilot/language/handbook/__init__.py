@@ -21,8 +21,10 @@ from sopilot.language.handbook._model import (
     Predicate,
     Procedure,
     Recipe,
+    asked_about,
     confirmation,
     confirmed_subject,
+    values_asked_about,
 )
 from sopilot.language.handbook._reader import load_handbook, read_handbook
 from sopilot.language.handbook._schema import handbook_schema, published_schema
@@ -46,8 +48,11 @@ from sopilot.language.handbook._tree import (
     names_in,
     negate,
     plain_binding,
+    refusals,
+    refused,
     substitute,
     substitute_binding,
+    with_children,
 )
 from sopilot.language.handbook._writer import write_handbook
 from sopilot.language.handbook.cel import (
@@ -95,6 +100,7 @@ __all__ = [
     "Tree",
     "VerdictError",
     "VerdictProblem",
+    "asked_about",
     "compute",
     "confirmation",
     "confirmed_subject",
@@ -115,8 +121,12 @@ __all__ = [
     "plain_binding",
     "published_schema",
     "read_handbook",
+    "refusals",
+    "refused",
     "sentence",
     "substitute",
     "substitute_binding",
+    "values_asked_about",
+    "with_children",
     "write_handbook",
 ]

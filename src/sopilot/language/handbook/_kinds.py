@@ -26,6 +26,7 @@ from sopilot.language.handbook._tree import (
     Origin,
     Path,
     Tree,
+    refused,
 )
 from sopilot.language.handbook._yaml_text import Value, flow, scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -242,6 +243,11 @@ def _write_tree(tree: Tree, handbook: Handbook) -> Value:
         # A leaf binds every parameter in order, so position is enough.
         text = f"{tree.predicate}({', '.join(write_term(term) for _, term in tree.arguments)})"
         return scalar(text) if tree.wanted else {"not": scalar(text)}
+    if isinstance(tree, InOrder) and tree.otherwise:
+        return {
+            "requires": _write_tree(refused(tree), handbook),
+            "otherwise": scalar(tree.otherwise),
+        }
     return {OPERATORS[type(tree)]: [_write_tree(child, handbook) for child in tree.children]}
 
 
@@ -253,6 +259,8 @@ def tree_to_json(tree: Tree) -> Json:
         if not tree.wanted:
             data["wanted"] = False
         return data
+    if isinstance(tree, InOrder) and tree.otherwise:
+        return {"requires": tree_to_json(refused(tree)), "otherwise": tree.otherwise}
     return {OPERATORS[type(tree)]: [tree_to_json(child) for child in tree.children]}
 
 

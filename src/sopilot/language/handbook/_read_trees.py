@@ -15,6 +15,7 @@ from sopilot.language.handbook._tree import (
     Leaf,
     Tree,
     negate,
+    refusals,
     substitute,
 )
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -85,6 +86,8 @@ def _operator(
     found = {key.text: value for key, value in node.pairs}
     if "when" in found and found.keys() <= {"when", "then"}:
         return _when(report, node, found, scope, signatures)
+    if "requires" in found and found.keys() <= {"requires", "otherwise"}:
+        return _refused(report, node, found, scope, signatures)
     for key, value in node.pairs:
         if key.text not in TREE_OPERATORS:
             if isinstance(value, ListNode):
@@ -104,7 +107,9 @@ def _operator(
     ((key, value),) = node.pairs
     if key.text == "not":
         before = report.errors
-        negated = negate(_tree(report, value, scope, signatures))
+        wanted = _tree(report, value, scope, signatures)
+        _refuses_nothing(report, value, wanted, "`not` turns it round")
+        negated = negate(wanted)
         # What could not be read stands as nothing, and that is not the author's.
         if report.errors == before and _is_hopeless(negated):
             message = "`not` stands over a list with nothing in it, so it could never hold"
@@ -120,6 +125,10 @@ def _operator(
         report.error("empty-operator", message, value)
         return NOTHING
     children = tuple(_tree(report, item, scope, signatures) for item in value.items)
+    # What is unmet here is no refusal yet: another option may hold.
+    options = {"any": len(children), "first": len(children) - 1}.get(key.text, 0)
+    for item, child in list(zip(value.items, children, strict=True))[:options]:
+        _refuses_nothing(report, item, child, f"another option of `{key.text}` may hold")
     return _LISTS[key.text](children)
 
 
@@ -135,8 +144,35 @@ def _when(
         missing(report, node, "then", "`when`")
         return NOTHING
     condition = _tree(report, found["when"], scope, signatures)
+    _refuses_nothing(report, found["when"], condition, "`when` only asks")
     then = read_requirement(report, found["then"], scope, signatures)
     return First((negate(condition), then))
+
+
+def _refused(
+    report: DiagnosticCollector,
+    node: MapNode,
+    found: Mapping[str, Node],
+    scope: Scope,
+    signatures: Signatures,
+) -> Tree:
+    """``{requires: A, otherwise: X}``: A; where it is the reason of a refusal, X follows."""
+    tree = read_requirement(report, found["requires"], scope, signatures)
+    if "otherwise" not in found:
+        missing(report, node, "otherwise", "`requires` inside a requirement")
+        return tree
+    follows = found["otherwise"]
+    if not isinstance(follows, ScalarNode) or not isinstance(follows.value, str):
+        wrong(report, follows, "`otherwise`", "the name of a procedure, or words for the user")
+        return tree
+    return InOrder((tree,), follows.value)
+
+
+def _refuses_nothing(report: DiagnosticCollector, node: Node, tree: Tree, because: str) -> None:
+    if refusals(tree):
+        message = f"an `otherwise` stands where nothing is refused: {because}"
+        help = "put it around the whole operator, or on the procedure"
+        report.error("otherwise-unused", message, node, help)
 
 
 def _is_hopeless(tree: Tree) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-from sopilot.language.handbook._kinds import CALL, ROLES, TYPE, WORDING, Schema, ref
+from sopilot.language.handbook._kinds import CALL, ROLES, TEXT, TYPE, WORDING, Schema, ref
 from sopilot.language.handbook._tables import (
     ACTION,
     APPROVAL,
@@ -56,6 +56,9 @@ def _or_nothing(schema: Schema) -> Schema:
 _CONSTANT: Schema = {"type": ["string", "number", "boolean", "null", "object", "array"]}
 _ONE_WAY: Schema = {"oneOf": [{"required": [way]} for way in ("verify", "established_by", "done")]}
 _WHEN = closed_object({"when": ref("tree"), "then": ref("requirement")}, ["when", "then"])
+_REFUSED = closed_object(
+    {"requires": ref("requirement"), "otherwise": TEXT.schema}, ["requires", "otherwise"]
+)
 _ROLE = next(iter(ROLES.schema["anyOf"]))  # type: ignore[call-overload]  # a list of schemas
 
 
@@ -71,7 +74,7 @@ def handbook_schema() -> Schema:
         "procedures": _named(IDENTIFIER, ref("procedure")),
     }
     recipes = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
-    trees = _operators(TREE_OPERATORS[:-1], "tree", {"any": 1, "first": 1})
+    trees = _operators(TREE_OPERATORS[:-2], "tree", {"any": 1, "first": 1})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sopilot handbook",
@@ -83,7 +86,7 @@ def handbook_schema() -> Schema:
             "predicate": closed(PREDICATE, ["says"]) | _ONE_WAY,
             "procedure": _or_nothing(closed(PROCEDURE)),
             "requirement": {"anyOf": [ref("tree"), {"type": "array", "items": ref("tree")}]},
-            "tree": {"anyOf": [CALL.schema, trees, _WHEN]},
+            "tree": {"anyOf": [CALL.schema, trees, _WHEN, _REFUSED]},
             "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
         },
     }

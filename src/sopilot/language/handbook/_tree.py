@@ -97,12 +97,14 @@ class All(_KnowsItsHash):
 
 @dataclass(frozen=True, slots=True)
 class InOrder(_KnowsItsHash):
-    """Every child must hold, and they are checked in this order."""
+    """Every child must hold, and they are checked in this order. ``otherwise`` is what follows
+    where the goal is refused for one of them: another procedure, or words."""
 
     children: tuple[Tree, ...]
+    otherwise: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(("InOrder", self.children)))
+        object.__setattr__(self, "_hash", hash(("InOrder", self.children, self.otherwise)))
 
     __hash__ = _KnowsItsHash.__hash__
 
@@ -143,6 +145,27 @@ def negate(tree: Tree) -> Tree:
         return Leaf(tree.predicate, tree.arguments, not tree.wanted)
     dual: Tree = _DUAL[type(tree)](tuple(negate(child) for child in tree.children))
     return dual
+
+
+def with_children(tree: All | AnyOf | InOrder | First, children: tuple[Tree, ...]) -> Tree:
+    """The same operator over others."""
+    if isinstance(tree, InOrder):
+        return InOrder(children, tree.otherwise)
+    rebuilt: Tree = type(tree)(children)
+    return rebuilt
+
+
+def refused(tree: InOrder) -> Tree:
+    """What is required, without what follows where it is not met."""
+    return tree.children[0] if len(tree.children) == 1 else InOrder(tree.children)
+
+
+def refusals(tree: Tree) -> list[str]:
+    """What follows where a part of it is the reason of a refusal, each once."""
+    if isinstance(tree, Leaf):
+        return []
+    own = [tree.otherwise] if isinstance(tree, InOrder) and tree.otherwise else []
+    return list(dict.fromkeys([*own, *(one for child in tree.children for one in refusals(child))]))
 
 
 def leaves(tree: Tree) -> list[Leaf]:
@@ -194,5 +217,4 @@ def substitute(tree: Tree, values: Mapping[str, Term]) -> Tree:
     """The tree with its names replaced; a name without a replacement stays."""
     if isinstance(tree, Leaf):
         return Leaf(tree.predicate, substitute_binding(tree.arguments, values), tree.wanted)
-    renamed: Tree = type(tree)(tuple(substitute(child, values) for child in tree.children))
-    return renamed
+    return with_children(tree, tuple(substitute(child, values) for child in tree.children))

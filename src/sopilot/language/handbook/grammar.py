@@ -16,8 +16,8 @@ HANDBOOK_KEYS = (
 JUDGES = ("model",)
 
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
-TREE_OPERATORS = ("all", "any", "in_order", "first", "not", "when")
-"""``when`` comes with ``then``."""
+TREE_OPERATORS = ("all", "any", "in_order", "first", "not", "when", "requires")
+"""``when`` comes with ``then``, ``requires`` with ``otherwise``."""
 RECIPE_OPERATORS = ("all", "any")
 ARGUMENTS = "arguments"
 """The recipe of a predicate that is judged from its arguments alone."""

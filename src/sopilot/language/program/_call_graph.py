@@ -38,6 +38,8 @@ def check_call(program: Program, function: Function, index: int, report: Problem
         len(given) == len(callee.parameters) and set(given) == set(callee.parameters)
     ):
         return
+    if set(given) <= set(callee.parameters) <= {*given, *callee.optional}:
+        return
     wanted = ", ".join(f"`{name}`" for name in callee.parameters) or "no arguments"
     wrong = [f"`{name}` is missing" for name in callee.parameters if name not in given]
     wrong += [f"`{name}` is not a parameter" for name in given if name not in callee.parameters]

@@ -55,7 +55,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "emit": ("says", "schema", "next"),
     "return": ("says",),
     "complete": _NOTHING_ELSE,
-    "fail": _NOTHING_ELSE,
+    "fail": ("starts",),
 }
 """What a step is → the keys it may have beside its label."""
 
@@ -193,7 +193,8 @@ def _complete(report: DiagnosticCollector, label: str, found: Fields) -> Step:
 
 
 def _fail(report: DiagnosticCollector, label: str, found: Fields) -> Step:
-    return FailStep(label, _closing(report, found, "fail"))
+    starts = optional_text(report, found, "starts")
+    return FailStep(label, _closing(report, found, "fail"), starts)
 
 
 _LOAD: dict[str, Callable[[DiagnosticCollector, str, Fields], Step]] = {

@@ -203,6 +203,7 @@ def step_parts(step: Step) -> Parts:
         parts.append(f"complete: {text_to_yaml(step.says)}")
     elif isinstance(step, FailStep):
         parts.append(f"fail: {text_to_yaml(step.says)}")
+        _jump(parts, "starts", step.starts or None)
     elif isinstance(step, Choose):
         parts.append(f"choose: {text_to_yaml(step.says)}")
         parts.append("options: [" + ", ".join(map(_option, step.options)) + "]")

@@ -22,6 +22,7 @@ A program can be written by hand in the same form::
             complete: The ticket is closed.
           - step: refuse
             fail: Say that the ticket is not open.
+            starts: hand_over              # the goal that follows, if one does
       ticket_open:
         kind: rule
         parameters: [ticket]

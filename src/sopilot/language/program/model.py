@@ -211,8 +211,11 @@ class CompleteStep:
 
 @dataclass(frozen=True, slots=True)
 class FailStep:
+    """``starts`` is the goal that follows the refusal, where one does."""
+
     label: str
     says: str = ""
+    starts: str = ""
 
 
 Step = Check | Branch | Choose | Act | Ask | Do | Emit | ReturnStep | CompleteStep | FailStep

@@ -20,6 +20,7 @@ from sopilot.language.handbook import (
     Procedure,
     Tree,
     leaves,
+    refused,
     sentence,
 )
 from sopilot.language.handbook.translated import in_language
@@ -116,6 +117,10 @@ def _write(
     table = words(language)
     if isinstance(tree, Leaf):
         writer.quote(in_language(sentence(handbook, tree), language), action)
+        return
+    if isinstance(tree, InOrder) and tree.otherwise:
+        _write(writer, handbook, refused(tree), action, language, indent)
+        writer.write(f"\n{indent}" + table["official_otherwise"].format(told=tree.otherwise))
         return
     writer.write(table[_HEADERS[type(tree)]])
     for number, child in enumerate(tree.children, 1):

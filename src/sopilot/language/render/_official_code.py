@@ -13,6 +13,7 @@ from sopilot.language.handbook import (
     Leaf,
     Procedure,
     Tree,
+    refused,
 )
 from sopilot.language.render._official import Required, is_empty, worded_requirements
 from sopilot.language.render._quoted import Rendered, Writer
@@ -63,6 +64,10 @@ def _write(
         writer.write(table["code_check"])
         writer.quote(next(said), action)
         writer.line()
+        return
+    if isinstance(tree, InOrder) and tree.otherwise:
+        writer.line("# " + table["official_otherwise"].format(told=tree.otherwise))
+        _write(writer, said, refused(tree), action, language, indent)
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:

@@ -7,7 +7,7 @@ ways agree, an open check decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sopilot.language.program.model import (
     Act,
@@ -32,6 +32,8 @@ Slots = Mapping[str, Truth]
 Settled = Callable[[Check, ResolvedFunction, tuple[Arguments, ...]], Truth]
 """The known result of a rule or gate that a check calls; ``None`` while it is open. The
 arguments of the calls that lead there come outermost first."""
+Done = Callable[[ResolvedFunction, Act | Do | Emit, tuple[Arguments, ...]], bool]
+"""Whether a step that the executor does by itself was done; the arguments as above."""
 
 DEEPEST = 64
 
@@ -52,14 +54,14 @@ def condition_truth(condition: Condition, slots: Slots) -> Truth:
 class Acceptance:
     """Evaluates one program under what is settled about its rules. With ``goal`` the question
     is whether that very step is reached, by some choice of whoever may choose, over steps
-    that were ``done``."""
+    of which ``done`` says that they were."""
 
     def __init__(
         self,
         program: ProgramCode,
         settled: Settled,
         goal: str | None = None,
-        done: Collection[tuple[str, str]] = (),
+        done: Done | None = None,
     ) -> None:
         self._program = program
         self._settled = settled
@@ -137,7 +139,7 @@ class Acceptance:
             return True if any(way is True for way in ways) else None
         if isinstance(step, Act) and step.goal and self._goal in (None, label):
             return True
-        if isinstance(step, Act | Do | Emit) and not self._was_done(code, label):
+        if isinstance(step, Act | Do | Emit) and not self._was_done(code, step, arguments):
             return None
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
@@ -145,9 +147,11 @@ class Acceptance:
             return None if step.holds is None else condition_truth(step.holds, slots)
         return self._goal is None and isinstance(step, CompleteStep)
 
-    def _was_done(self, code: ResolvedFunction, label: str) -> bool:
+    def _was_done(
+        self, code: ResolvedFunction, step: Act | Do | Emit, arguments: tuple[Arguments, ...]
+    ) -> bool:
         """What the executor does by itself, where the question is what was really done."""
-        return self._goal is None or (code.function.name, label) in self._done
+        return self._done is None or self._done(code, step, arguments)
 
     def result_of(
         self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]

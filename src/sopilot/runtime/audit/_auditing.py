@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sopilot.language.diagnostics import Severity
+from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program.model import Program
 from sopilot.runtime.audit import _lifecycle as lifecycle
 from sopilot.runtime.audit import _moving as moving
@@ -15,7 +16,7 @@ from sopilot.runtime.audit._report import Report, decided, score
 from sopilot.runtime.audit._resolved_function import ProgramCode, read_program
 from sopilot.runtime.audit._state import PendingCall, ProcessView, is_withheld
 from sopilot.runtime.trace.chain import Head, SealedEvent, verify_chain
-from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Event
+from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.values import JSON, Judge
 
 _HANDLERS: Mapping[str, Callable[[AuditState, Event], None]] = {
@@ -93,6 +94,8 @@ def read_events(
     for index, event in enumerate(events):
         if changes and index in changes:
             run.programs = changes[index]
+            # Nobody has put the questions of these programs yet, whatever others asked.
+            run.session_calls = [one for one in run.session_calls if one.action not in BUILT_IN]
         if event.seq != index:
             run.find("inconsistent-trace", event, f"event {index} has the number {event.seq}")
         _read(run, event)
@@ -208,9 +211,30 @@ def _rejected(run: AuditState, event: Event) -> None:
         )
 
 
+def _judge_follow_up(run: AuditState, events: Sequence[Event]) -> None:
+    """A goal that follows a refusal and was not started, although the executor went on."""
+    for refusal in run.refusals:
+        after = [event for event in events if event.seq > refusal.seq]
+        named = {
+            event.payload.get("goal" if event.kind == "start" else "action")
+            for event in after
+            if event.kind in ("start", "domain_call")
+        }
+        went_on = any(event.actor == Actor.MODEL for event in after)
+        if refusal.starts and went_on and refusal.starts not in named:
+            run.find(
+                "otherwise-not-started",
+                next(event for event in events if event.seq == refusal.seq),
+                f"`{refusal.goal}` was refused, and `{refusal.starts}`, which follows, was not "
+                "started",
+                severity=Severity.NOTE,
+            )
+
+
 def _judge_end(run: AuditState, events: Sequence[Event]) -> None:
     if not events:
         return
+    _judge_follow_up(run, events)
     last = events[-1]
     by_seq = {event.seq: event for event in events}
     for call_id, call in run.pending.items():

@@ -68,6 +68,7 @@ TITLES: Final[Mapping[str, str]] = {
     "skipped-check": "Required check skipped",
     "calls-after-goal": "Call after the goal succeeded",
     "refusal-without-cause": "Refusal without a false predicate",
+    "otherwise-not-started": "What follows a refusal was not started",
     "completion-without-goal": "Completion without the goal",
     "claimed-completion": "Completion claimed, never accepted",
     "goal-without-completion": "Goal reached, process never completed",

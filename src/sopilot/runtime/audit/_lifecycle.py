@@ -223,6 +223,8 @@ def fail(run: AuditState, event: Event) -> None:
                 for one in process.unmet
             ),
             obstacle,
+            str(frame.step.says) if isinstance(frame.step, FailStep) else "",
+            frame.step.starts if isinstance(frame.step, FailStep) else "",
         )
     )
     by_executor = event.actor in (Actor.MODEL, Actor.MACHINE)

@@ -25,7 +25,8 @@ def machine_verdict(
     if has_withheld(asked):
         raise Unreadable
     variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
-    variables |= {**moment.process.program.program.constants, **asked, **values}
+    variables |= {**moment.process.program.program.constants, **asked}
+    variables |= {**dict.fromkeys(code.function.optional), **values}
     variables["results"], variables["result"] = dict(answers.named), answers.last
     try:
         return moment.judge(verdict, variables)

@@ -246,6 +246,7 @@ class ReturnReview:
         variables |= self.process.program.program.constants
         for name in self.frame.code.function.parameters:
             if name in self.frame.code.function.optional and name not in self.frame.values:
+                variables[name] = None
                 continue
             if name not in self.frame.values or is_withheld(self.frame.values[name]):
                 return None, False

@@ -79,6 +79,8 @@ def _refusal(refusal: RefusedGoal) -> Iterator[str]:
         yield f"    found: {cause.get('found') or 'otherwise'}{cited}"
         if cause["remedy"]:
             yield f"    the user could: {cause['remedy']}"
+    if refusal.follows:
+        yield f"    what follows: {refusal.follows}"
 
 
 def _checks(report: Report) -> Iterator[str]:

@@ -207,9 +207,16 @@ class _Walk:
         return here and isinstance(step, Act) and step.goal
 
     def _was_done(self, within: _Activation, step: Step) -> bool:
-        """What the executor does by itself is done where its cursor went past it."""
-        passed = (within.layout.name, step.label) in self.prover.process.passed
-        return isinstance(step, Act | Do | Emit) and passed
+        """What the executor does by itself is done where its cursor went past it, on a call with
+        these very values."""
+        if not isinstance(step, Act | Do | Emit):
+            return False
+        # Programs of the first format have no types, and values that agree there may differ.
+        typed = self.prover.program.strict
+        terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
+        wanted = key_of(_passed(terms, within.values, self.prover.known))
+        place = (within.layout.name, step.label)
+        return any(one[:2] == place and wanted <= one[2] for one in self.prover.process.passed)
 
     def _check(self, step: Check, within: _Activation) -> bool | None:
         callee = self.prover.program.functions[step.function]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.runtime.vm.values import JSON
 
+SHREDDED = "shredded"
 ANY = "*"
 """Of a handbook without a period of its own."""
 
@@ -21,6 +23,10 @@ class Policy:
     """Roles that may read contents; empty: everybody."""
     holds: dict[str, str] = field(default_factory=dict)
     """Session, or a text that is searched for → why it must not be erased."""
+    pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Session → the head that it had when its events were deleted."""
+    erased: set[str] = field(default_factory=set)
+    """Sessions whose contents somebody erased, on record."""
 
     def due(self, handbook: str, updated_at: float, now: float) -> bool:
         period = self.periods.get(handbook, self.periods.get(ANY))
@@ -42,8 +48,14 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
             policy.readers = _texts(it.get("roles"))
         elif name == "hold_set":
             policy.holds[str(it["what"])] = str(it.get("why"))
+        elif name == "pruned":
+            heads: Any = it["sessions"]
+            for session_id, (seq, digest) in heads.items():
+                policy.pruned[session_id] = (int(seq), str(digest))
         elif name == "hold_lifted":
             policy.holds.pop(str(it["what"]), None)
+        elif name == SHREDDED:
+            policy.erased |= _texts(it.get("sessions"))
     return policy
 
 

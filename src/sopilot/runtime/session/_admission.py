@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
-from sopilot.language.program import Guarded
+from sopilot.language.program import Guarded, Kind
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session._call_results import read_failure, record_result
@@ -24,6 +24,7 @@ from sopilot.runtime.trace.runtime_notes import (
 )
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
 from sopilot.runtime.vm.freshness import changes, may_disturb
+from sopilot.runtime.vm.position import Programs
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -55,6 +56,7 @@ async def admit(
     await session.look_at_clock()
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
+    hold = hold or under_way(session, action)
     if hold is not None:
         return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
@@ -238,8 +240,8 @@ async def _request(
 
 
 def under_way(session: Session, action: str) -> Hold | None:
-    """Why a call that is not guarded waits: what may change something waits until a guarded call
-    that is being carried out, on what was proven for it, is answered."""
+    """Why a call waits: what may unprove something waits until a guarded call that is being
+    carried out, on what was proven for it, is answered."""
     programs = session.machine.programs
     busy = [
         session.configuration.pending[call_id].action
@@ -247,13 +249,27 @@ def under_way(session: Session, action: str) -> Hold | None:
         if call_id in session.configuration.pending
     ]
     guarded = next((one for one in busy if one in session.programs.guarded), None)
-    if guarded is None or changes(programs, action) == ():
+    if guarded is None:
         return None
-    verifiers = [one for one in programs.actions if changes(programs, one) == ()]
-    if not any(may_disturb(programs, action, one) for one in verifiers):
+    if not _may_unprove(programs, action):
         return None
     why = f"`{guarded}` is being carried out; call `{action}` again when it is answered"
     return Hold(AWAITS_OUTCOME, why)
+
+
+def _may_unprove(programs: Programs, action: str) -> bool:
+    """Whether it may change what a rule reads, opens or shuts a gate, or is what was done."""
+    for layout in programs.layouts.values():
+        for one in layout.functions.values():
+            acts = [act.action for act in one.recipe_acts]
+            if one.function.kind is Kind.RULE:
+                if any(may_disturb(programs, action, verifier) for verifier in acts):
+                    return True
+            elif one.function.kind is Kind.GATE:
+                closing = one.function.closed_by
+                if action in acts or (closing is not None and closing.action == action):
+                    return True
+    return False
 
 
 async def hold_call(

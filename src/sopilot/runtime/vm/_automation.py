@@ -157,7 +157,10 @@ def _variables(here: Position) -> dict[str, JSON] | None:
     variables |= here.program.program.constants
     for name in function.parameters:
         if name not in here.frame.locals:
-            if name in function.optional or name == function.computes:
+            if name == function.computes:
+                continue
+            if name in function.optional:
+                variables[name] = None
                 continue
             return None
         variables[name] = here.frame.locals[name]

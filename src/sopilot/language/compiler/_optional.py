@@ -1,0 +1,111 @@
+"""Parameters of a predicate that may be without a value.
+
+In:  the leaves of a procedure, and what a call of its action may leave out.
+Out: for each predicate the parameters that are `null` or left out wherever the procedure uses
+     it, and for which its author says what that means: the verdict compares the parameter with
+     `null`, or does not read it; a recipe hands it on to inputs that may be left out, and a
+     call without it is then the call that is wanted.
+
+Anything else stays undecided where there is no value, as P1 wants it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from sopilot.language.handbook import (
+    Action,
+    Constant,
+    Leaf,
+    Name,
+    Path,
+    Predicate,
+    Procedure,
+    Term,
+    free_names,
+)
+
+_NOTHING = Constant(None)
+
+
+def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
+    """Names of a procedure that a call of its action may leave out, each with its input."""
+    bound = {**{item.name: Name(item.name) for item in action.inputs}, **dict(procedure.arguments)}
+    given = {item.name for item in procedure.inputs if item.required}
+    given |= {one.name for one in procedure.computed}
+    found = {
+        term.name: item.name
+        for item in action.inputs
+        if not item.required and isinstance(term := bound[item.name], Name)
+    }
+    return {name: item for name, item in found.items() if name not in given}
+
+
+def optional_parameters(
+    required: Iterable[Leaf],
+    open_names: Iterable[str],
+    predicates: Mapping[str, Predicate],
+    actions: Mapping[str, Action],
+) -> dict[str, tuple[str, ...]]:
+    """By predicate."""
+    empty = {_NOTHING, *map(Name, open_names)}
+    terms: dict[str, dict[str, set[Term]]] = {}
+    for leaf in required:
+        for parameter, term in leaf.arguments:
+            terms.setdefault(leaf.predicate, {}).setdefault(parameter, set()).add(term)
+    found = {
+        name: tuple(
+            parameter
+            for parameter, used in parameters.items()
+            if used <= empty and has_meaning_without(predicates[name], parameter, actions)
+        )
+        for name, parameters in terms.items()
+    }
+    return {name: parameters for name, parameters in found.items() if parameters}
+
+
+def optional_names(
+    names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The names, of these, that every check may be without."""
+    needed = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter not in optional.get(leaf.predicate, ())
+    }
+    may = {
+        term
+        for leaf in required
+        for parameter, term in leaf.arguments
+        if parameter in optional.get(leaf.predicate, ())
+    }
+    return tuple(name for name in names if Name(name) in may - needed)
+
+
+def has_meaning_without(
+    predicate: Predicate, parameter: str, actions: Mapping[str, Action]
+) -> bool:
+    """Whether its author says what holds where the parameter has no value."""
+    if predicate.verdict is None or predicate.is_gate or predicate.computes == parameter:
+        return False
+    if parameter in free_names(predicate.verdict) and not _compared(predicate.verdict, parameter):
+        return False
+    for call in (call for recipe in predicate.recipes for call in recipe):
+        inputs = {item.name: item.required for item in actions[call.action].inputs}
+        if call.each is not None and call.each.root == parameter:
+            return False
+        for name, term in call.arguments:
+            if isinstance(term, Path) and term.root == parameter:
+                return False
+            if term == Name(parameter) and inputs.get(name, True):
+                return False
+    return True
+
+
+def _compared(verdict: str, name: str) -> bool:
+    other = rf"(?<![\w.]){re.escape(name)}"
+    return (
+        re.search(rf"{other}\s*[!=]=\s*null\b|\bnull\s*[!=]=\s*{other}(?!\w)", verdict) is not None
+    )
