@@ -322,6 +322,22 @@ def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> 
     assert bool(found) != bool(diagnosed)
 
 
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ('""', 'not `""`'),
+        ("5", "not `5`"),
+        (f'["{"x" * 36}"]', f'not `["{"x" * 36}"]`'),
+        (f'["{"x" * 37}"]', f'not `["{"x" * 37}"…`'),
+    ],
+)
+def test_a_goal_that_is_none_is_told_in_forty_characters(goal: str, said: str) -> None:
+    with pytest.raises(UserMistake) as caught:
+        discordances_from(read_rows(f'{{"goal": {goal}, "wins": 1, "losses": 2}}', "r.jsonl"))
+    (told,) = caught.value.diagnostics
+    assert told.message == f"`goal` must be a text, {said}"
+
+
 def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
     text = "\n".join(
         [

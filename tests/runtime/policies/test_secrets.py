@@ -99,6 +99,10 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
         ]
         for text in shown:
             assert SECRET not in text
+        # What is not secret is shown.
+        calls = [one for one in await session.shown_events() if one.kind == "domain_call"]
+        assert [one.payload["arguments"]["user"] for one in calls] == ["ann"] * 3
+        assert [one.payload["action"] for one in calls] == ["login", "login", "open_box"]
         # The vault has it: a session goes on after a restart.
         await session.release()
         later = await resume_session(store, session.id, tools=tools)

@@ -171,6 +171,9 @@ def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> Non
             except StoreUnavailable:
                 failed = True
                 assert session.configuration == before
+                assert not session.is_current
+            else:
+                assert session.is_current
         assert failed
         assert session.configuration.processes["p1"].status == "completed"
         assert tools.made("transfer") == 1
@@ -216,8 +219,10 @@ def test_one_owner_at_a_time() -> None:
         other = await resume_session(store, session.id, clock=session.clock, take_over=True)
         with pytest.raises(LeaseLost):
             await session.user_said("hello")
+        assert (session.is_current, other.is_current) == (False, True)
         await other.user_said("hello")
         await other.release()
+        assert not other.is_current
         with pytest.raises(RunEnded, match="released"):
             await other.user_said("again")
         third = await resume_session(store, session.id, clock=session.clock)

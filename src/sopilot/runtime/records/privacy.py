@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sopilot.runtime.vm.values import JSON
 
@@ -22,6 +23,8 @@ class Policy:
     """Roles that may read contents; empty: everybody."""
     holds: dict[str, str] = field(default_factory=dict)
     """Session, or a text that is searched for → why it must not be erased."""
+    pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Session → the head that it had when its events were deleted."""
     erased: set[str] = field(default_factory=set)
     """Sessions whose contents somebody erased, on record."""
 
@@ -45,6 +48,10 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
             policy.readers = _texts(it.get("roles"))
         elif name == "hold_set":
             policy.holds[str(it["what"])] = str(it.get("why"))
+        elif name == "pruned":
+            heads: Any = it["sessions"]
+            for session_id, (seq, digest) in heads.items():
+                policy.pruned[session_id] = (int(seq), str(digest))
         elif name == "hold_lifted":
             policy.holds.pop(str(it["what"]), None)
         elif name == SHREDDED:

@@ -9,7 +9,7 @@ from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import Register
 from sopilot.runtime.session._settings import Settings, settings_from_json
 from sopilot.runtime.session._store import ABOUT, SessionRecord, Store
-from sopilot.runtime.session.errors import StoreCorrupt
+from sopilot.runtime.session.errors import Pruned, StoreCorrupt
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, recover, whole_events
@@ -43,6 +43,8 @@ async def load(
     ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
     welcome, and stands nowhere."""
     record = await store.record(session_id)
+    if "pruned" in record.metadata:
+        raise Pruned(session_id)
     locked = "locked" in record.metadata
     if not shredded and (locked or record.metadata.get("shredded") is not None):
         why = (

@@ -162,6 +162,11 @@ class Store(Protocol):
         puts this metadata in the place of what there was. A file keeps no byte of them."""
         ...
 
+    async def prune(self, metadata: Mapping[str, Fields]) -> None:
+        """Of each session named: deletes its events and what belongs to them, and puts this
+        metadata in the place of what there was. Head, log and register stay."""
+        ...
+
     async def record(self, session_id: str) -> SessionRecord: ...
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:

@@ -27,9 +27,12 @@ from sopilot.runtime.records.log import (
     head_of,
     seal_head,
 )
+from sopilot.runtime.records.privacy import Policy
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.errors import Pruned
 from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
+from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signing import SigningKey
 
 
@@ -52,6 +55,8 @@ class Verified:
     """Sessions whose events were read, and not their heads alone."""
     moved: int = 0
     later: int = 0
+    pruned: int = 0
+    """Sessions whose events were deleted on record."""
     unsealed: list[str] = field(default_factory=list)
     """Sessions that only entries behind the head know."""
 
@@ -86,7 +91,7 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
     earlier = await store.records.seals()
     if earlier:
         compared = compare(SealFile((earlier[-1],)), now)
-        gaps = [*compared.gaps, *await _read(store, compared, compared.moved)]
+        gaps = [*compared.gaps, *(await _read(store, compared, compared.moved))[0]]
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
@@ -133,40 +138,60 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
+    unread, pruned = await _read(store, compared, reading)
     found = Verified(
-        [*compared.gaps, *await _read(store, compared, reading)],
+        [*compared.gaps, *unread],
         seal,
         len(compared.covered),
-        len(reading),
+        len(reading) - pruned,
         len(compared.moved),
         compared.later,
+        pruned=pruned,
     )
     found.unsealed = [one for one in now.heads if one not in compared.covered]
     return found
 
 
-async def _erased(store: Store) -> set[str]:
-    """Sessions that the journal says were erased; a journal that is damaged is a gap itself."""
+async def _policy(store: Store) -> Policy:
+    """What was erased and pruned on record; a journal that is damaged is a gap itself."""
     try:
-        return (await load_policy(store)).erased
+        return await load_policy(store)
     except SopilotError:
-        return set()
+        return Policy()
 
 
-async def _read(store: Store, compared: Compared, session_ids: Collection[str]) -> list[Gap]:
-    """The events of these sessions, against their entries and their rows in the register."""
-    traces, gaps = Traces(store), []
-    on_record = await _erased(store)
+def _on_record(policy: Policy, head: Head, entry: LogEntry) -> bool:
+    """Whether it was pruned at the head that it still has, behind or at that of the entry."""
+    pruned = policy.pruned.get(head.session_id)
+    if pruned != (head.seq, head.hash):
+        return False
+    return entry.seq < head.seq or (entry.seq, entry.hash) == pruned
+
+
+async def _read(
+    store: Store, compared: Compared, session_ids: Collection[str]
+) -> tuple[list[Gap], int]:
+    """The events of these sessions, against their entries and their rows in the register; how
+    many of them were pruned."""
+    traces, pruned = Traces(store), 0
+    gaps: list[Gap] = []
+    policy = await _policy(store)
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
         try:
             loaded = await traces.loaded(session_id)
+        except Pruned:
+            pruned += 1
+            if not _on_record(policy, (await store.record(session_id)).head, entry):
+                message = f"the events of session {session_id} are gone, and nobody pruned them"
+                gaps.append(Gap(ERASED, message, session_id, entry.number))
+            continue
         except SopilotError as problem:
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
             continue
-        if loaded.record.metadata.get("shredded") is not None and session_id not in on_record:
+        if loaded.record.metadata.get("shredded") is not None and session_id not in policy.erased:
             message = f"the contents of session {session_id} are gone, and nobody erased them"
             gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
@@ -175,4 +200,4 @@ async def _read(store: Store, compared: Compared, session_ids: Collection[str]) 
             gaps.append(rewritten(entry))
         elif digest_of(traces.rows_of(loaded)) != digests.get(session_id, NO_ACTIONS):
             gaps.append(register_differs(session_id))
-    return gaps
+    return gaps, pruned
