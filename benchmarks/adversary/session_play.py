@@ -14,6 +14,7 @@ from adversary.tools import CHANGERS, TOOLS
 from adversary.values import JSON
 from adversary.world import World
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import (
     CallAnswer,
     CallStatus,
@@ -180,15 +181,17 @@ class SessionPlay:
                     if self.rng.random() < 0.9
                 }
                 self._remember("amend", amended)
-            self._run(
-                self.session.decide(
-                    "approve" if amended is None else "amend",
-                    held.call_id,
-                    by="dana",
-                    role=held.roles[0],
-                    arguments=amended,
-                )
+            decided = self.session.decide(
+                "approve" if amended is None else "amend",
+                held.call_id,
+                by="dana",
+                role=held.roles[0],
+                arguments=amended,
             )
+            try:
+                self._run(decided)
+            except UserMistake:
+                return answer  # an amendment that is no such call
         if self.rng.random() < 0.3:
             changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
             if changers:

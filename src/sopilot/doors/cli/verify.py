@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
 from collections.abc import Mapping, Sequence
@@ -18,7 +17,8 @@ from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.offline_verifier import examined
-from sopilot.runtime.session.sealing import verify_store
+from sopilot.runtime.session import Store
+from sopilot.runtime.session.sealing import Verified, verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
 
 _LONG_LOG = 1_000_000
@@ -74,13 +74,13 @@ def command(
         sys.exit(1 if problem else 0)
     assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:
-        seals, events = asyncio.run(read_sealed(head)), not without_events
-        found = with_store(
-            store_spec,
-            lambda store: verify_store(store, seals, keys, events=events, digests=digests),
-            reading=True,
-        )
+    with beside(_digests, store_spec, worth=_is_long(Path(head))) as elsewhere:
+
+        async def use(store: Store) -> Verified:
+            seals, events = await read_sealed(head), not without_events
+            return await verify_store(store, seals, keys, events=events, elsewhere=elsewhere)
+
+        found = with_store(store_spec, use, reading=True)
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
 

@@ -34,14 +34,17 @@ def with_store(
     """Runs ``use`` on the store and closes it, whatever happens. What only looks is
     ``reading``, and makes nothing where there is nothing."""
 
-    async def run() -> Answer:
+    answers: list[Answer] = []
+
+    async def run() -> None:
         store = open_store(spec, reading=reading)
         try:
-            return await use(store)
+            answers.append(await use(store))
         finally:
             await store.close()
 
-    return asyncio.run(run())
+    asyncio.run(run())  # what it returns would be spelled out when it puts its signals back
+    return answers[0]
 
 
 BY = click.option("--as", "by", default="", metavar="NAME", help="Who; a token says so itself.")
