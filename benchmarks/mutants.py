@@ -203,7 +203,9 @@ def again(work: Path) -> None:
     tests = sorted({one["test"].split(" ")[0] for one in said.values() if "test" in one})
     if failing := runner.failing(tests):
         sys.exit(f"fails without a mutant: {failing}")
-    for one in (one for one in found if not one["killed_by"]):
+    for one in found:
+        if one["killed_by"] or "reason" in said.get(name_of(one), {}):
+            continue
         file = one["place"].partition(":")[0]
         same = [
             mutant
