@@ -7,8 +7,9 @@ Sessions are written through the store's own interface, each with a whole trace 
 of a few recorded walks, sealed under the session's id and at its own time). Then the store is
 sealed, and the commands are timed from start to end: `register` for the transfers above 1,000
 of a quarter, `verify --without-events` against the sealed head, `prove` for one of them. The
-best of three runs counts, or of as many as the variable ROUNDS says. In a FOLDER the stores stay, and are filled once. On a machine with
-other work, `chrt -f 5` in front gives both cores to the commands and the database server.
+best of three runs counts, or of as many as the variable ROUNDS says. In a FOLDER the stores
+stay, and are filled once. On a machine with other work, `chrt -f 5` in front gives both cores to
+the commands and the database server.
 """
 
 from __future__ import annotations
