@@ -201,21 +201,19 @@ class SessionPlay:
                     if self.rng.random() < 0.9
                 }
                 self._remember("amend", amended)
-            try:
-                self._run(
-                    self.session.decide(
-                        "approve" if amended is None else "amend",
-                        held.call_id,
-                        by="dana",
-                        role=held.roles[0],
-                        arguments=amended,
-                    )
-                )
-            except UserMistake:
-                return answer  # told that the amendment cannot be: it waits on
-            self.approved.append(
-                (held.action, dict(held.arguments if amended is None else amended))
+            decided = self.session.decide(
+                "approve" if amended is None else "amend",
+                held.call_id,
+                by="dana",
+                role=held.roles[0],
+                arguments=amended,
             )
+            try:
+                self._run(decided)
+            except UserMistake:
+                return answer  # an amendment that is no such call
+            agreed = held.arguments if amended is None else amended
+            self.approved.append((held.action, dict(agreed)))
         if self.rng.random() < 0.3:
             changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
             if changers:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 from tests.adapters.test_store_conformance import LEASE, StoreFactory, events, start_of
 
 from sopilot.adapters.gathering import Gathered
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import arm_named
@@ -154,5 +156,33 @@ def test_a_conversation_is_opened_in_three_round_trips() -> None:
         await hook.ready()
         assert hook.slot()
         assert len(store.asked) == 3, "showing it asks nobody"
+
+    asyncio.run(case())
+
+
+def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
+    async def case() -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        commits: list[str] = []
+        leases = [
+            await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
+            for number in range(40)
+        ]
+        db = await store._file.connection()
+        db.set_trace_callback(lambda text: commits.append(text) if text == "COMMIT" else None)
+
+        async def three(lease: Lease) -> None:
+            head = start_of(lease.session_id)
+            for number in range(3):
+                batch = Batch(head, events(head, number))
+                lease = await store.append(lease, batch, **LEASE)
+                head = batch.head
+
+        await three(leases[0])
+        assert len(commits) == 3, "who is alone waits for nobody"
+        await asyncio.gather(*map(three, leases[1:]))
+        assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
+        assert {len(await store.events(one.session_id)) for one in leases} == {3}
+        await store.close()
 
     asyncio.run(case())

@@ -168,6 +168,11 @@ class MemoryStore:
             kept.left.clear()
             kept.metadata = plain_mapping(about)
 
+    async def prune(self, metadata: Mapping[str, Fields]) -> None:
+        await self.shred(metadata)
+        for session_id in metadata:
+            self._kept(session_id).events.clear()
+
     async def record(self, session_id: str) -> SessionRecord:
         return self._kept(session_id).record
 

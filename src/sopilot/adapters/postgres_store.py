@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sopilot.adapters.gathering import Gathered
 from sopilot.adapters.postgres_connection import PostgresServer, StatementRefused
+from sopilot.adapters.postgres_copies import PostgresCopies
 from sopilot.adapters.postgres_many import (
     APPEND_MANY,
     CREATE_MANY,
@@ -69,7 +70,7 @@ _WITH_PROGRAMS = (
 )
 
 
-class PostgresStore(PostgresWaiting):
+class PostgresStore(PostgresWaiting, PostgresCopies):
     """At most ``pool_size`` connections, opened on use and again after a loss, for any number of
     threads and event loops. Who is only ``reading`` makes no tables and renews none.
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sopilot.adapters.sqlite_connection import SQLiteFile
+from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
 from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
+from sopilot.adapters.sqlite_together import Together
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -40,7 +42,7 @@ _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, ow
 _ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteCopies):
     """``synchronous`` FULL survives a power cut after every append; NORMAL survives crashes
     of the process, and does not wait for the disk."""
 
@@ -53,6 +55,7 @@ class SQLiteStore:
     ) -> None:
         self._file = SQLiteFile(Path(path), synchronous=synchronous, busy_seconds=busy_seconds)
         self.records = SQLiteRecords(self._file)
+        self._appends = Together(self._file, self._append)
         self._numbers: dict[str, int] = {}
         """Of sessions that this store appends to: a number never changes."""
 
@@ -87,7 +90,7 @@ class SQLiteStore:
             add_entry(db, now, Head(session.id, -1, start))
             lease = Lease(session.id, owner, 1, expires)
             if session.first is not None:
-                self._append(db, lease, session.first, now, expires)
+                self._append(db, (lease, session.first, now, expires))
         return lease
 
     async def acquire(
@@ -141,13 +144,11 @@ class SQLiteStore:
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
-        async with self._file.writing() as db:
-            self._append(db, lease, batch, now, expires)
+        await self._appends.add(lease.session_id, (lease, batch, now, expires))
         return Lease(lease.session_id, lease.owner, lease.token, expires)
 
-    def _append(
-        self, db: sqlite3.Connection, lease: Lease, batch: Batch, now: float, expires: float
-    ) -> None:
+    def _append(self, db: sqlite3.Connection, one: tuple[Lease, Batch, float, float]) -> None:
+        lease, batch, now, expires = one
         head = batch.head
         number = self._numbers.get(lease.session_id)
         if number is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -17,10 +18,17 @@ from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import Event
 
 
-def audited(run: Played, desk: str, goal: str | None, chain: list[SealedEvent]) -> Report:
+def audited(
+    run: Played,
+    desk: str,
+    goal: str | None,
+    chain: list[SealedEvent],
+    events: list[Event] | None = None,
+) -> Report:
+    """As a closing audit sees the events: secrets masked, all else restored."""
     return audit_untracked(
         load_desk(desk).handbook,
-        [sealed.event for sealed in run.session.events],
+        asyncio.run(run.session.shown_events()) if events is None else events,
         goal=goal,
         chain=chain,
         session_id=run.session.id,
@@ -82,7 +90,12 @@ def test_a_changed_goal_is_judged_in_its_turn() -> None:
     ]
     assert changing
     for desk, task in changing:
-        assert beside_approvals(desk, report(desk, task.id)) == []
+        run = played(desk, task.id, "flat")
+        chain = list(run.session.events)
+        # Also as an export has them, where the user's words are withheld with the password.
+        for events in (None, [sealed.event for sealed in chain]):
+            found = audited(run, desk, task.goal, chain, events)
+            assert beside_approvals(desk, found) == []
 
 
 def test_a_touched_trace_is_told() -> None:

@@ -6,9 +6,11 @@ import asyncio
 import json
 from collections.abc import Coroutine
 
+import pytest
 from policy_desk import PROGRAMS, AirTools, audited, fresh
 
-from sopilot.runtime.session import CallStatus, Session
+from sopilot.runtime.session import CallStatus, Session, ToolResult
+from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session.user_questions import UserAnswer, user_tools
 from sopilot.runtime.vm import Fail, Start
 
@@ -147,21 +149,29 @@ def test_the_question_cannot_be_about_something_else() -> None:
     run(case())
 
 
-def test_an_answer_that_nobody_gave_is_no_yes() -> None:
+def test_an_answer_that_nobody_gave_is_refused_and_no_yes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def case() -> None:
         tools = AirTools()
         session, _ = await fresh(tools)
 
+        async def unsaid(question: str, about: str) -> UserAnswer:
+            return UserAnswer("yes", 3)
+
+        session.asker = unsaid
         await ready_to_confirm(session)
-        for number in (-1, 0, 3):
+        answer = await session.call_tool("confirm_with_user", CONFIRM)
+        assert answer.result is not None
+        assert not answer.result.ok
 
-            async def forged(question: str, about: str, number: int = number) -> UserAnswer:
-                return UserAnswer("yes", number)
+        async def forged(*_: object) -> ToolResult:
+            return ToolResult(True, {"asked": "?", "said": "yes", "answer": "yes", "message": 3})
 
-            session.asker = forged
-            await session.call_tool("confirm_with_user", CONFIRM)
-            held = await session.call_tool("cancel", {"reservation_id": "R1"})
-            assert held.status is CallStatus.HELD
+        monkeypatch.setattr(tool_calls, "ask", forged)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
 
     run(case())
 

@@ -99,12 +99,32 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
         ]
         for text in shown:
             assert SECRET not in text
+        # What is not secret is shown.
+        calls = [one for one in await session.shown_events() if one.kind == "domain_call"]
+        assert [one.payload["arguments"]["user"] for one in calls] == ["ann"] * 3
+        assert [one.payload["action"] for one in calls] == ["login", "login", "open_box"]
         # The vault has it: a session goes on after a restart.
         await session.release()
         later = await resume_session(store, session.id, tools=tools)
         assert later.secrets.values == {SECRET, SECRET + "!"}
         whole = repr(await later.whole_events())
         assert SECRET in whole
+
+    asyncio.run(case())
+
+
+def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
+    async def case() -> None:
+        session = await open_session(
+            MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
+        )
+        await session.operate(Start("open_box", {"user": "ann"}))
+        await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
+        shown = await session.shown_events()
+        (call,) = [one for one in shown if one.kind == "domain_call"]
+        assert call.payload["arguments"]["user"] == "ann"
+        assert SECRET not in repr(shown)
+        assert "ann" not in repr(session.events)
 
     asyncio.run(case())
 

@@ -9,9 +9,11 @@ from typing import Any
 from counter_desk import HandClock
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.compiler import compile_handbook
+from sopilot.language.diagnostics import Severity
 from sopilot.language.handbook import load_handbook
 from sopilot.language.program import Act, Ask, Branch, Check, Kind, ReturnStep
 from sopilot.runtime.agent.arms import ARMS
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import (
     CallAnswer,
     CallStatus,
@@ -140,6 +142,13 @@ async def open_desk(handbook: str, answers: Answers, arm: str) -> AttackDesk:
         settings=Settings(automation=ARMS[arm].automation),
     )
     return AttackDesk(session, tools)
+
+
+def errors(session: Session) -> list[str]:
+    """What the audit finds wrong."""
+    events = [sealed.event for sealed in session.events]
+    report = audit_trace(session.programs.programs, events, judge=session.judge)
+    return [one.code for one in report.findings if one.severity is Severity.ERROR]
 
 
 def run(case: Coroutine[Any, Any, None]) -> None:

@@ -13,17 +13,21 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources.bundling import write_bundle
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.records import read_condition
+from sopilot.runtime.records.log import SealFile
 from sopilot.runtime.records.people import People, Person, Principal, fold_people
 from sopilot.runtime.records.versions import fold_versions
-from sopilot.runtime.session import SystemClock, open_session
+from sopilot.runtime.session import Settings, SystemClock, open_session
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
-from sopilot.runtime.session.privacy import sessions_with
+from sopilot.runtime.session.privacy import sessions_with, shred_wanted
+from sopilot.runtime.session.sealing import seal_store, verify_store
+from sopilot.runtime.trace.signing import generate_key
 
 CLOCK = SystemClock()
 
@@ -189,6 +193,37 @@ def test_where_a_text_stands_is_not_told_to_who_may_not_erase_it(
     wanted = ("privacy", "shred", "--subject", "anna", "--why", "asked for")
     assert code_of(run(*wanted, token=guarded["Mo"])) == "not-entitled"
     assert run(*wanted, token=guarded["Root"]).exit_code == 0
+
+
+def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> None:
+    """Who can write to the database can make a session look erased."""
+    key = generate_key()
+
+    async def verified(store: SQLiteStore) -> list[str]:
+        sealing = await seal_store(store, key, at=2.0)
+        found = await verify_store(store, SealFile((sealing.seal,)), [key.public])
+        return [gap.code for gap in found.gaps]
+
+    async def tried() -> list[list[str]]:
+        store = SQLiteStore(tmp_path / "s.db")
+        ids = []
+        for _ in range(2):
+            session = await open_session(store, {}, settings=Settings(private=True))
+            await session.user_said("I am Anna.")
+            await session.release()
+            ids.append(session.id)
+        told = [await verified(store)]
+        await shred_wanted(
+            store, subjects=(), session_ids=[ids[0]], due=False, why="asked for", who=None,
+            clock=CLOCK,
+        )  # fmt: skip
+        told.append(await verified(store))
+        await store.shred({ids[1]: {**(await store.record(ids[1])).metadata, "shredded": 1.0}})
+        told.append(await verified(store))
+        await store.close()
+        return told
+
+    assert asyncio.run(tried()) == [[], [], ["erased-session"]]
 
 
 # --- bundles --------------------------------------------------------------------------------

@@ -6,49 +6,16 @@ from pathlib import Path
 
 import click
 
-from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
 from sopilot.doors.terminal.output import give, json_option, progress
+from sopilot.doors.terminal.report_options import report_options
 from sopilot.lab.bench.archive_reading import archived_document, is_archive, opened_archive
-from sopilot.lab.bench.report import MOST_MISSING, Document, load_runs, read_mechanism
+from sopilot.lab.bench.report import Document, load_runs, read_mechanism
 from sopilot.lab.bench.report.files import document_data, report_files, whole_document, write_report
-from sopilot.lab.bench.screen import SCREENS
 
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=NEW_FOLDER,
-    help="Write report.md, report.html and csv/*.csv into this folder.",
-)
-@click.option(
-    "--vary",
-    multiple=True,
-    metavar="FIELD",
-    help="What may differ between folders beside arm, model, run, tools and language, such as "
-    "`budgets` or `user`; each value makes rows of its own.",
-)
-@click.option(
-    "--screen",
-    type=click.Choice(list(SCREENS)),
-    default="paper",
-    show_default=True,
-    help="The execute tasks that tables leave out: `paper` leaves 819 tasks, `paper-bank` 821.",
-)
-@click.option(
-    "--mechanism",
-    multiple=True,
-    type=FILE,
-    help="What `gate --json` or `lens --json` printed, for the figure of the mechanism.",
-)
-@click.option(
-    "--most-missing",
-    type=click.FloatRange(0, 1),
-    default=MOST_MISSING,
-    show_default=True,
-    help="Exit with 1 if an arm lacks a verdict for more than this share of its tasks.",
-)
+@report_options
 @json_option
 def report(
     folders: tuple[Path, ...],

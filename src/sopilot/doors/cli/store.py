@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import click
 
-from sopilot.doors.terminal.output import json_option, print_json, say, warn
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.adapters.store_copies import back_up, restore, size_lines, sizes
+from sopilot.doors.terminal.option_types import FILE, NEW_FILE
+from sopilot.doors.terminal.output import give, json_option, print_json, say, warn
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
 from sopilot.language.diagnostics import mistake
-from sopilot.runtime.session import Store
+from sopilot.runtime.records.people import Principal
+from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.pruning import ENDED, Pruning, prune
 from sopilot.runtime.session.unsettled import LeftOpen, keep_sweeping
 
 
 @click.group()
 def command() -> None:
-    """Make the tables, name who may use them, find what was left open."""
+    """Tables and who may use them, what was left open, back-ups, sizes, what may go."""
 
 
 @command.command()
@@ -63,3 +70,55 @@ def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) ->
 
     found = with_store(store_spec, lambda store: keep_sweeping(store, watch, tell, warn))
     raise SystemExit(1 if found else 0)
+
+
+@command.command("backup")
+@click.argument("file", type=NEW_FILE)
+@STORE
+@json_option
+def backup_command(file: Path, store_spec: str | None, as_json: bool) -> None:
+    """Copy the store, as it is at this moment, into a new FILE: a SQLite store by itself."""
+    rows = with_store(store_spec, lambda store: back_up(store, file), reading=True)
+    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events in {file}"])
+
+
+@command.command("restore")
+@click.argument("file", type=FILE)
+@STORE
+@json_option
+def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
+    """Copy a back-up into an empty store, of either kind. Leases of before are worth nothing."""
+    rows = with_store(store_spec, lambda store: restore(store, file))
+    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events from {file}"])
+
+
+@command.command("size")
+@STORE
+@json_option
+def size_command(store_spec: str | None, as_json: bool) -> None:
+    """Rows and bytes of every table."""
+    found = with_store(store_spec, sizes, reading=True)
+    give(as_json, {name: list(one) for name, one in found.items()}, size_lines(found))
+
+
+@command.command("prune")
+@click.option("--days", type=click.FloatRange(min=0), required=True, help="Since its last event.")
+@click.option("--state", "states", multiple=True, default=ENDED, show_default=True)
+@click.option("--archive", type=NEW_FILE, help="A new SQLite store that has them, first.")
+@click.option("--why", default="")
+@click.option("--dry-run", "dry", is_flag=True, help="Only say what would go.")
+@TOKEN_FILE
+@STORE
+@json_option
+def prune_command(
+    archive: Path | None, token_file: Path | None, store_spec: str | None, as_json: bool, **how: Any
+) -> None:
+    """Delete the events of sessions that ended long ago, on record. Heads, log and register stay
+    and verify; what waits for people, is unknown or on legal hold stays whole."""
+
+    async def use(store: Store, who: Principal | None) -> Pruning:
+        kept = None if archive is None else lambda ids: back_up(store, archive, ids)
+        return await prune(store, archive=kept, who=who, clock=SystemClock(), **how)
+
+    done = with_person(store_spec, token_file, use)
+    give(as_json, done.as_json(), done.lines())

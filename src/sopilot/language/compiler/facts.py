@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from sopilot.language.handbook import (
     ASK_USER,
+    BUILT_IN,
     CONFIRM,
     Action,
     CallBinding,
@@ -23,6 +24,7 @@ from sopilot.language.handbook import (
     Name,
     Path,
     Predicate,
+    asked_about,
     leaves,
 )
 from sopilot.language.program.model import ActionFacts
@@ -84,6 +86,7 @@ def secret_names(handbook: Handbook) -> tuple[str, ...]:
     flows = set(_flows(handbook))
     _spread(hidden, {(target, source) for source, target in flows})
     _spread(hidden, flows)
+    hidden |= {asked_about(question, name) for question in BUILT_IN for name in hidden}
     return tuple(sorted(hidden))
 
 

@@ -21,8 +21,10 @@ from sopilot.language.handbook._model import (
     Predicate,
     Procedure,
     Recipe,
+    asked_about,
     confirmation,
     confirmed_subject,
+    values_asked_about,
 )
 from sopilot.language.handbook._reader import load_handbook, read_handbook
 from sopilot.language.handbook._schema import handbook_schema, published_schema
@@ -98,6 +100,7 @@ __all__ = [
     "Tree",
     "VerdictError",
     "VerdictProblem",
+    "asked_about",
     "compute",
     "confirmation",
     "confirmed_subject",
@@ -123,6 +126,7 @@ __all__ = [
     "sentence",
     "substitute",
     "substitute_binding",
+    "values_asked_about",
     "with_children",
     "write_handbook",
 ]

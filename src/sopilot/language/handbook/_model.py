@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -23,6 +24,22 @@ PROCEDURE = "procedure"
 """The argument of a confirmation that names whose words the user was shown."""
 BUILT_IN = (ASK_USER, CONFIRM)
 """Calls that the machine itself carries out, by asking the user."""
+_OWN = {ASK_USER: re.compile("question_*"), CONFIRM: re.compile("(action|procedure)_*")}
+
+
+def asked_about(question: str, name: str) -> str:
+    """What a value is called in a question of the machine's own: the words that say which
+    question it is are taken."""
+    return f"{name}_" if _OWN[question].fullmatch(name) else name
+
+
+def values_asked_about(question: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of such a question by their own names, without what says which it is."""
+    return {
+        key[:-1] if _OWN[question].fullmatch(key) else key: value
+        for key, value in arguments.items()
+        if not _OWN[question].fullmatch(key) or key.endswith("_")
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +292,8 @@ def _confirmed(procedure: Procedure, action: Action, told: str) -> Predicate:
     optional = {item.name for item in action.inputs if not item.required}
     names = dict.fromkeys(term.name for _, term in terms if isinstance(term, Name))
     about = [(key, Constant(name)) for key, name in confirmed_subject(procedure, action).items()]
-    call = ActionCall(CONFIRM, (*about, *terms))
+    shown = [(asked_about(CONFIRM, name), term) for name, term in terms]
+    call = ActionCall(CONFIRM, (*about, *shown))
     return Predicate(
         confirmed_name(procedure),
         tuple(names),
@@ -302,7 +320,7 @@ def _braced(text: str) -> str:
 def asking(predicate: Predicate) -> Predicate:
     """The predicate that is verified by asking the user: its question, its recipe, and that a
     yes makes it true where it says nothing else."""
-    terms = tuple((name, Name(name)) for name in predicate.parameters)
+    terms = tuple((asked_about(ASK_USER, name), Name(name)) for name in predicate.parameters)
     call = ActionCall(ASK_USER, (("question", Constant(predicate.name)), *terms))
     verdict = predicate.verdict
     if verdict is None and not predicate.judged_by_model:

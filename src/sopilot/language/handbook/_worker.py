@@ -30,7 +30,7 @@ def main() -> None:
 
 def _answer(request: Mapping[str, Any]) -> object:
     if "pattern" in request:
-        return re.search(request["pattern"], request["text"]) is not None
+        return re.search(request["pattern"], request["text"], re.ASCII) is not None
     return evaluate_here(request["expression"], request["data"])
 
 

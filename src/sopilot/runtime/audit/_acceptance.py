@@ -7,7 +7,7 @@ ways agree, an open check decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sopilot.language.program.model import (
     Act,
@@ -32,6 +32,8 @@ Slots = Mapping[str, Truth]
 Settled = Callable[[Check, ResolvedFunction, tuple[Arguments, ...]], Truth]
 """The known result of a rule or gate that a check calls; ``None`` while it is open. The
 arguments of the calls that lead there come outermost first."""
+Done = Callable[[ResolvedFunction, Act | Do | Emit, tuple[Arguments, ...]], bool]
+"""Whether a step that the executor does by itself was done; the arguments as above."""
 
 DEEPEST = 64
 
@@ -52,19 +54,20 @@ def condition_truth(condition: Condition, slots: Slots) -> Truth:
 class Acceptance:
     """Evaluates one program under what is settled about its rules. With ``goal`` the question
     is whether that very step is reached, by some choice of whoever may choose, over steps
-    that were ``done``."""
+    of which ``done`` says that they were."""
 
     def __init__(
         self,
         program: ProgramCode,
         settled: Settled,
         goal: str | None = None,
-        done: Collection[tuple[str, str]] = (),
+        done: Done | None = None,
     ) -> None:
         self._program = program
         self._settled = settled
         self._goal = goal
         self._done = done
+        self._asking: dict[str, Check] = {}
         self._memo: dict[tuple[str, str, frozenset[tuple[str, Truth]]], Truth] = {}
 
     def from_step(
@@ -137,17 +140,29 @@ class Acceptance:
             return True if any(way is True for way in ways) else None
         if isinstance(step, Act) and step.goal and self._goal in (None, label):
             return True
-        if isinstance(step, Act | Do | Emit) and not self._was_done(code, label):
+        if isinstance(step, Act | Do | Emit) and not self._was_done(code, step, arguments):
             return None
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
         if isinstance(step, ReturnStep):
-            return None if step.holds is None else condition_truth(step.holds, slots)
+            if step.holds is not None:
+                return condition_truth(step.holds, slots)
+            return self._returned(code, arguments)
         return self._goal is None and isinstance(step, CompleteStep)
 
-    def _was_done(self, code: ResolvedFunction, label: str) -> bool:
-        """What the executor does by itself, where the question is what was really done."""
-        return self._goal is None or (code.function.name, label) in self._done
+    def _was_done(
+        self, code: ResolvedFunction, step: Act | Do | Emit, arguments: tuple[Arguments, ...]
+    ) -> bool:
+        """What the executor does by itself, where the question is what was really done. What is
+        done in a rule is its evidence."""
+        if code.judges or self._done is None:
+            return True
+        return self._done(code, step, arguments)
+
+    def _returned(self, code: ResolvedFunction, arguments: tuple[Arguments, ...]) -> Truth:
+        """What a rule or gate that also branches says where it judges its own calls."""
+        own = self._asking.get(code.function.name)
+        return None if own is None else self._settled(own, code, arguments)
 
     def result_of(
         self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]
@@ -155,10 +170,12 @@ class Acceptance:
         """What the called function returns, as far as that is settled."""
         callee = self._program.functions[step.function]
         chain = (*arguments, step.arguments)
-        if callee.judges:
+        if callee.judges and (self._goal is None or not callee.function.branches):
             return self._settled(step, callee, chain)
         if len(chain) > DEEPEST:
             return None
+        if callee.judges:
+            self._asking[callee.function.name] = step
         return self.from_step(callee, callee.first(), {}, chain)
 
 

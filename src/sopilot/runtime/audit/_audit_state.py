@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from sopilot.language.diagnostics import Severity
+from sopilot.language.program.facts import known_facts
 from sopilot.language.program.model import ActionFacts, Kind
 from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._resolved_function import ProgramCode
@@ -104,6 +105,7 @@ class AuditState:
     goal_seq: int = -1
     clock: str = ""
     user_messages: dict[int, JSON] = field(default_factory=dict)
+    answering: set[int] = field(default_factory=set)
     last_ended: str | None = None
     decisions: dict[str, list[Event]] = field(default_factory=dict)
     held: dict[str, float] = field(default_factory=dict)
@@ -130,15 +132,15 @@ class AuditState:
     """What the user was told last."""
     old_format: bool = False
     """A program of the first format ran, and that was noted."""
+    _facts: tuple[Mapping[str, ProgramCode], dict[str, ActionFacts]] | None = None
 
     @property
     def facts(self) -> dict[str, ActionFacts]:
         """What is known of the actions; empty where nothing is guarded."""
-        return {
-            name: one
-            for code in self.programs.values()
-            for name, one in code.program.actions.items()
-        }
+        if self._facts is None or self._facts[0] is not self.programs:
+            every = known_facts(code.program for code in self.programs.values())
+            self._facts = (self.programs, every)
+        return self._facts[1]
 
     def only_reads(self, action: str) -> bool:
         """Whether the handbook says that an action changes nothing, gates included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sopilot.language.diagnostics import Severity
+from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program.model import Program
 from sopilot.runtime.audit import _lifecycle as lifecycle
 from sopilot.runtime.audit import _moving as moving
@@ -93,6 +94,8 @@ def read_events(
     for index, event in enumerate(events):
         if changes and index in changes:
             run.programs = changes[index]
+            # Nobody has put the questions of these programs yet, whatever others asked.
+            run.session_calls = [one for one in run.session_calls if one.action not in BUILT_IN]
         if event.seq != index:
             run.find("inconsistent-trace", event, f"event {index} has the number {event.seq}")
         _read(run, event)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sopilot.language.handbook import Path
-from sopilot.language.program.model import Act, Arguments, Check, Kind, Literal, Unknown
+from sopilot.language.program.model import Act, Arguments, Check, Do, Emit, Kind, Literal, Unknown
 from sopilot.runtime.audit._acceptance import Acceptance, Truth
 from sopilot.runtime.audit._audit_state import AuditState, DoubtKey
 from sopilot.runtime.audit._leaf_reading import judged_for, read_leaf
@@ -93,7 +93,7 @@ def read_call(
     values = values_at_the_act(process, step, arguments)
     path = _Path(moment_of(run, process, values), values)
     entry = process.program.entry
-    acceptance = Acceptance(process.program, path.settled, frame.cursor, process.done)
+    acceptance = Acceptance(process.program, path.settled, frame.cursor, path.done)
     try:
         reached = acceptance.from_step(entry, entry.first(), {}, ())
     except Unreadable:
@@ -178,6 +178,21 @@ class _Path:
         if reading.holds is not step.wanted:
             self.unmet.setdefault(key, (reading, step.wanted))
         return reading.holds
+
+    def done(
+        self, code: ResolvedFunction, step: Act | Do | Emit, chain: tuple[Arguments, ...]
+    ) -> bool:
+        """Whether the process went past it, with the values that it has at the act."""
+        typed = self.moment.process.program.program.format > 1
+        terms = step.arguments if isinstance(step, Act) and typed else ()
+        plain = tuple((name, one) for name, one in terms if not isinstance(one, Path))
+        wanted = passed_along((*chain, plain), self.values)
+        place = (code.function.name, step.label)
+        return any(
+            (function, label) == place
+            and all(name in made and same(value, made[name]) for name, value in wanted.items())
+            for function, label, made in self.moment.process.done
+        )
 
     def _trusted(self, callee: ResolvedFunction, reading: LeafReading) -> LeafReading:
         """A guarded action rests on a model's word only where the handbook says so. Programs of

@@ -23,9 +23,21 @@ from sopilot.runtime.vm.values import JSON, same
 
 
 def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> LeafReading:
-    """Open from a success of its action until one that closes it; otherwise shut. Neither is
+    """Shut by one of its calls that is shut, open where all are open and its verdict says so."""
+    openings = {act: _opening(moment, code, act, blank) for act in code.recipes[0]}
+    readings = [one for one in openings.values() if isinstance(one, LeafReading)]
+    for reading in sorted(readings, key=lambda one: one.holds is None):
+        return reading
+    calls = {act: one for act, one in openings.items() if isinstance(one, SessionCall)}
+    return _opened(moment, code, blank, calls)
+
+
+def _opening(
+    moment: Moment, code: ResolvedFunction, act: Act, blank: LeafReading
+) -> SessionCall | LeafReading:
+    """The success of one call that opens it, until one that closes it; otherwise shut. Neither is
     shown where the two overlap, or where a call may have been about this gate and may not."""
-    act, closing = code.acts[0], code.function.closed_by
+    closing = code.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
     elsewhere: list[SessionCall] = []
@@ -41,7 +53,7 @@ def read_gate(moment: Moment, code: ResolvedFunction, blank: LeafReading) -> Lea
     besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
     for one in _successes(act, blank.values, opening, besides):
         if all(other.done_by() < one.seq for other in closings):
-            return _opened(moment, code, blank, act, one)
+            return one
     ended = _successes(closing, blank.values, closings) if closing is not None else []
     inputs = {name for name, _ in act.arguments}
     ended += [
@@ -73,23 +85,28 @@ def _successes(
 
 
 def _opened(
-    moment: Moment, code: ResolvedFunction, blank: LeafReading, act: Act, call: SessionCall
+    moment: Moment, code: ResolvedFunction, blank: LeafReading, calls: Mapping[Act, SessionCall]
 ) -> LeafReading:
-    evidence = (call.answered,) if call.answered is not None else ()
+    seqs = {one.answered for one in calls.values() if one.answered is not None}
+    evidence = tuple(sorted(seqs))
     opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
     if code.function.verdict is None:
         return opened
-    others = [
-        one
-        for one in _gate_calls(moment, act, blank.values)
-        if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
-    ]
-    if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
-        return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
-    newest = newest_answer(moment.calls, call.action, call.arguments)
-    if newest is None or newest.awaited or not newest.ok:
-        return replace(blank, lack=Lack(GATE, f"`{call.action}` failed when it was called last"))
-    answers = RecipeAnswers({act.answer: newest.value}, newest.value, evidence)
+    named: dict[str, JSON] = {}
+    for act, call in calls.items():
+        others = [
+            one
+            for one in _gate_calls(moment, act, blank.values)
+            if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
+        ]
+        if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
+            return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
+        newest = newest_answer(moment.calls, call.action, call.arguments)
+        if newest is None or newest.awaited or not newest.ok:
+            failed = f"`{call.action}` failed when it was called last"
+            return replace(blank, lack=Lack(GATE, failed))
+        named[act.answer] = newest.value
+    answers = RecipeAnswers(named, named[code.recipes[0][-1].answer], evidence)
     holds = machine_verdict(moment, code, code.function.verdict, blank.values, answers)
     if holds is None:
         why = "its verdict cannot be told from what was answered"

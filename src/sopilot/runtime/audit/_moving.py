@@ -266,7 +266,7 @@ def select_branch(run: AuditState, event: Event) -> None:
     elif isinstance(step, Ask | Do) and option in (None, "next"):
         target = frame.code.following(step)
         if isinstance(step, Do):
-            process.done.add((frame.code.function.name, step.label))
+            process.done.append((frame.code.function.name, step.label, {}))
     else:
         raise Contradiction("a branch is taken where there is none")
     expect(event.payload, "label", step.label)
@@ -292,7 +292,7 @@ def emit(run: AuditState, event: Event) -> None:
     if not isinstance(step, Emit) or event.payload.get("name") != step.artifact:
         raise Contradiction("an artifact is handed over where none is due")
     expect(event.payload, "label", step.label)
-    process.done.add((frame.code.function.name, step.label))
+    process.done.append((frame.code.function.name, step.label, {}))
     frame.cursor = frame.code.following(step)
 
 

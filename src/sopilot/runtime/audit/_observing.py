@@ -144,12 +144,16 @@ def domain_result(run: AuditState, event: Event) -> None:
 
 def _was_said(run: AuditState, asked: int, event: Event) -> bool:
     """Whether the answer is the message of the user that came between question and answer, and
-    means what the answer says of it."""
+    means what the answer says of it. A message answers one question: of several that were put
+    at once each has its own."""
     value = event.payload.get("value")
     if event.payload.get("ok") is not True or not isinstance(value, Mapping):
         return True
     number, said = value.get("message"), value.get("said")
-    between = [one for one in run.user_messages if asked < one < event.seq]
+    free = (one for one in run.user_messages if one not in run.answering)
+    between = [one for one in free if asked < one < event.seq]
+    if isinstance(number, int):
+        run.answering.add(number)
     if has_withheld(dict(value)):
         return number in between
     return (
@@ -195,7 +199,9 @@ def _pass(
         target = _past_fallback(process, frame, label, result, learned)
     if target is not None:
         if not code.judges:
-            process.done.add((code.function.name, label))
+            process.done.append(
+                (code.function.name, label, result.arguments if isinstance(step, Act) else {})
+            )
         frame.cursor = target
     return target
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sopilot.language.handbook import Path
+from sopilot.language.handbook import CONFIRM, Path, values_asked_about
 from sopilot.language.program.model import Act, ActionFacts, Literal
 from sopilot.runtime.audit._linked_calls import at_place
 from sopilot.runtime.audit._moment import (
@@ -146,9 +146,16 @@ def disturbed_by(moment: Moment, answer: SessionCall) -> SessionCall | None:
     for one in moment.calls:
         if not one.may_have_run or one.done_by() < answer.seq:
             continue
-        if _touches(moment, one.action, answer.action):
+        if _touches(moment, one.action, answer.action) or _uses_up(one, answer):
             return one
     return None
+
+
+def _uses_up(call: SessionCall, answer: SessionCall) -> bool:
+    """Whether it is the call that ``answer`` says yes to: a yes serves one."""
+    if answer.action != CONFIRM or call.action != answer.arguments.get("action"):
+        return False
+    return same(dict(call.arguments), values_asked_about(CONFIRM, answer.arguments))
 
 
 def changed_topics(

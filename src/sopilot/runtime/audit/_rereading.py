@@ -60,7 +60,7 @@ def _is_asked_for(moment: Moment, call: PendingCall, values: Mapping[str, JSON])
     for code, chain in leaves_below(program, program.entry, ()):
         passed = passed_along(chain, values)
         if code.function.kind is Kind.GATE:
-            if opens_gate(code.acts[0], passed, made):
+            if any(opens_gate(act, passed, made) for act in code.recipes[0]):
                 return True
         elif any(_rests_on(moment, code, recipe, passed, call) for recipe in code.recipes):
             return True

@@ -120,7 +120,7 @@ class ProcessView:
     unmet: list[UnmetCheck] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
     skipped: set[tuple[str, str]] = field(default_factory=set)
-    done: set[tuple[str, str]] = field(default_factory=set)
+    done: list[tuple[str, str, Mapping[str, JSON]]] = field(default_factory=list)
     """Steps, by function and label, that the executor did by itself."""
     goal_reached: int | None = None
     goal_failed: int | None = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TypeGuard
 
+from sopilot.language.handbook.patterns import UnreadablePattern, has_form
 from sopilot.runtime.vm.values import JSON, same
 
 NUL = "\0"
@@ -52,8 +52,8 @@ def _within(value: JSON, schema: Mapping[str, object]) -> bool:
     if not isinstance(value, str) or not isinstance(form, str):
         return True
     try:
-        return re.search(form, value) is not None
-    except re.error:
+        return has_form(value, form)
+    except UnreadablePattern:
         return False
 
 

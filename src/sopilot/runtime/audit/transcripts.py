@@ -13,6 +13,7 @@ from sopilot.language.handbook import (
     Leaf,
     Procedure,
     Tree,
+    asked_about,
     confirmation,
     confirmed_subject,
     leaves,
@@ -182,11 +183,12 @@ class Review:
         if len(heard) < 2:
             return
         number, said, asked = heard[-1]
+        given = {asked_about(CONFIRM, name): one for name, one in (call.arguments or {}).items()}
         value = {"said": said, "answer": assent(said, asked), "message": number}
         for goal in goals:
             if confirmation(goal, action) is None:
                 continue
-            arguments = {**confirmed_subject(goal, action), **(call.arguments or {})}
+            arguments = {**confirmed_subject(goal, action), **given}
             self.proof.made.append(
                 TranscriptCall(
                     call.index, number, CONFIRM, arguments, True, value,

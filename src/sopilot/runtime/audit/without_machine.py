@@ -81,12 +81,14 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
                 ok, payload.get("value"), True, ok,
             )  # fmt: skip
     turns = _turns(events, "user_said")
+    spoken = [*_turns(events, "assistant_said"), *turns[1:]]
     return Transcript(
         tuple(calls[name] for name in made),
         len(events),
         max(0, len(turns) - 1),
-        "\n".join((*_turns(events, "assistant_said"), *turns[1:])),
-        _told("\n".join(turns)),
+        # Words that are kept elsewhere may have been any: then nothing is known of any.
+        "" if None in spoken else "\n".join(filter(None, spoken)),
+        _told("\n".join(filter(None, turns))),
     )
 
 
@@ -99,8 +101,10 @@ def _gone_for(handbook: Handbook, transcript: Transcript, goal: str | None) -> l
     return list(called) or ([goal] if goal is not None else [])
 
 
-def _turns(events: Sequence[Event], kind: str) -> list[str]:
-    return [str(event.payload.get("text")) for event in events if event.kind == kind]
+def _turns(events: Sequence[Event], kind: str) -> list[str | None]:
+    """What was said, ``None`` where it is withheld."""
+    said = [event.payload.get("text") for event in events if event.kind == kind]
+    return [None if is_withheld(text) else str(text) for text in said]
 
 
 _LINE = re.compile(r"^([A-Za-z_][A-Za-z0-9_]*): (.+)$", re.MULTILINE)
@@ -112,8 +116,11 @@ def _told(text: str) -> dict[str, JSON]:
 
 
 def _changed_to(events: Sequence[Event], goals: Sequence[str]) -> bool:
-    """Whether the user asked for one of the goals after the first request."""
-    later = " ".join(_turns(events, "user_said")[1:]).lower().replace("_", " ")
+    """Whether the user asked for one of the goals after the first request, or may have."""
+    said = _turns(events, "user_said")[1:]
+    if None in said:
+        return True
+    later = " ".join(filter(None, said)).lower().replace("_", " ")
     return any(re.search(rf"\b{re.escape(goal.replace('_', ' '))}\b", later) for goal in goals)
 
 

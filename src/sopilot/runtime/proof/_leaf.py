@@ -14,6 +14,13 @@ from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program.model import Act, Kind
 from sopilot.language.render.values import quote_value
+from sopilot.runtime.proof._gate_calls import (
+    GateCalls,
+    counts,
+    either,
+    may_concern,
+    names_the_same,
+)
 from sopilot.runtime.proof._grade import Grade
 from sopilot.runtime.vm.evidence import done_with
 from sopilot.runtime.vm.freshness import may_disturb, stale_since
@@ -23,7 +30,7 @@ from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of, same
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of
 
 
 class LeafVerdict(NamedTuple):
@@ -58,14 +65,11 @@ class _Whole(NamedTuple):
 _NONE: Mapping[ArgumentsKey, Answered] = {}
 
 
-class _GateCalls(NamedTuple):
-    """The calls that open a gate, or that close it: the latest exact success, when anything
-    touched it last, and whether one is not answered yet."""
+class _Opened(NamedTuple):
+    """The success that opens a gate, and whether another of the same action overlaps it."""
 
-    latest: Answered | None
-    touched: int
-    pending: bool
-    overlapping: bool = False
+    latest: Answered
+    overlapping: bool
 
 
 @dataclass(slots=True)
@@ -243,27 +247,49 @@ class Prover:
     # --- gates -----------------------------------------------------------------------
 
     def _gate(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
+        """Open while every call that opens it holds; shut where one of them does not."""
+        opened: dict[str, _Opened] = {}
+        doubt: LeafVerdict | None = None
+        for act in layout.recipes[0]:
+            found = self._opened_by(layout, act, values)
+            if isinstance(found, _Opened):
+                opened[act.answer] = found
+            elif found.holds is False:
+                return found
+            else:
+                doubt = found
+        if doubt is not None:
+            return doubt
+        answers = {name: one.latest.value for name, one in opened.items()}
+        evidence = tuple(sorted({one.latest.succeeded for one in opened.values()}))
+        whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence, ())
+        if layout.function.verdict is None:
+            return self._verdict(layout, True, Grade.PROVEN, whole)
+        for act in layout.recipes[0]:
+            latest, overlapping = opened[act.answer]
+            if not latest.ok:
+                return self._undecided(layout, f"`{act.action}` failed when it was called last")
+            if overlapping:
+                return self._undecided(layout, f"calls of `{act.action}` overlap")
+        holds = self._judged(layout, layout.function.verdict, values, whole)
+        if isinstance(holds, str):
+            return self._undecided(layout, holds)
+        return self._verdict(layout, holds, Grade.PROVEN, whole)
+
+    def _opened_by(
+        self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
+    ) -> _Opened | LeafVerdict:
         """Open from its action's success until an action that closes it succeeds. Where the two
         overlap, or one is not answered, nobody can tell which came first."""
-        act, closing = layout.recipe_acts[0], layout.function.closed_by
+        closing = layout.function.closed_by
         opening = self._gate_calls(layout, act, values)
         shutting = self._gate_calls(layout, closing, values) if closing is not None else None
         if layout.function.principal:
-            shutting = _either(shutting, self._gate_calls(layout, act, values, others=True))
+            shutting = either(shutting, self._gate_calls(layout, act, values, others=True))
         shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
         if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
-            whole = _Whole({act.answer: opened.value}, opened.value, (opened.succeeded,), ())
-            if layout.function.verdict is None:
-                return self._verdict(layout, True, Grade.PROVEN, whole)
-            if not opened.ok:
-                return self._undecided(layout, f"`{act.action}` failed when it was called last")
-            if opening.overlapping:
-                return self._undecided(layout, f"calls of `{act.action}` overlap")
-            holds = self._judged(layout, layout.function.verdict, values, whole)
-            if isinstance(holds, str):
-                return self._undecided(layout, holds)
-            return self._verdict(layout, holds, Grade.PROVEN, whole)
+            return _Opened(opened, opening.overlapping)
         shut = shutting.latest if shutting is not None else None
         never = opening.touched < 0
         if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
@@ -273,7 +299,7 @@ class Prover:
 
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON], *, others: bool = False
-    ) -> _GateCalls:
+    ) -> GateCalls:
         """With the gate's own values; what only the user can give may be any. A call that leaves
         one of them out, or has another input besides, may have touched the gate and proves
         nothing; what was done may have had any that the action declares. With ``others``, the
@@ -285,12 +311,12 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return _GateCalls(None, -1, pending=True)
+            return GateCalls(None, -1, pending=True)
         (call,) = wanted
         exacts: list[Answered] = []
         touched = -1
         for one in self.configuration.answers.get(act.action, {}).values():
-            if one.touched < 0 or not _counts(call, one.arguments, others):
+            if one.touched < 0 or not counts(call, one.arguments, others):
                 continue
             touched = max(touched, one.touched)
             inputs = call.arguments.keys() | set(call.open)
@@ -299,20 +325,20 @@ class Prover:
                 and done_with(self.programs, act.action, inputs, one.arguments)
             )
             if others:
-                named = exact and not _may_concern(call, one.arguments)
+                named = exact and not may_concern(call, one.arguments)
             else:
-                named = exact and _names_the_same(call, one.arguments)
+                named = exact and names_the_same(call, one.arguments)
             if one.succeeded >= 0 and named:
                 exacts.append(one)
         pending = any(
-            one.action == act.action and _counts(call, one.arguments, others)
+            one.action == act.action and counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
         latest = max(exacts, key=lambda each: each.asked, default=None)
         overlapping = latest is not None and any(
             one is not latest and one.succeeded > latest.asked for one in exacts
         )
-        return _GateCalls(latest, touched, pending, overlapping)
+        return GateCalls(latest, touched, pending, overlapping)
 
     # --- verdicts --------------------------------------------------------------------
 
@@ -335,47 +361,6 @@ class Prover:
         function = layout.function
         name = function.predicate or function.name
         return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
-
-
-def _either(first: _GateCalls | None, second: _GateCalls) -> _GateCalls:
-    """Calls that shut a gate in one of two ways."""
-    if first is None:
-        return second
-    both = [one for one in (first.latest, second.latest) if one is not None]
-    return _GateCalls(
-        max(both, key=lambda one: one.asked, default=None),
-        max(first.touched, second.touched),
-        first.pending or second.pending,
-    )
-
-
-def _counts(call: WantedCall, arguments: Mapping[str, JSON], others: bool) -> bool:
-    """Whether a call may be about this gate; with ``others``, about anybody else's: that is one
-    which does not name exactly these values."""
-    if not others:
-        return _may_concern(call, arguments)
-    exact = arguments.keys() == call.arguments.keys() | set(call.open)
-    return not (exact and _names_the_same(call, arguments))
-
-
-def _names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    return all(same(given, arguments[name]) for name, given in call.arguments.items())
-
-
-def _may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type; a tool may read one of another type as
-    it likes."""
-    return not any(
-        name in arguments
-        and _is_number(arguments[name]) == _is_number(given)
-        and (_is_number(given) or type(arguments[name]) is type(given))
-        and not same(given, arguments[name])
-        for name, given in call.arguments.items()
-    )
-
-
-def _is_number(value: JSON) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _told(call: WantedCall) -> str:

@@ -22,6 +22,7 @@ CUT = "cut-session"
 REWRITTEN = "rewritten-session"
 REGISTER = "register-differs"
 UNREADABLE = "unreadable-session"
+ERASED = "erased-session"
 
 
 class Gap(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
-from sopilot.language.program import Guarded
+from sopilot.language.program import Guarded, Kind
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
 from sopilot.runtime.session._call_results import read_failure, record_result
@@ -24,6 +24,8 @@ from sopilot.runtime.trace.runtime_notes import (
 )
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
 from sopilot.runtime.vm.freshness import changes, may_disturb
+from sopilot.runtime.vm.position import Programs
+from sopilot.runtime.vm.values import same
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -55,6 +57,7 @@ async def admit(
     await session.look_at_clock()
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
+    hold = hold or under_way(session, action)
     if hold is not None:
         return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
@@ -184,11 +187,24 @@ def _same_values(session: Session, held: HeldCall) -> bool:
     return True
 
 
+def _same_errand(session: Session, held: HeldCall) -> bool:
+    """Whether the running process is about what people saw: the same procedure with the same
+    values, those among them that the tool never gets."""
+    process, asked = session.configuration.process, held.process or ""
+    before = session.configuration.processes.get(asked)
+    if process is None or before is None or not _same_values(session, held):
+        return False
+    names = session.machine.programs.layouts[process.goal].entry.parameters
+    return process.goal == before.goal and all(
+        same(process.known.get(name), before.known.get(name)) for name in names
+    )
+
+
 def _standing(
     session: Session, guarded: Guarded, arguments: Mapping[str, JSON], doubt: str
 ) -> HeldCall | None:
     """The latest request that this call would repeat. Who approved without knowing what is not
-    proven, of another process, or as another handbook asked, did not approve this."""
+    proven, of another errand, or as another handbook asked, did not approve this."""
     active = session.configuration.active
     asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
@@ -196,7 +212,7 @@ def _standing(
             continue
         if (held.roles, held.needed, held.lasts) != asked:
             continue
-        if doubt and (held.process != active or not _same_values(session, held)):
+        if (doubt and held.process != active) or not _same_errand(session, held):
             continue
         if held.state in (HeldState.WAITING, HeldState.APPROVED):
             return held
@@ -238,8 +254,8 @@ async def _request(
 
 
 def under_way(session: Session, action: str) -> Hold | None:
-    """Why a call that is not guarded waits: what may change something waits until a guarded call
-    that is being carried out, on what was proven for it, is answered."""
+    """Why a call waits: what may unprove something waits until a guarded call that is being
+    carried out, on what was proven for it, is answered."""
     programs = session.machine.programs
     busy = [
         session.configuration.pending[call_id].action
@@ -247,13 +263,27 @@ def under_way(session: Session, action: str) -> Hold | None:
         if call_id in session.configuration.pending
     ]
     guarded = next((one for one in busy if one in session.programs.guarded), None)
-    if guarded is None or changes(programs, action) == ():
+    if guarded is None:
         return None
-    verifiers = [one for one in programs.actions if changes(programs, one) == ()]
-    if not any(may_disturb(programs, action, one) for one in verifiers):
+    if not _may_unprove(programs, action):
         return None
     why = f"`{guarded}` is being carried out; call `{action}` again when it is answered"
     return Hold(AWAITS_OUTCOME, why)
+
+
+def _may_unprove(programs: Programs, action: str) -> bool:
+    """Whether it may change what a rule reads, opens or shuts a gate, or is what was done."""
+    for layout in programs.layouts.values():
+        for one in layout.functions.values():
+            acts = [act.action for act in one.recipe_acts]
+            if one.function.kind is Kind.RULE:
+                if any(may_disturb(programs, action, verifier) for verifier in acts):
+                    return True
+            elif one.function.kind is Kind.GATE:
+                closing = one.function.closed_by
+                if action in acts or (closing is not None and closing.action == action):
+                    return True
+    return False
 
 
 async def hold_call(

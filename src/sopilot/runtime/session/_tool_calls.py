@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sopilot.language.diagnostics import RunEnded, UserMistake
@@ -75,7 +76,7 @@ async def retry(session: Session, call_id: str) -> CallAnswer:
         if pending is None or call_id not in session.retryable:
             raise unknown_call(call_id, session.retryable)
         session.in_flight.add(call_id)
-    return await _perform(session, call_id, pending.action, pending.arguments)
+    return await _perform(session, call_id, pending.action, pending.arguments, again=True)
 
 
 async def _begin(session: Session, call: DomainCall) -> None:
@@ -91,14 +92,19 @@ async def _begin(session: Session, call: DomainCall) -> None:
 
 
 async def _perform(
-    session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
+    session: Session,
+    call_id: str,
+    name: str,
+    arguments: Mapping[str, JSON],
+    *,
+    again: bool = False,
 ) -> CallAnswer:
     assert session.tools is not None
     guarded = name in session.programs.guarded
     try:
         try:
             if name in BUILT_IN:
-                result = await ask(session, name, arguments)
+                result = await ask(session, call_id, name, arguments)
             else:
                 result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
         except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
@@ -113,6 +119,9 @@ async def _perform(
             told = {"error": f"the tool could not be reached: {problem}"}
             result = ToolResult(False, told, unknown=True)
         result = read_failure(session, name, result)
+        if again and not result.ok:
+            # That it fails now does not say that it was not carried out the first time.
+            result = replace(result, unknown=True)
         try:
             async with session.writing():
                 seq = await record_result(session, call_id, result)

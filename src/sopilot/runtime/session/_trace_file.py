@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sopilot.runtime.session._loading import stored_hashes
 from sopilot.runtime.session._store import ABOUT, Store
+from sopilot.runtime.session.errors import Pruned
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.session.secrets import SecretPlaces
@@ -49,6 +50,8 @@ async def export_trace(
 ) -> TraceFile:
     """Payloads stay behind unless asked for: what leaves is redacted, and still verifies."""
     record = await store.record(session_id)
+    if "pruned" in record.metadata:
+        raise Pruned(session_id)
     events = await store.events(session_id)
     hashes = stored_hashes(record)
     kept = await store.payloads(session_id)

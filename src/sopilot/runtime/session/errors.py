@@ -36,6 +36,16 @@ class LeaseHeld(RunEnded):
         )
 
 
+class Pruned(RunEnded):
+    """Its events are no longer in this store; its head, its log entries and its actions are."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"session {session_id} was pruned: its events are in an archive or a back-up, if any"
+        )
+
+
 class LeaseLost(RunEnded):
     """Somebody else owns the session now. What was to be written was not."""
 

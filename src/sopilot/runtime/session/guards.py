@@ -6,7 +6,7 @@ Soft everywhere else. What cannot be evaluated holds the call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.program import Act, FailStep, Guarded, Program
@@ -32,8 +32,15 @@ def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
     for program in programs.values():
         for guarded in program.guarded:
             earlier = found.get(guarded.action)
-            if earlier is None or guarded.needed > earlier.needed:
+            if earlier is None or earlier == guarded:
                 found[guarded.action] = guarded
+                continue
+            stricter = guarded if guarded.needed > earlier.needed else earlier
+            found[guarded.action] = replace(
+                stricter,
+                recheck=guarded.recheck or earlier.recheck,
+                when=guarded.when if guarded.when == earlier.when else None,
+            )
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.diagnostics.plain_text import counted, moment
 from sopilot.runtime.records.people import People, Principal
-from sopilot.runtime.records.privacy import Policy, fold_policy
+from sopilot.runtime.records.privacy import SHREDDED, Policy, fold_policy
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
@@ -25,7 +25,7 @@ JOURNAL = "privacy"
 READING = "reading"
 DEMANDS = frozenset({"privacy", "keys"})
 KEYS = "keys"
-_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
+KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 _EVERY = 1 << 62
 
 
@@ -215,11 +215,11 @@ async def shred(
     """Erases contents. Chains, heads and register stay as they are, and verify. Sessions with a
     call that waits are left as they are, unless ``unfinished`` ones are wanted as well."""
     policy = await load_policy(store)
-    on_hold = await _on_hold(store, policy, records)
+    held = await on_hold(store, policy, records)
     bare, running, waiting, erased = [], [], [], {}
     now = clock.now()
     for record in records:
-        if record.id in on_hold or is_journal(record.id) or record.metadata.get("shredded"):
+        if record.id in held or is_journal(record.id) or record.metadata.get("shredded"):
             continue
         if record.metadata.get("settings", {}).get("private") is not True:
             bare.append(record.id)
@@ -233,19 +233,17 @@ async def shred(
         except LeaseHeld:
             running.append(record.id)
             continue
-        kept = {name: record.metadata[name] for name in _KEPT if name in record.metadata}
+        kept = {name: record.metadata[name] for name in KEPT if name in record.metadata}
         erased[record.id] = {**kept, "salt": "", "extra": {}, "shredded": now}
         await store.release(lease)
     if erased:
         said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
-        await change_policy(store, "shredded", said, who=who, clock=clock)
+        await change_policy(store, SHREDDED, said, who=who, clock=clock)
         await store.shred(erased)
-    return Shredded(tuple(erased), on_hold, tuple(bare), tuple(running), tuple(waiting))
+    return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
 
 
-async def _on_hold(
-    store: Store, policy: Policy, records: Sequence[SessionRecord]
-) -> dict[str, str]:
+async def on_hold(store: Store, policy: Policy, records: Sequence[SessionRecord]) -> dict[str, str]:
     found = {one.id: policy.holds[one.id] for one in records if one.id in policy.holds}
     for what, why in policy.holds.items():
         for record in await sessions_with(store, [what]):
@@ -261,5 +259,11 @@ async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
         one
         for one in await store.sessions(limit=_EVERY)
         if not one.metadata.get("shredded")
-        and policy.due(str(one.metadata.get("handbook") or ""), one.updated_at, now)
+        and policy.due(
+            str(one.metadata.get("handbook") or ""),
+            one.updated_at,
+            now,
+            goal=str(one.summary.get("goal") or ""),
+            status=str(one.summary.get("status") or ""),
+        )
     ]

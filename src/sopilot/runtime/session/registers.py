@@ -11,6 +11,7 @@ from sopilot.runtime.records import ActionRow, Condition, Selected, Wanted, sele
 from sopilot.runtime.records.deviations import DEVIATIONS, fold_deviations
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.errors import Pruned
 from sopilot.runtime.session.journal import entries
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head
@@ -49,6 +50,8 @@ async def rebuild_register(
         try:
             while not await store.records.replace_actions(*await traces.rows(head.session_id)):
                 pass  # somebody went on with it meanwhile
+        except Pruned:
+            pass  # its rows are what there is
         except SopilotError as problem:
             problems[head.session_id] = str(problem)
             told(f"session {head.session_id}: {problem}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
-    REGISTER,
+    ERASED,
     UNREADABLE,
     Compared,
     Gap,
@@ -26,8 +26,12 @@ from sopilot.runtime.records.log import (
     head_of,
     seal_head,
 )
+from sopilot.runtime.records.privacy import Policy
 from sopilot.runtime.session._store import Store
+from sopilot.runtime.session.errors import Pruned
+from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
+from sopilot.runtime.trace import Head
 from sopilot.runtime.trace.signing import SigningKey
 
 
@@ -50,6 +54,8 @@ class Verified:
     """Sessions whose events were read, and not their heads alone."""
     moved: int = 0
     later: int = 0
+    pruned: int = 0
+    """Sessions whose events were deleted on record."""
     unsealed: list[str] = field(default_factory=list)
     """Sessions that only entries behind the head know."""
 
@@ -58,19 +64,20 @@ class Verified:
         return not self.gaps
 
 
-Digests = Callable[[], Mapping[str, str] | None]
+Elsewhere = Callable[[], Mapping[str, str] | None]
 
 
-async def view(store: Store, digests: Digests | None = None) -> StoreView:
-    """In this order: what others write meanwhile is then a session that has gone on, or an entry
-    behind the head, and never a gap. ``digests`` has the register's from elsewhere."""
+async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
+    """The register, the heads, the log, in this order: a session that goes on meanwhile has then
+    moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
+    time."""
     records = store.records
-    read: Mapping[str, str] | None = await records.digests() if digests is None else None
+    digests: Mapping[str, str] | None = await records.digests() if elsewhere is None else None
     heads = {head.session_id: head for head in await records.heads()}
     log = await records.log()
-    if digests is not None:
-        read = digests()
-    return StoreView(log, heads, await records.digests() if read is None else read)
+    if elsewhere is not None:
+        digests = elsewhere()
+    return StoreView(log, heads, await records.digests() if digests is None else digests)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -84,7 +91,7 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
     earlier = await store.records.seals()
     if earlier:
         compared = compare(SealFile((earlier[-1],)), now)
-        gaps = [*compared.gaps, *await _read(store, compared, compared.moved)]
+        gaps = [*compared.gaps, *(await _read(store, compared, compared.moved))[0]]
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
@@ -111,19 +118,19 @@ async def verify_store(
     keys: Collection[str],
     *,
     events: bool = True,
-    digests: Digests | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since. ``digests``: the register's, where somebody reads them
-    at the same time."""
+    only those that have gone on since. ``elsewhere``: who reads the register at the same
+    time; what is not as it was is looked for again, in order."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store, digests)
+    now = await view(store, elsewhere)
     compared = compare(seals, now)
-    if digests is not None and any(gap.code == REGISTER for gap in compared.gaps):
-        now = await view(store)  # perhaps somebody went on between the two readings
+    if elsewhere is not None and compared.gaps:
+        now = await view(store)  # perhaps somebody wrote between the two readings
         compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
@@ -131,33 +138,66 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
+    unread, pruned = await _read(store, compared, reading)
     found = Verified(
-        [*compared.gaps, *await _read(store, compared, reading)],
+        [*compared.gaps, *unread],
         seal,
         len(compared.covered),
-        len(reading),
+        len(reading) - pruned,
         len(compared.moved),
         compared.later,
+        pruned=pruned,
     )
     found.unsealed = [one for one in now.heads if one not in compared.covered]
     return found
 
 
-async def _read(store: Store, compared: Compared, session_ids: Collection[str]) -> list[Gap]:
-    """The events of these sessions, against their entries and their rows in the register."""
-    traces, gaps = Traces(store), []
+async def _policy(store: Store) -> Policy:
+    """What was erased and pruned on record; a journal that is damaged is a gap itself."""
+    try:
+        return await load_policy(store)
+    except SopilotError:
+        return Policy()
+
+
+def _on_record(policy: Policy, head: Head, entry: LogEntry) -> bool:
+    """Whether it was pruned at the head that it still has, behind or at that of the entry."""
+    pruned = policy.pruned.get(head.session_id)
+    if pruned != (head.seq, head.hash):
+        return False
+    return entry.seq < head.seq or (entry.seq, entry.hash) == pruned
+
+
+async def _read(
+    store: Store, compared: Compared, session_ids: Collection[str]
+) -> tuple[list[Gap], int]:
+    """The events of these sessions, against their entries and their rows in the register; how
+    many of them were pruned."""
+    traces, pruned = Traces(store), 0
+    gaps: list[Gap] = []
+    policy = await _policy(store)
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
         try:
             loaded = await traces.loaded(session_id)
+        except Pruned:
+            pruned += 1
+            if not _on_record(policy, (await store.record(session_id)).head, entry):
+                message = f"the events of session {session_id} are gone, and nobody pruned them"
+                gaps.append(Gap(ERASED, message, session_id, entry.number))
+            continue
         except SopilotError as problem:
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            continue
+        if loaded.record.metadata.get("shredded") is not None and session_id not in policy.erased:
+            message = f"the contents of session {session_id} are gone, and nobody erased them"
+            gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue
         stood = loaded.events[entry.seq].hash if entry.seq >= 0 else entry.hash
         if stood != entry.hash:
             gaps.append(rewritten(entry))
         elif digest_of(traces.rows_of(loaded)) != digests.get(session_id, NO_ACTIONS):
             gaps.append(register_differs(session_id))
-    return gaps
+    return gaps, pruned

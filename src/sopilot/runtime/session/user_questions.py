@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.language.diagnostics import visible
-from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE
+from sopilot.language.handbook import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE, values_asked_about
 from sopilot.language.handbook.assent import assent
 from sopilot.language.handbook.wording import fill
 from sopilot.language.program.model import Act, Function, Literal, Program
@@ -79,17 +79,18 @@ def question_text(
         if act.action != name or not arguments.keys() <= fixed.keys():
             continue
         # Two procedures may tell the user of one action in different words.
-        if any(arguments.get(key) != subject.get(key) for key in (_subject(name), PROCEDURE)):
+        which = (_subject(name), PROCEDURE) if name == CONFIRM else (_subject(name),)
+        if any(arguments.get(key) != subject.get(key) for key in which):
             continue
-        hidden = {key: MASK for key in arguments if key in program.secrets}
-        values = {key: visible(_told(one), keep="") for key, one in arguments.items()} | hidden
+        given = values_asked_about(name, arguments)
+        hidden = {key: MASK for key in given if key in program.secrets}
+        values = {key: visible(_told(one), keep="") for key, one in given.items()} | hidden
         said = fill(function.question, {**program.constants, **values})
         if name == ASK_USER:
             return said
         # Quoted: no value can pass for the machine's own words.
-        quoted = {key: visible(_quoted(one), keep="") for key, one in arguments.items()} | hidden
-        about = ("action", PROCEDURE)
-        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items() if key not in about)
+        quoted = {key: visible(_quoted(one), keep="") for key, one in given.items()} | hidden
+        shown = ", ".join(f"{key}: {one}" for key, one in quoted.items())
         return f"{said}\n{arguments['action']} ({shown})\nyes / no?".strip()
     return None
 
@@ -102,7 +103,22 @@ def _quoted(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+def _answers(session: Session, message: int, asked: int) -> bool:
+    """Whether it is a message of the user's since then that answers no other question."""
+    said = [one.event for one in session.events[asked + 1 :] if one.event.kind == "user_said"]
+    taken = {
+        answered.value.get("message")
+        for name in BUILT_IN
+        for answered in session.configuration.answers.get(name, {}).values()
+        if isinstance(answered.value, dict)
+    }
+    return message not in taken and any(one.seq == message for one in said)
+
+
+async def ask(
+    session: Session, call_id: str, name: str, arguments: Mapping[str, JSON]
+) -> ToolResult:
+    asked = session.configuration.pending[call_id].seq
     text = question_text(session.programs.programs.values(), name, arguments)
     if text is None:
         return ToolResult(False, {"error": "the handbook asks no such question"})
@@ -111,5 +127,7 @@ async def ask(session: Session, name: str, arguments: Mapping[str, JSON]) -> Too
     answer = await session.asker(text, str(arguments[_subject(name)]))
     if answer is None:
         return ToolResult(False, {"error": "the user did not answer"})
+    if not _answers(session, answer.message, asked):
+        return ToolResult(False, {"error": "that message is no answer to this question: ask again"})
     said = {"said": answer.text, "answer": assent(answer.text, text), "message": answer.message}
     return ToolResult(True, {"asked": text, **said})

@@ -15,6 +15,7 @@ def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
         "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
         "sessions": found.sessions,
         "events_read": found.events_read,
+        "pruned": found.pruned,
         "gone_on": found.moved,
         "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
         "without_events": without_events,
@@ -42,6 +43,11 @@ def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
         )
     else:
         yield "unaltered: every event up to its sealed one; the register is what the traces make"
+    if found.pruned:
+        yield (
+            f"pruned: the events of {counted(found.pruned, 'session')} were deleted, on record, "
+            "at the heads that they have; whoever archived them can verify them there"
+        )
     if found.moved or found.unsealed:
         yield (
             f"not covered: what came after the seal ({counted(found.moved, 'session')} went on, "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sopilot.runtime.vm.operations import PROGRAM_CHANGED as PROGRAM_CHANGED
+
 OPENED = "opened"
-PROGRAM_CHANGED = "program_changed"
 HELD_CALL = "held_call"
 OUTCOME_UNKNOWN = "outcome_unknown"
 DECISION_REFUSED = "decision_refused"

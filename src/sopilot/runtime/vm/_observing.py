@@ -8,6 +8,7 @@ from sopilot.runtime.vm.evidence import fits_result, frame_results, is_done
 from sopilot.runtime.vm.operations import (
     CLOCK,
     DECISIONS,
+    PROGRAM_CHANGED,
     AssistantSaid,
     BindEvidence,
     Decision,
@@ -204,7 +205,7 @@ def _pass(here: Position, observed: Observed) -> tuple[Process, str, dict[str, J
     else:
         return None
     frames = (*learning.frames[:-1], learning.frames[-1].at(target))
-    done = None if layout.soft else (layout.name, label)
+    done = None if layout.soft else (layout.name, label, key_of(observed.arguments))
     process = here.process.moved(frames, known=learning.known, passed=done)
     return process, target, learning.learned
 
@@ -280,6 +281,10 @@ def recorded(
     if isinstance(operation, Note) and operation.name == CLOCK:
         now = fields["details"].get("now")
         after = after._replace(clock=now if isinstance(now, str) else "")
+    elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
+        # What the user said to the questions of other programs answers none of these.
+        kept = {name: one for name, one in after.answers.items() if name not in BUILT_IN}
+        after = after._replace(answers=kept)
     return Moved(after)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sopilot.language.handbook import CONFIRM, values_asked_about
 from sopilot.language.program.model import ActionFacts
 from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.state import Answered, Configuration, Observed
@@ -55,7 +56,17 @@ def stale_since(
     for pending in configuration.pending.values():
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
             return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
-    return ""
+    return _used_up(configuration, newest) if verifier == CONFIRM else ""
+
+
+def _used_up(configuration: Configuration, newest: Answered) -> str:
+    """A yes serves one call, whatever the action says that it changes."""
+    action = str(newest.arguments.get("action"))
+    confirmed = key_of(values_asked_about(CONFIRM, newest.arguments))
+    made = configuration.answers.get(action, {}).get(confirmed)
+    if made is None or made.touched <= newest.call_seq:
+        return ""
+    return f"`{action}` (#{made.touched}) was carried out on it, and a yes serves one call"
 
 
 def is_current(programs: Programs, configuration: Configuration, result: Observed) -> bool:

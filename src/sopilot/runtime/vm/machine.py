@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sopilot.language.program.codec import program_hash
+from sopilot.language.program.facts import known_facts
 from sopilot.language.program.model import Check, Program
 from sopilot.runtime.vm import _lifecycle as lifecycle
 from sopilot.runtime.vm import _observing as observing
@@ -79,7 +80,7 @@ class Machine:
             dict(hashes) if hashes is not None else _hashes(programs),
             limits or Limits(),
             frozenset().union(*(layout.goal_actions for layout in layouts.values())),
-            {name: one for program in programs.values() for name, one in program.actions.items()},
+            known_facts(programs.values()),
         )
         self._beginnings: dict[str, Position | None] = {}
 

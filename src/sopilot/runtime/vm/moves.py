@@ -25,7 +25,7 @@ from sopilot.runtime.vm.evidence import bind_evidence
 from sopilot.runtime.vm.operations import Call, EmitArtifact, Return, SelectBranch
 from sopilot.runtime.vm.position import Moved, Position, Refused
 from sopilot.runtime.vm.schema_check import violation
-from sopilot.runtime.vm.state import Bound, Configuration, Frame, RuleKey
+from sopilot.runtime.vm.state import Bound, Configuration, Frame, PassedStep, RuleKey
 from sopilot.runtime.vm.terms import Learning, value_of
 from sopilot.runtime.vm.values import JSON, MISSING, Fields, key_of, plain, shown
 
@@ -265,7 +265,7 @@ def select_branch(here: Position, operation: SelectBranch, fields: Fields) -> Mo
         target = here.layout.after[step.label]
     else:
         return here.wrong_step("select_branch")
-    done = (here.layout.name, step.label) if isinstance(step, Do) else None
+    done = (here.layout.name, step.label, key_of({})) if isinstance(step, Do) else None
     return Moved(_at(here, target, done), {"label": step.label, "target": target})
 
 
@@ -301,7 +301,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     target = here.layout.after[step.label]
     frames = (*here.process.frames[:-1], here.frame.at(target))
     artifacts = {**here.process.artifacts, step.artifact: content}
-    done = (here.layout.name, step.label)
+    done = (here.layout.name, step.label, key_of({}))
     process = here.process.moved(frames, artifacts=artifacts, passed=done)
     return Moved(here.configuration.updated(process), {"label": step.label})
 
@@ -313,6 +313,6 @@ def _spelled(text: str) -> JSON:
         return text
 
 
-def _at(here: Position, target: str, done: tuple[str, str] | None) -> Configuration:
+def _at(here: Position, target: str, done: PassedStep | None) -> Configuration:
     frames = (*here.process.frames[:-1], here.frame.at(target))
     return here.configuration.updated(here.process.moved(frames, passed=done))

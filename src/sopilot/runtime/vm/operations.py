@@ -140,6 +140,8 @@ class Decision:
 
 CLOCK = "clock"
 """The note of what the clock showed: ``now`` in expressions until the next one."""
+PROGRAM_CHANGED = "program_changed"
+"""The note that a session goes on with other programs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping
 from typing import TypeGuard
 
-from sopilot.language.handbook.bounded import Unbounded, ask
+from sopilot.language.handbook.patterns import UnreadablePattern, has_form
 from sopilot.runtime.vm.values import JSON, same
 
-_SHORT = 1000
-_REPETITION = re.compile(r"[*+?{]")
 TYPES: dict[str, tuple[type, ...]] = {
     "null": (type(None),),
     "boolean": (bool,),
@@ -72,18 +69,10 @@ def _bound_violation(value: JSON, schema: Mapping[str, object]) -> str | None:
 
 
 def _form_violation(value: str, pattern: str) -> str | None:
-    """A pattern with several repetitions may take years to find nothing: those are bounded."""
     try:
-        if len(value) <= _SHORT and len(_REPETITION.findall(pattern)) <= 1:
-            found = re.search(pattern, value) is not None
-        else:
-            re.compile(pattern)
-            found = ask({"pattern": pattern, "text": value}) is True
-    except (re.error, RecursionError, OverflowError):
-        return "has a pattern that cannot be read"
-    except Unbounded as problem:
-        return f"cannot be matched with its pattern: {problem}"
-    return None if found else "does not have the form that it must have"
+        return None if has_form(value, pattern) else "does not have the form that it must have"
+    except UnreadablePattern as problem:
+        return str(problem)
 
 
 _Bound = tuple[str, Callable[[float, float], bool], str]

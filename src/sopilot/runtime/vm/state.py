@@ -124,10 +124,14 @@ RuleKey = tuple[str, ArgumentsKey]
 """The function of a rule or gate and its argument values."""
 
 
+PassedStep = tuple[str, str, ArgumentsKey]
+"""Function, label, and the arguments of a call; nothing where none was asked for."""
+
+
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` every value learned,
-    ``verdicts`` the latest on each rule and gate for its values; ``passed`` the steps, by
-    function and label, that its executor did by itself."""
+    ``verdicts`` the latest on each rule and gate for its values; ``passed`` the steps that its
+    executor did by itself, each with the arguments that it did it with."""
 
     id: str
     goal: str
@@ -142,7 +146,7 @@ class Process(NamedTuple):
     steps: int = 0
     ending: str = ""
     verdicts: Mapping[RuleKey, Bound] = NONE
-    passed: frozenset[tuple[str, str]] = frozenset()
+    passed: frozenset[PassedStep] = frozenset()
 
     @property
     def frame(self) -> Frame | None:
@@ -157,7 +161,7 @@ class Process(NamedTuple):
         results: tuple[Observed, ...] | None = None,
         artifacts: Mapping[str, JSON] | None = None,
         verdicts: Mapping[RuleKey, Bound] | None = None,
-        passed: tuple[str, str] | None = None,
+        passed: PassedStep | None = None,
         steps: int = 1,
     ) -> Process:
         """The process after ``steps`` more transitions."""
