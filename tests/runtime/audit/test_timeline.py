@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sopilot.runtime.audit.timeline import LONGEST, rows_of_trace, rows_of_transcript
-from sopilot.runtime.audit.transcript import read_messages
+from sopilot.runtime.audit.transcript import read_messages, success_first_outcome
 from sopilot.runtime.vm.events import Event
 
 REF = {"$ref": "00", "bytes": 5}
@@ -98,3 +98,21 @@ def test_a_transcripts_calls_in_words() -> None:
         ('pay(a=1) → {"ok": true}', "good", "message 0"),
         ("pay(a=1) → no answer", "", "message 0"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("native", "ok", "value", "let_through"),
+    [
+        (True, True, True, True),
+        (False, False, False, False),
+        ((True, {"a": 1}), True, {"a": 1}, True),
+        ((False, "no"), False, "no", True),
+        ({"a": 1}, True, {"a": 1}, True),
+        (None, False, None, True),
+    ],
+)
+def test_a_tools_own_answer_is_read(
+    native: object, ok: bool, value: object, let_through: bool
+) -> None:
+    found = success_first_outcome(native)
+    assert (found.ok, found.value, found.let_through) == (ok, value, let_through)

@@ -113,6 +113,22 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
     asyncio.run(case())
 
 
+def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
+    async def case() -> None:
+        session = await open_session(
+            MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
+        )
+        await session.operate(Start("open_box", {"user": "ann"}))
+        await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
+        shown = await session.shown_events()
+        (call,) = [one for one in shown if one.kind == "domain_call"]
+        assert call.payload["arguments"]["user"] == "ann"
+        assert SECRET not in repr(shown)
+        assert "ann" not in repr(session.events)
+
+    asyncio.run(case())
+
+
 def test_a_program_names_what_is_secret_under_every_name() -> None:
     assert PROGRAMS["open_box"].secrets == ("code", "pass_phrase")
 

@@ -108,3 +108,106 @@ def test_a_call_whose_arguments_do_not_fit_proves_nothing() -> None:
         assert "`kind` must be of type string" in held.problem
 
     run(case())
+
+
+DOORS = """
+handbook: till
+actions:
+  login: {input: {number: number, password: string}}
+  logout: {input: {number: number}}
+  pay: {input: {number: number}, irreversible: true, confirm: false}
+predicates:
+  known(number):
+    says: ok
+    established_by: login(number, password)
+    closed_by: logout(number)
+    principal: true
+procedures:
+  pay: {requires: known(number)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "paid"),
+    [
+        ([], True),
+        ([("logout", 1)], False),
+        ([("login", 2)], False),
+        ([("logout", 1), ("login", 1)], True),
+        ([("login", 2), ("login", 1)], True),
+        ([("login", 2), ("logout", 2)], False),
+        ([("logout", 2.5)], True),
+        ([("logout", 1.0)], False),
+    ],
+)
+def test_a_gate_is_shut_by_what_closes_it_and_by_the_next_customer(
+    calls: list[tuple[str, float]], paid: bool
+) -> None:
+    async def case() -> None:
+        desk = await open_desk(DOORS, lambda action, given: {"ok": True}, "pg")
+        await desk.start("pay", number=1)
+        await desk.push({"login": {"number": 1, "password": "x"}})
+        for action, number in calls:
+            more: dict[str, JSON] = {"password": "x"} if action == "login" else {}
+            await desk.call(action, number=number, **more)
+        answer = await desk.call("pay", number=1)
+        assert (answer.status is CallStatus.DONE) == paid, answer.problem
+
+    run(case())
+
+
+@pytest.mark.parametrize("known", ["a", "b", ""])
+def test_no_option_is_lost_beside_one_that_needs_no_tool(known: str) -> None:
+    """Of three options two are verified by tools, and the third by the arguments alone."""
+    text = """
+handbook: till
+actions:
+  ask_a: {input: {user: string}, read_only: true}
+  ask_b: {input: {user: string}, read_only: true}
+  pay: {input: {user: string, amount: number}, irreversible: true, confirm: false}
+predicates:
+  a(user): {says: a, verify: ask_a(user), verdict: result.yes}
+  b(user): {says: b, verify: ask_b(user), verdict: result.yes}
+  small(amount): {says: c, verify: arguments, verdict: amount < 5}
+procedures:
+  pay: {requires: {any: [a(user), b(user), small(amount)]}}
+"""
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: {"yes": action[-1] == known}, "pg")
+        await desk.start("pay", user="ann", amount=9)
+        for action in ("ask_a", "ask_b"):
+            await desk.call(action, user="ann")
+        await desk.push()
+        answer = await desk.call("pay", user="ann", amount=9)
+        assert (answer.status is CallStatus.DONE) == bool(known), answer.problem
+
+    run(case())
+
+
+def test_what_is_missing_is_named_inside_of_groups_too() -> None:
+    text = """
+handbook: till
+actions:
+  ask_a: {input: {user: string}, read_only: true}
+  ask_b: {input: {user: string}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  a(user): {says: a, verify: ask_a(user), verdict: result.yes}
+  b(user): {says: b, verify: ask_b(user), verdict: result.yes}
+  c(user): {says: c, verify: ask_a(user), verdict: result.no}
+procedures:
+  pay: {requires: {all: [c(user), {any: [{all: [a(user), b(user)]}, b(user)]}]}}
+"""
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: {"yes": False, "no": True}, "pg")
+        assert desk.session.machine.programs.layouts["pay"].strict  # values have types
+        await desk.start("pay", user="ann")
+        await desk.call("ask_a", user="ann")
+        await desk.push()
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`b` must be true and is undecided" in held.problem
+
+    run(case())
