@@ -15,7 +15,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.cli.main import sopilot
 from sopilot.language.compiler import compile_handbook
-from sopilot.language.handbook import load_handbook
+from sopilot.language.handbook import load_handbook, write_handbook
 from sopilot.runtime.agent import Briefing, ScriptedUser, arm_named, audit_session
 from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent.progress import Progress
@@ -325,3 +325,32 @@ procedures:
     arguments = {"action": "pay", "user": "ann", "pin": SECRET, "amount": 5}
     asked = question_text(programs, "confirm_with_user", arguments)
     assert asked == 'Pays 5 with •••.\npay (user: "ann", pin: •••, amount: 5)\nyes / no?'
+
+
+def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> None:
+    """A tool tells the phrase in a sentence; only later somebody passes it as the secret."""
+
+    class Talking(Doors):
+        async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
+            if name == "open_box":
+                return ToolResult(False, {"error": f"locked; the note says {SECRET}"})
+            return await super().call(name, arguments, key=key)
+
+    book = load_handbook(write_handbook(BOOK).replace("irreversible: true", "read_only: true"))
+    programs = {name: one.program for name, one in compile_handbook(book).items()}
+
+    async def case() -> None:
+        store, tools = MemoryStore(), Talking()
+        session = await open_session(store, programs, tools=tools)
+        await session.operate(Start("open_box", {"user": "ann"}))
+        await session.call_tool("open_box", {"user": "ann"}, "c1")
+        assert SECRET in repr(session.events)  # sealed: what the chain is over stays
+        await session.call_tool("login", {"user": "ann", "code": SECRET}, "c2")
+        report = await audit_session(session, book, arm_named("pg"))
+        assert SECRET not in json.dumps(report.as_json())
+        assert SECRET not in repr(await session.shown_events())
+        await session.release()
+        later = await resume_session(store, session.id, tools=tools)
+        assert SECRET not in repr(await later.shown_events())
+
+    asyncio.run(case())
