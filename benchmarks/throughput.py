@@ -74,7 +74,13 @@ def body(number: int, method: str, **params: Any) -> dict[str, Any]:
 async def client(http: httpx2.AsyncClient, url: str, until: float, counts: dict[str, int]) -> None:
     about = {"protocolVersion": "2025-06-18", "capabilities": {}}
     about["clientInfo"] = {"name": "throughput", "version": "1"}
-    answer = await http.post(url, json=body(0, "initialize", **about), headers=HEADERS)
+    while True:
+        answer = await http.post(url, json=body(0, "initialize", **about), headers=HEADERS)
+        if "mcp-session-id" in answer.headers:
+            break
+        counts["refused"] += 1  # said so: nothing is lost
+        print(answer.status_code, answer.text[:200], file=sys.stderr)
+        await asyncio.sleep(0.2)
     headers = {**HEADERS, "mcp-session-id": answer.headers["mcp-session-id"]}
     number = 0
     while time.monotonic() < until:
@@ -96,7 +102,7 @@ async def requests(dsn: str, workers: int, seconds: float) -> dict[str, Any]:
          "--store", f"postgres:{dsn}", "--stateless", "--workers", str(workers), *options],
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    counts = {"answered": 0, "lost": 0}
+    counts = {"answered": 0, "lost": 0, "refused": 0}
     try:
         async with httpx2.AsyncClient(
             timeout=120, limits=httpx2.Limits(max_connections=TOGETHER)
