@@ -110,8 +110,9 @@ async def count(store: PostgresStore, people: list[str]) -> int:
     good = 0
     for one in people:
         events = await store.events(conversation_id("bank-desk", one))
-        calls = [e.event for e in events if e.event.kind == "domain_call"]
-        good += [c.payload["arguments"] for c in calls] == [{"who": one}]
+        # Arguments that the handbook does not declare stand beside the trace; answers in it.
+        results = [e.event for e in events if e.event.kind == "domain_result"]
+        good += [each.payload["value"] for each in results] == [f"{one} is known"]
     return good
 
 
