@@ -35,6 +35,7 @@ from sopilot.doors.hooks.hook import conversation_id
 from sopilot.doors.hooks.langchain import SopilotMiddleware
 from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import arm_named
+from sopilot.runtime.session.recovery import whole_events
 
 MOST_RATIO = 1.15
 THREADS = 20
@@ -109,10 +110,11 @@ def delay(source: str, target: str, seconds: float) -> None:
 async def count(store: PostgresStore, people: list[str]) -> int:
     good = 0
     for one in people:
-        events = await store.events(conversation_id("bank-desk", one))
-        # Arguments that the handbook does not declare stand beside the trace; answers in it.
-        results = [e.event for e in events if e.event.kind == "domain_result"]
-        good += [each.payload["value"] for each in results] == [f"{one} is known"]
+        name = conversation_id("bank-desk", one)
+        # Arguments that the handbook does not declare stand beside the trace, as do their values.
+        events = whole_events(await store.events(name), await store.payloads(name))
+        calls = [each for each in events if each.kind == "domain_call"]
+        good += [each.payload["arguments"] for each in calls] == [{"who": one}]
     return good
 
 
