@@ -48,6 +48,9 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "frames": lambda found: found["programs"],
     "records-cost": lambda found: found.get("rounds", 1),
     "records-crash": lambda found: found["points"],
+    "records-scale": lambda found: min(
+        one["sessions"] for one in found.values() if isinstance(one, dict)
+    ),
     "store-tamper": lambda found: found["manipulations"],
 }
 """How much was tried, by campaign."""

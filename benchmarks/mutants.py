@@ -200,7 +200,12 @@ def again(work: Path) -> None:
     found: list[dict[str, Any]] = json.loads(kept.read_text())
     said = survivors_named()
     runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
-    for one in (one for one in found if not one["killed_by"]):
+    tests = sorted({one["test"].split(" ")[0] for one in said.values() if "test" in one})
+    if failing := runner.failing(tests):
+        sys.exit(f"fails without a mutant: {failing}")
+    for one in found:
+        if one["killed_by"] or "reason" in said.get(name_of(one), {}):
+            continue
         file = one["place"].partition(":")[0]
         same = [
             mutant

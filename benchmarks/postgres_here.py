@@ -63,9 +63,10 @@ class PostgresHere:
 
 
 @contextmanager
-def postgres_here() -> Iterator[PostgresHere]:
+def postgres_here(kept: Path | None = None) -> Iterator[PostgresHere]:
+    """In a folder of its own, which goes with it; or in one that is ``kept``."""
     # Not below a private folder: the account of the server must be able to get in.
-    folder = Path(
+    folder = kept or Path(
         tempfile.mkdtemp(prefix="sopilot-pg-", dir="/tmp" if os.name == "posix" else None)
     )
     try:
@@ -75,4 +76,5 @@ def postgres_here() -> Iterator[PostgresHere]:
         finally:
             server.stop()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if kept is None:
+            shutil.rmtree(folder, ignore_errors=True)

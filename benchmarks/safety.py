@@ -6,7 +6,7 @@ Random handbooks with truthful worlds, an adversary that sends whatever it likes
 core, through sessions, through sessions whose world others change too (`recheck`), and every
 sequence of six moves on small handbooks. The world alone judges. Every session is audited when
 it ends, and guard and audit must say the same of every guarded call. Then the guard is broken on
-purpose in ten ways, and each must be found within 100,000 moves. Ctrl-C keeps what there is; a
+purpose in 21 ways, and each must be found within 100,000 moves. Ctrl-C keeps what there is; a
 smaller run never replaces the file of a larger one.
 """
 
@@ -27,6 +27,7 @@ from typing import Any
 from adversary.campaign import MOVES_PER_SESSION, campaign
 from adversary.core_play import Tally
 from adversary.exhaustive import Sweep, sweep
+from adversary.newer_sabotage import NEWER_SABOTAGES
 from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.small_handbooks import small_cases
 
@@ -62,9 +63,16 @@ def perform(task: Task) -> Done:
         return Done(task, tally, 1, sweep(case, task.depth, tally))
     if task.kind == "sabotage":
         with sabotaged(task.name):
-            tally, books = campaign(task.seed, moves=BOUND, stop=lambda so_far: bool(so_far.denied))
+            tally, books = campaign(
+                task.seed,
+                moves=BOUND,
+                stop=lambda so_far: bool(so_far.denied),
+                newer=task.name in NEWER_SABOTAGES,
+            )
         return Done(task, tally, books)
-    tally, books = campaign(task.seed, moves=task.moves, through=task.kind, audited=True)
+    newer = task.kind == "newer"
+    door = "core" if newer else task.kind
+    tally, books = campaign(task.seed, moves=task.moves, through=door, audited=True, newer=newer)
     return Done(task, tally, books)
 
 
@@ -73,6 +81,7 @@ def tasks(moves: int, seed: int, depth: int) -> list[Task]:
     found = [Task("exhaustive", name=case.name, depth=depth) for case in small_cases()]
     found += [Task("sabotage", seed=seed, name=name) for name in SABOTAGES]
     shares = (("session", moves // 50), ("outside", moves // 200), ("core", moves))
+    found += [Task("newer", seed * 1_000_000 - one, SHARD) for one in range(moves // SHARD // 5)]
     number = 0
     for kind, wanted in shares:
         size = SHARD if kind == "core" else SHARD // 10

@@ -104,15 +104,16 @@ def campaign(
     stop: Callable[[Tally], bool] = lambda tally: False,
     remembers: bool = False,
     audited: bool = False,
+    newer: bool = False,
 ) -> tuple[Tally, int]:
     """What happened in about so many moves ``through`` the core, a session, or a session whose
     world others change too (``outside``), and over how many handbooks. ``audited``: every session
-    is audited when it ends."""
+    is audited when it ends. ``newer``: over handbooks of the newer constructs alone."""
     tally = Tally()
     books = 0
     while tally.moves < moves and not stop(tally):
         rng = random.Random(f"{seed}/{through}/{books}")
-        book = random_book(rng, recheck=through == "outside")
+        book = random_book(rng, recheck=through == "outside", newer=newer)
         books += 1
         for _ in range(SESSIONS_PER_BOOK):
             left = min(MOVES_PER_SESSION, moves - tally.moves)

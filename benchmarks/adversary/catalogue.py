@@ -36,6 +36,13 @@ class Fact:
     one_sided: bool = False
     needs: str = ""
     """A word of the handbook language without which it cannot be written."""
+    done: str = ""
+    """The call whose success in this session makes it true."""
+    principal: bool = False
+    question: str = ""
+    """The user is asked; the recipe is then the machine's own."""
+    optional: tuple[str, ...] = ()
+    """Parameters that may be without a value."""
 
 
 # --- the predicates -------------------------------------------------------------------
@@ -284,6 +291,38 @@ FACTS: dict[str, Fact] = {
             "result.all(one, one.status == 'closed')",
             needs="for_each",
         ),
+        Fact(
+            "unknown_account",
+            (_USER,),
+            truths.unknown_account,
+            ((Reading("look_up", ("user",)),),),
+            "has(result.error)",
+        ),
+        Fact("was_frozen", (_USER,), truths.was_frozen, done="freeze(user)"),
+        Fact("was_credited", (_USER,), truths.was_credited, done="deposit(user)"),
+        Fact("served", (_USER,), truths.served, opened_by="serve(user)", principal=True),
+        Fact(
+            "in_time",
+            (_USER,),
+            truths.in_time,
+            ((Reading("read_deadline", ("user",)),),),
+            "seconds_between(now, result.until) > 0",
+        ),
+        Fact(
+            "slight",
+            (("fee", "number"),),
+            truths.slight,
+            (),
+            "fee == null || fee < 5",
+            optional=("fee",),
+        ),
+        Fact(
+            "wants",
+            (_USER,),
+            truths.wants,
+            ((Reading("ask_user", (Constant("wants"), "user")),),),
+            question="Do you want that, {user}?",
+        ),
         Fact("trusted", (_USER,), truths.nothing, (_ACCOUNT,), judged="nobody"),
         Fact("sober", (_AMOUNT,), truths.nothing, (), judged="nobody"),
         Fact("polite", (_USER,), truths.nothing, (_ACCOUNT,), judged="model", needs="judged_by"),
@@ -296,7 +335,9 @@ def truth_of(
 ) -> Truth:
     """A value that is missing or not of its type has no truth: no record speaks of it.
     ``asked``: what the user gives, where the act itself names it."""
-    for (_, kind), value in zip(fact.parameters, values, strict=True):
+    for (name, kind), value in zip(fact.parameters, values, strict=True):
+        if value is None and name in fact.optional:
+            continue
         if value is None or not is_of_type(value, kind):
             return None
     return fact.truth(world, *values, asked or {}) if fact.asks else fact.truth(world, *values)

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from adversary.catalogue import truth_of
-from adversary.errands import act_arguments, errand
+from adversary.errands import act_arguments, asked_about, computed_amount, errand
 from adversary.handbooks import Book
+from adversary.newer_tools import CONFIRM
 from adversary.recipes import Recipe, in_some_order, next_call
 from adversary.values import JSON
 from adversary.world import World
@@ -68,7 +69,10 @@ class Executor:
     def new_errand(self) -> Start:
         goal = self.rng.choice(self.goals)
         lucky = self.rng.random() < self.lucky
-        return Start(goal, errand(self.scene.book, self.scene.world, goal, self.rng, lucky=lucky))
+        wanted = errand(self.scene.book, self.scene.world, goal, self.rng, lucky=lucky)
+        if self.scene.book.procedures[goal].computed:
+            wanted.pop("amount", None)
+        return Start(goal, {name: value for name, value in wanted.items() if value is not None})
 
     def values(self, here: Position) -> Mapping[str, JSON]:
         """The values of the process: as started, and what only the user knew."""
@@ -81,7 +85,12 @@ class Executor:
 
     def act(self, here: Position) -> ToolCall:
         procedure = self.scene.book.procedures[here.process.goal]
-        return procedure.action, act_arguments(self.scene.book, procedure, self.values(here))
+        values = dict(self.values(here))
+        if procedure.computed:
+            own = here.process.known.get("amount")
+            fresh = computed_amount(self.scene.world, values.get("user"))
+            values["amount"] = fresh if own is None else own
+        return procedure.action, act_arguments(self.scene.book, procedure, values)
 
     # --- the next move ----------------------------------------------------------------
 
@@ -136,6 +145,8 @@ class Executor:
             }
             inputs = self.scene.book.inputs[action]
             return action, {name: values.get(name, secrets.get(name)) for name in inputs}
+        if function.predicate not in self.scene.book.facts:
+            return self._made(here)
         fact = self.scene.book.facts[function.predicate or ""]
         if opened not in self.notes:
             recipe = in_some_order(self.rng.choice(fact.recipes), self.rng)
@@ -151,6 +162,15 @@ class Executor:
         self.awaited = (opened, reading.key, reading.each is not None)
         inputs = self.scene.book.inputs[reading.action]
         return reading.action, dict(zip(inputs, given, strict=False))
+
+    def _made(self, here: Position) -> Move:
+        """What the procedure itself makes: its computed amount, its confirmation."""
+        self.given_up.add(here.frame.opened)
+        procedure = self.scene.book.procedures[here.process.goal]
+        if here.layout.function.computes:
+            return "read_account", {"user": here.frame.locals.get("user")}
+        _, arguments = self.act(here)
+        return CONFIRM, asked_about(self.scene.book, procedure, arguments)
 
     def _asked(self, values: Mapping[str, JSON]) -> JSON:
         """The voucher that the user would show: a good one if there is any."""
@@ -178,6 +198,9 @@ class Executor:
 
     def verdict(self, here: Position) -> Return:
         frames = here.process.frames
+        if here.layout.function.computes:
+            amount = computed_amount(self.scene.world, here.frame.locals.get("user"))
+            return Return(True, arguments={"amount": amount})
         if self.lies and len(frames) > 1:
             caller = here.program.functions[frames[-2].function].steps[frames[-2].cursor]
             if isinstance(caller, Check):

@@ -11,8 +11,8 @@ from typing import Any
 from adversary import admission
 from adversary.audited import contradictions
 from adversary.handbooks import Book
+from adversary.newer_tools import ASK, CONFIRM, iso, perform
 from adversary.requirements import Words, spoken
-from adversary.tools import TOOLS
 from adversary.values import JSON
 from adversary.world import World
 from sopilot.language.handbook.cel import judge
@@ -24,10 +24,14 @@ from sopilot.runtime.vm import (
     DomainCall,
     DomainResult,
     Event,
+    Note,
     Operation,
     Return,
+    Start,
+    UserSaid,
     plain,
 )
+from sopilot.runtime.vm.operations import CLOCK
 from sopilot.runtime.vm.values import plain_mapping, without_references
 
 BUSY = (False, {"error": "busy"})
@@ -100,6 +104,18 @@ class Tally:
                 return
         told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
         self.denied.append(told)
+
+    def deny(
+        self,
+        book: Book,
+        configuration: Configuration,
+        call: tuple[str, Mapping[str, JSON]],
+        log: Sequence[Script] | None,
+    ) -> None:
+        """A call that somebody had to approve, and nobody did."""
+        process = configuration.process
+        goal = process.goal if process is not None else None
+        self.denied.append(Violation(book, goal, *call, tuple(log or ())))
 
 
 @dataclass(frozen=True)
@@ -192,7 +208,10 @@ class CorePlay:
 
     def _step(self, operation: Operation) -> bool:
         self.clock += 1.0
+        self.world.time += 1
         machine = self.book.machine
+        if isinstance(operation, Start | DomainResult | Return):
+            self._look_at_clock()
         outcome = machine.step(self.configuration, operation, at=self.clock)
         self.configuration = outcome.configuration
         self.events += outcome.events
@@ -203,6 +222,15 @@ class CorePlay:
             self.configuration = settled.configuration
             self.events += settled.events
         return outcome.accepted
+
+    def _look_at_clock(self) -> None:
+        """As a session does."""
+        if not self.book.reads_clock:
+            return
+        note = Note(CLOCK, {"now": iso(self.world.time)})
+        outcome = self.book.machine.step(self.configuration, note, at=self.clock)
+        self.configuration = outcome.configuration
+        self.events += outcome.events
 
     # --- calls ------------------------------------------------------------------------
 
@@ -266,7 +294,12 @@ class CorePlay:
     ) -> tuple[bool, JSON]:
         if trouble == "busy":
             return BUSY
-        answer = TOOLS[action].run(self.world, arguments)
+        answer = perform(self.world, action, arguments)
+        if action in (ASK, CONFIRM):
+            # As a session does: the user's own message is the evidence, by its number.
+            message = self.configuration.next_seq
+            self._step(UserSaid(str(answer[1]["said"])))
+            answer = (True, {**answer[1], "message": message})
         return BROKEN if trouble else answer
 
     def _admitted(self, action: str, arguments: Mapping[str, JSON]) -> bool:
@@ -275,6 +308,7 @@ class CorePlay:
         if action not in self.book.guarded:
             return True
         tally.attempted += 1
+        self._look_at_clock()
         wanted = plain(dict(arguments))
         if not admission.admits(self.book, self.configuration, action, wanted):
             tally.held += 1

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from adversary.handbooks import Book
+from adversary.newer_tools import ASK, CONFIRM
 from adversary.recipes import Constant
 from adversary.requirements import Procedure
 from adversary.tools import TOOLS
@@ -23,6 +24,7 @@ from adversary.values import (
     NUMBERS,
     USERS,
     VOUCHERS,
+    is_number,
 )
 from adversary.world import World, some_amount
 
@@ -40,6 +42,7 @@ _POOLS: dict[str, tuple[JSON, ...]] = {
     "address": ADDRESSES,
     "consent": (True, False),
     "note": NOTES,
+    "fee": (1, 4.5, 5, 9, None),
 }
 _KINDS: dict[str, Callable[[random.Random], JSON]] = {"amount": some_amount}
 
@@ -66,6 +69,12 @@ def any_value(name: str, rng: random.Random) -> JSON:
 def tool_arguments(
     book: Book, world: World, action: str, rng: random.Random, *, right: bool
 ) -> dict[str, JSON]:
+    if action == CONFIRM:
+        procedure = rng.choice(list(book.procedures.values()))
+        wanted = errand(book, world, procedure.name, rng, lucky=False)
+        return asked_about(book, procedure, act_arguments(book, procedure, wanted))
+    if action == ASK:
+        return {"question": "wants", "user": value_for("user", rng)}
     choose = value_for if right else any_value
     inputs = book.inputs.get(action, TOOLS[action].inputs)
     given = {name: choose(name, rng) for name in inputs}
@@ -81,6 +90,14 @@ def tool_arguments(
     return given
 
 
+def asked_about(book: Book, procedure: Procedure, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """What the machine asks the user before the call."""
+    about: dict[str, JSON] = {"action": procedure.action}
+    if procedure.name != procedure.action:
+        about["procedure"] = procedure.name
+    return {**about, **arguments}
+
+
 def errand(
     book: Book, world: World, goal: str, rng: random.Random, *, lucky: bool
 ) -> dict[str, JSON]:
@@ -89,13 +106,23 @@ def errand(
     procedure = book.procedures[goal]
     names = procedure_names(book, procedure)
     values = {name: value_for(name, rng) for name in names}
+    if procedure.computed:
+        values["amount"] = computed_amount(world, values.get("user"))
     if lucky:
         friendly = world.with_open_gates()
         for _ in range(8):
             if book.world_allows(friendly, goal, act_arguments(book, procedure, values)):
                 break
             values = {name: value_for(name, rng) for name in names}
+            if procedure.computed:
+                values["amount"] = computed_amount(world, values.get("user"))
     return values
+
+
+def computed_amount(world: World, user: JSON) -> JSON:
+    account = world.accounts.get(user) if isinstance(user, str) else None
+    points = account.get("points") if account is not None else None
+    return points * 10 if is_number(points) else 10
 
 
 def procedure_names(book: Book, procedure: Procedure) -> list[str]:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from adversary.catalogue import FACTS, Fact
+from adversary.newer_tools import ASK, CONFIRM, subject
 from adversary.recipes import written
 from adversary.requirements import (
     Procedure,
+    Requirements,
     Tree,
     Words,
     is_met,
     leaves_of,
+    operators_of,
     procedure_values,
     written_tree,
 )
 from adversary.tools import OPTIONAL, TOOLS
-from adversary.values import JSON
+from adversary.values import JSON, is_number
 from adversary.world import World
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import SopilotError
@@ -40,6 +43,8 @@ class Plan:
     optional: set[tuple[str, str]] = field(default_factory=set)
     extra: dict[str, dict[str, JSON]] = field(default_factory=dict)
     action_requires: dict[str, Tree] = field(default_factory=dict)
+    confirmed: frozenset[str] = frozenset()
+    """Actions that the user must say yes to."""
     factor_survives_logout: bool = False
     private: bool = False
 
@@ -57,9 +62,10 @@ class Book:
     tools: Sequence[str]
     """Everything that can be called, the goal actions too."""
     predicates_of: Mapping[str, tuple[str, ...]]
-    """Procedure → the predicates of its requirement."""
+    """Procedure → the predicates of its requirement, and the constructs of it."""
     trusting: bool
     """Whether a model may judge something."""
+    reads_clock: bool
 
     def world_allows(
         self,
@@ -75,10 +81,37 @@ class Book:
             return False
         if not is_met(procedure.requires, world, {**PARAMETERS, **values}, True, words):
             return False
+        if procedure.computed and not _is_computed(world, arguments):
+            return False
+        if procedure.action in self.plan.confirmed:
+            said = world.consents.get(subject(goal, arguments))
+            if said != "yes" and not world.friendly:
+                return False
         requires = self.plan.action_requires.get(procedure.action)
         return requires is None or is_met(
             requires, world, {**PARAMETERS, **dict(arguments)}, True, words
         )
+
+
+def _constructs(plan: Plan, procedure: Procedure) -> Iterator[str]:
+    """What a procedure is made of beside predicates, for the count of what was carried out."""
+    yield from {f"`{one}`" for one in operators_of(procedure.requires)} & _NEWER
+    if procedure.computed:
+        yield "`arguments`"
+    if procedure.action in plan.confirmed:
+        yield "`confirm`"
+    if isinstance(plan.extra.get(procedure.action, {}).get("approval"), dict):
+        yield "`approval … when`"
+
+
+_NEWER = frozenset({"`when`", "`otherwise`", "`named`"})
+
+
+def _is_computed(world: World, arguments: Mapping[str, JSON]) -> bool:
+    account = world.accounts.get(arguments.get("user", ""))
+    points = account.get("points") if account is not None else None
+    amount = arguments.get("amount")
+    return is_number(points) and is_number(amount) and bool(amount == points * 10)
 
 
 def build(plan: Plan) -> Book:
@@ -94,15 +127,28 @@ def build(plan: Plan) -> Book:
         Machine(programs),
         {procedure.name: procedure for procedure in plan.procedures},
         frozenset(guarded),
-        {action: plan.inputs.get(action, TOOLS[action].inputs) for action in plan.actions},
-        facts,
-        tuple(plan.actions),
         {
-            procedure.name: tuple({leaf.fact.name for leaf in leaves_of(procedure.requires)})
+            action: plan.inputs.get(action, TOOLS[action].inputs)
+            for action in (*plan.actions, CONFIRM, ASK)
+        },
+        facts,
+        (*plan.actions, *_asked(plan, facts)),
+        {
+            procedure.name: (
+                *{leaf.fact.name for leaf in leaves_of(procedure.requires)},
+                *_constructs(plan, procedure),
+            )
             for procedure in plan.procedures
         },
         any(fact.judged == "model" for fact in facts.values()),
+        "in_time" in facts,
     )
+
+
+def _asked(plan: Plan, facts: Mapping[str, Fact]) -> tuple[str, ...]:
+    """The machine's own tools that this handbook has."""
+    asks = (ASK,) if any(fact.question for fact in facts.values()) else ()
+    return (*asks, *((CONFIRM,) if plan.confirmed else ()))
 
 
 def _facts(plan: Plan) -> list[Fact]:
@@ -113,12 +159,15 @@ def _facts(plan: Plan) -> list[Fact]:
 
 
 def _handbook(plan: Plan) -> dict[str, JSON]:
+    named: Requirements = {}
+    procedures = {one.name: _procedure(one, named) for one in plan.procedures}
     return {
         "handbook": "adversary-desk",
         "parameters": PARAMETERS,
         "actions": {action: _action(plan, action) for action in plan.actions},
         "predicates": {_signature(fact): _predicate(plan, fact) for fact in _facts(plan)},
-        "procedures": {one.name: _procedure(one) for one in plan.procedures},
+        "requirements": named,
+        "procedures": procedures,
     }
 
 
@@ -131,6 +180,10 @@ def _action(plan: Plan, action: str) -> dict[str, JSON]:
     }
     said: dict[str, JSON] = {"input": inputs} if inputs else {}
     said.update(plan.extra.get(action, {}))
+    if action == "look_up":
+        said["not_found"] = "result.error == 'no such account'"
+    if action in plan.confirmed:
+        said["confirm"] = "It will be done."
     if action in plan.action_requires:
         said["requires"] = written_tree(plan.action_requires[action])
     return said
@@ -142,6 +195,12 @@ def _signature(fact: Fact) -> str:
 
 def _predicate(plan: Plan, fact: Fact) -> dict[str, JSON]:
     said: dict[str, JSON] = {"says": f"It is so that {fact.name}."}
+    if fact.done:
+        return {**said, "done": fact.done}
+    if fact.question:
+        return {**said, "verify": "user", "question": fact.question}
+    if fact.principal:
+        said["principal"] = True
     if fact.opened_by:
         said["established_by"] = fact.opened_by
         survives = fact.name == "confirmed" and plan.factor_survives_logout
@@ -158,8 +217,12 @@ def _predicate(plan: Plan, fact: Fact) -> dict[str, JSON]:
     return said
 
 
-def _procedure(procedure: Procedure) -> dict[str, JSON]:
-    said: dict[str, JSON] = {"requires": written_tree(procedure.requires)}
+def _procedure(procedure: Procedure, named: Requirements) -> dict[str, JSON]:
+    said: dict[str, JSON] = {"requires": written_tree(procedure.requires, named)}
+    if procedure.computed:
+        said["arguments"] = {
+            "amount": {"verify": "read_account(user)", "value": "result.points * 10"}
+        }
     if procedure.name != procedure.action or procedure.fixed:
         bound = (
             f"{name}={term if isinstance(term, str) else json.dumps(term.value)}"

@@ -13,6 +13,7 @@ from typing import Any
 from adversary.conforming import Executor, ToolCall
 from adversary.core_play import CorePlay
 from adversary.errands import any_value, errand, related, tool_arguments, value_for
+from adversary.newer_tools import COUNTER
 from adversary.recipes import in_some_order, next_call
 from adversary.requirements import leaves_of
 from adversary.session_play import SessionPlay
@@ -31,7 +32,7 @@ from sopilot.runtime.vm import (
 )
 
 _CHANGERS = frozenset(tool.name for tool in CHANGERS)
-_GATES = frozenset(tool.name for tool in GATE_TOOLS)
+_GATES = frozenset(tool.name for tool in (*GATE_TOOLS, COUNTER))
 _CLOSERS = frozenset({"logout", "close_day", "unlink"})
 _VERDICTS: tuple[Any, ...] = (True, True, False, None)
 

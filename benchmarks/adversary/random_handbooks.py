@@ -6,15 +6,18 @@ import random
 
 from adversary.catalogue import FACTS, Fact
 from adversary.handbooks import PARAMETERS, Book, Plan, build, words
+from adversary.newer_tools import ASK
 from adversary.recipes import Constant, is_linked
-from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of
+from adversary.requirements import Argument, Group, Leaf, Not, Procedure, Tree, leaves_of, renamed
 from adversary.tools import CHANGERS, GOALS, TOOLS, TOPICS
 from adversary.values import JSON
 
-_OPERATORS = ("all", "all", "in_order", "any", "first")
+_OPERATORS = ("all", "all", "in_order", "any", "first", "when")
+_NEWER = ("unknown_account", "was_frozen", "was_credited", "served", "in_time", "slight", "wants")
 
 
-def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
+def random_book(rng: random.Random, *, recheck: bool = False, newer: bool = False) -> Book:
+    """``newer``: of the newer constructs alone, as far as it can be."""
     known = words()
     usable = [fact for fact in FACTS.values() if not fact.needs or fact.needs in known]
     # Recipes of several calls have more to go wrong than what is judged from the arguments.
@@ -22,16 +25,23 @@ def random_book(rng: random.Random, *, recheck: bool = False) -> Book:
     facts = list(
         {fact.name: fact for fact in rng.sample(weighted, rng.choice((2, 3, 3, 4)))}.values()
     )
-    if rng.random() < 0.35:
+    if newer:
+        facts = [FACTS[name] for name in rng.sample(_NEWER, 2)]
+    elif rng.random() < 0.35:
         facts.append(FACTS["logged_in"])
+    if not newer and rng.random() < 0.6:
+        facts += [FACTS[name] for name in rng.sample(_NEWER, rng.choice((1, 2)))]
+    often = 0.6 if newer else 0.2
     goals = rng.sample([tool.name for tool in GOALS], rng.choice((1, 1, 2)))
     plan = Plan([], [])
     for goal in goals:
         plan.inputs[goal] = dict(TOOLS[goal].inputs)
         tree = _tree(rng, facts, plan.inputs[goal], rng.choice((1, 1, 2, 2, 3)))
-        plan.procedures.append(Procedure(goal, goal, tree))
+        computed = goal in ("pay", "transfer") and rng.random() < often
+        plan.procedures.append(Procedure(goal, goal, _dressed(rng, tree), computed=computed))
         if rng.random() < 0.35:
             plan.procedures.append(_second(rng, goal, facts, plan))
+    plan.confirmed = frozenset(goal for goal in goals if rng.random() < often)
     gates = rng.random()
     if gates < 0.15:
         plan.action_requires[goals[0]] = _leaf(rng, FACTS["logged_in"], plan.inputs[goals[0]])
@@ -58,10 +68,30 @@ def _tree(rng: random.Random, facts: list[Fact], inputs: dict[str, str], depth: 
         fact = rng.choice(facts)
         leaf = _leaf(rng, fact, inputs)
         return Not(leaf) if not fact.one_sided and rng.random() < 0.3 else leaf
-    children = tuple(_tree(rng, facts, inputs, depth - 1) for _ in range(rng.choice((2, 2, 3))))
-    group = Group(rng.choice(_OPERATORS), children)
+    operator = rng.choice(_OPERATORS)
+    count = 2 if operator == "when" else rng.choice((2, 2, 3))
+    children = tuple(_tree(rng, facts, inputs, depth - 1) for _ in range(count))
+    if operator == "when" and any(leaf.fact.one_sided for leaf in leaves_of(children[0])):
+        operator = "all"
+    group = Group(operator, children)
     one_sided = any(leaf.fact.one_sided for leaf in leaves_of(group))
     return Not(group) if not one_sided and rng.random() < 0.1 else group
+
+
+def _dressed(rng: random.Random, tree: Tree) -> Tree:
+    """Parts of it under a name, or with an `otherwise` of their own: that changes nothing."""
+    if isinstance(tree, Group) and tree.operator in ("all", "in_order"):
+        tree = Group(tree.operator, tuple(_dressed(rng, child) for child in tree.children))
+    roll = rng.random()
+    if roll < 0.15:
+        return Group("otherwise", (tree,))
+    return Group("named", (tree,)) if roll < 0.25 and not _is_dressed(tree) else tree
+
+
+def _is_dressed(tree: Tree) -> bool:
+    return isinstance(tree, Group) and (
+        tree.operator in ("otherwise", "named") or any(map(_is_dressed, tree.children))
+    )
 
 
 def _leaf(rng: random.Random, fact: Fact, inputs: dict[str, str]) -> Leaf:
@@ -96,21 +126,12 @@ def _second(rng: random.Random, goal: str, facts: list[Fact], plan: Plan) -> Pro
     names = {name: kind for name, kind in inputs.items() if name not in fixed}
     if "friend" in fixed.values():
         names["friend"] = "string"
-    tree = _renamed(_tree(rng, facts, dict(inputs), rng.choice((1, 2))), fixed)
+    tree = renamed(_tree(rng, facts, dict(inputs), rng.choice((1, 2))), fixed)
     for leaf in leaves_of(tree):
         for (_, kind), term in zip(leaf.fact.parameters, leaf.terms, strict=True):
             if isinstance(term, str) and term not in names and term not in PARAMETERS:
                 inputs[term] = names[term] = kind
     return Procedure(f"{goal}_special", goal, tree, fixed)
-
-
-def _renamed(tree: Tree, fixed: dict[str, Argument]) -> Tree:
-    if isinstance(tree, Leaf):
-        terms = (fixed.get(term, term) if isinstance(term, str) else term for term in tree.terms)
-        return Leaf(tree.fact, tuple(terms))
-    if isinstance(tree, Not):
-        return Not(_renamed(tree.child, fixed))
-    return Group(tree.operator, tuple(_renamed(child, fixed) for child in tree.children))
 
 
 # --- actions --------------------------------------------------------------------------
@@ -124,6 +145,9 @@ def _choose_actions(rng: random.Random, plan: Plan, goals: list[str]) -> None:
     trees = [one.requires for one in plan.procedures] + [*plan.action_requires.values()]
     used = {leaf.fact for tree in trees for leaf in leaves_of(tree)}
     readers = {reading.action for fact in used for way in fact.recipes for reading in way}
+    readers -= {ASK}
+    if any(one.computed for one in plan.procedures):
+        readers.add("read_account")
     _add_actions(plan, tuple(sorted(readers)))
     for fact in used:
         _add_actions(plan, gate_actions(fact))
@@ -139,7 +163,7 @@ def _choose_actions(rng: random.Random, plan: Plan, goals: list[str]) -> None:
 def gate_actions(fact: Fact) -> tuple[str, ...]:
     """What opens and shuts it; nobody confirms a code without a login."""
     opening = ("login", "confirm_code") if fact.name == "confirmed" else ()
-    calls = (fact.opened_by, fact.closed_by if "closed_by" in words() else "")
+    calls = (fact.opened_by, fact.closed_by if "closed_by" in words() else "", fact.done)
     return (*opening, *(call.split("(")[0] for call in calls if call))
 
 
@@ -156,6 +180,8 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
                 said["irreversible"] = True
             if roll > 0.8:
                 said["approval"] = "supervisor"
+                if "amount" in plan.inputs[name] and rng.random() < 0.5:
+                    said["approval"] = {"roles": ["supervisor"], "when": "amount > 50"}
             if recheck and "recheck" in known:
                 said["recheck"] = True
         if name == "read_all" and rng.random() < 0.5:
@@ -172,7 +198,7 @@ def _mark(rng: random.Random, plan: Plan, goals: list[str], *, recheck: bool) ->
     for goal in goals:
         own = TOOLS[goal].inputs
         for name in plan.inputs[goal]:
-            if name not in own and rng.random() < 0.15:
+            if name not in own and (name == "fee" or rng.random() < 0.15):
                 plan.optional.add((goal, name))
 
 

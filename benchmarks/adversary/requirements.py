@@ -25,7 +25,8 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Group:
-    """``operator`` is one of `all`, `in_order`, `any`, `first`."""
+    """``operator`` is one of `all`, `in_order`, `any`, `first`; `when` over a condition and what
+    it asks for; `otherwise` and `named` over one child that means what it means."""
 
     operator: str
     children: tuple[Tree, ...]
@@ -47,14 +48,50 @@ class Procedure:
     action: str
     requires: Tree
     fixed: Mapping[str, Argument] = field(default_factory=dict)
+    computed: bool = False
+    """Whether the machine computes the amount: ten for every point of the user."""
 
 
-def written_tree(tree: Tree) -> JSON:
+Requirements = dict[str, JSON]
+"""Named requirements of a handbook, by signature."""
+
+
+def written_tree(tree: Tree, named: Requirements | None = None) -> JSON:
+    """``named`` takes up what has a name; without it everything stands where it is used."""
     if isinstance(tree, Leaf):
         return f"{tree.fact.name}({', '.join(written_term(term) for term in tree.terms)})"
     if isinstance(tree, Not):
-        return {"not": written_tree(tree.child)}
-    return {tree.operator: [written_tree(child) for child in tree.children]}
+        return {"not": written_tree(tree.child, named)}
+    written = [written_tree(child, named) for child in tree.children]
+    if tree.operator == "when":
+        return {"when": written[0], "then": written[1]}
+    if tree.operator == "otherwise":
+        return {"requires": written[0], "otherwise": "Something else follows."}
+    if tree.operator == "named":
+        return written[0] if named is None else _by_name(tree.children[0], named)
+    return {tree.operator: written}
+
+
+def _by_name(tree: Tree, named: Requirements) -> str:
+    """Declared under other names than those that it is used with."""
+    terms = [term for leaf in leaves_of(tree) for term in leaf.terms if isinstance(term, str)]
+    inputs = [name for name in dict.fromkeys(terms) if name not in CONSTANTS]
+    other = {name: f"it_{number}" for number, name in enumerate(inputs)}
+    name = f"requirement_{len(named)}"
+    named[f"{name}({', '.join(other.values())})"] = written_tree(renamed(tree, other), None)
+    return f"{name}({', '.join(inputs)})"
+
+
+CONSTANTS = frozenset({"largest", "circle"})
+
+
+def renamed(tree: Tree, fixed: Mapping[str, Argument]) -> Tree:
+    if isinstance(tree, Leaf):
+        terms = (fixed.get(term, term) if isinstance(term, str) else term for term in tree.terms)
+        return Leaf(tree.fact, tuple(terms))
+    if isinstance(tree, Not):
+        return Not(renamed(tree.child, fixed))
+    return Group(tree.operator, tuple(renamed(child, fixed) for child in tree.children))
 
 
 def leaves_of(tree: Tree) -> list[Leaf]:
@@ -63,6 +100,14 @@ def leaves_of(tree: Tree) -> list[Leaf]:
     if isinstance(tree, Not):
         return leaves_of(tree.child)
     return [leaf for child in tree.children for leaf in leaves_of(child)]
+
+
+def operators_of(tree: Tree) -> set[str]:
+    if isinstance(tree, Leaf):
+        return set()
+    if isinstance(tree, Not):
+        return operators_of(tree.child)
+    return {tree.operator}.union(*map(operators_of, tree.children))
 
 
 Words = Mapping[tuple[str, str], bool | None]
@@ -97,8 +142,15 @@ def is_met(
         return truth_of(fact, world, given, asked) is wanted
     if isinstance(tree, Not):
         return is_met(tree.child, world, values, not wanted, words)
+    if tree.operator == "when":
+        condition, then = tree.children
+        either = (
+            is_met(condition, world, values, not wanted, words),
+            is_met(then, world, values, wanted, words),
+        )
+        return any(either) if wanted else all(either)
     met = (is_met(child, world, values, wanted, words) for child in tree.children)
-    conjunction = tree.operator in ("all", "in_order")
+    conjunction = tree.operator in ("all", "in_order", "otherwise", "named")
     return all(met) if conjunction is wanted else any(met)
 
 

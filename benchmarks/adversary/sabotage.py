@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Protocol
 from unittest.mock import patch
 
+from adversary.newer_sabotage import NEWER_SABOTAGES
 from adversary.values import JSON
 from sopilot.runtime.proof import _leaf as leaf
 from sopilot.runtime.proof import _licence as licence
@@ -234,6 +235,7 @@ SABOTAGES: dict[str, Sabotage] = {
     "a gate for any arguments": _gate_for_anybody,
     "a gate is never closed": _gates_stay_open,
     "what is awaited does not count": _nothing_is_awaited,
+    **NEWER_SABOTAGES,
 }
 
 

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 from adversary.core_play import BUSY, Script, Tally, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
-from adversary.tools import CHANGERS, TOOLS
-from adversary.values import JSON
+from adversary.newer_tools import ASK, CONFIRM, iso, perform, user_says
+from adversary.tools import CHANGERS
+from adversary.values import JSON, is_number
 from adversary.world import World
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import (
     CallAnswer,
     CallStatus,
@@ -24,6 +26,7 @@ from sopilot.runtime.session import (
     open_session,
     resume_session,
 )
+from sopilot.runtime.session.user_questions import UserAnswer
 from sopilot.runtime.vm import Automation, Configuration, Operation, Return
 
 T = TypeVar("T")
@@ -71,7 +74,10 @@ class WorldTools:
     def _perform(self, name: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON]:
         if self.play.busy and self.play.rng.random() < self.play.busy:
             return BUSY
-        return TOOLS[name].run(self.play.world, arguments)
+        return perform(self.play.world, name, arguments)
+
+    def time(self) -> str:
+        return iso(self.play.world.time)
 
 
 class SessionPlay:
@@ -108,6 +114,8 @@ class SessionPlay:
         self.log: list[Script] | None = [] if remembers else None
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
+        self.asking: tuple[str, Mapping[str, JSON]] = ("", {})
+        self.approved: list[tuple[str, Mapping[str, JSON]]] = []
         self.loop = asyncio.new_event_loop()
         self.store, self.clock = MemoryStore(), Clock()
         self.session = self._run(
@@ -122,6 +130,18 @@ class SessionPlay:
                 ),
             )
         )
+
+        self.session.asker = self._ask
+
+    async def _ask(self, question: str, about: str) -> UserAnswer | None:
+        """The user of the world, about exactly what was asked."""
+        action, arguments = self.asking
+        if action not in (ASK, CONFIRM):
+            return None
+        said = user_says(self.world, action, arguments)
+        await self.session.assistant_said(question)
+        outcome = await self.session.user_said(said)
+        return UserAnswer(said, outcome.events[0].seq)
 
     @property
     def configuration(self) -> Configuration:
@@ -152,6 +172,7 @@ class SessionPlay:
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
         self._moved("call", action, arguments)
+        self.asking = (action, arguments)
         guarded = action in self.book.guarded
         self.tally.attempted += guarded
         self.calls += 1
@@ -180,15 +201,19 @@ class SessionPlay:
                     if self.rng.random() < 0.9
                 }
                 self._remember("amend", amended)
-            self._run(
-                self.session.decide(
-                    "approve" if amended is None else "amend",
-                    held.call_id,
-                    by="dana",
-                    role=held.roles[0],
-                    arguments=amended,
-                )
+            decided = self.session.decide(
+                "approve" if amended is None else "amend",
+                held.call_id,
+                by="dana",
+                role=held.roles[0],
+                arguments=amended,
             )
+            try:
+                self._run(decided)
+            except UserMistake:
+                return answer  # an amendment that is no such call
+            agreed = held.arguments if amended is None else amended
+            self.approved.append((held.action, dict(agreed)))
         if self.rng.random() < 0.3:
             changers = [tool.name for tool in CHANGERS if tool.name in self.book.tools]
             if changers:
@@ -199,6 +224,7 @@ class SessionPlay:
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
         self._moved("begin", action, arguments, at_once)
+        self.asking = (action, arguments)
         self.tally.attempted += action in self.book.guarded
         self.calls += 1
         self.tools.delayed = (action, at_once)
@@ -228,12 +254,13 @@ class SessionPlay:
 
     def _moved(self, *what: Any) -> None:
         self.tally.moves += 1
+        self.world.time += 1
         if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
             self._resume()
         if self.outside and self.rng.random() < self.outside:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}
-            tool.run(self.world, given)
+            tool.run(self.world, given)  # what others do is no deed of this session
             self._remember("outside", tool.name, given)
         self._remember(*what)
 
@@ -247,13 +274,26 @@ class SessionPlay:
         self.session = self._run(
             resume_session(self.store, self.session.id, tools=self.tools, clock=self.clock)
         )
+        self.session.asker = self._ask
 
     # --- judging ----------------------------------------------------------------------
 
     def judge(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """Just before the world carries it out."""
         call = (action, arguments)
+        if self._needs_approval(action, arguments):
+            if (action, dict(arguments)) in self.approved:
+                self.approved.remove((action, dict(arguments)))
+            else:
+                self.tally.deny(self.book, self.configuration, call, self.log)
         self.tally.carry_out(self.book, self.world, self.configuration, call, self.words, self.log)
+
+    def _needs_approval(self, action: str, arguments: Mapping[str, JSON]) -> bool:
+        approval = self.book.plan.extra.get(action, {}).get("approval")
+        if not isinstance(approval, dict):
+            return approval is not None
+        amount = arguments.get("amount")
+        return not is_number(amount) or amount > 50
 
 
 async def _awaited(task: asyncio.Task[CallAnswer]) -> CallAnswer:

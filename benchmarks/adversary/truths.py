@@ -189,5 +189,35 @@ def all_closed(world: World, group: str) -> Truth:
     return None if None in states else True
 
 
+def unknown_account(world: World, user: str) -> Truth:
+    return user not in world.accounts
+
+
+def was_frozen(world: World, user: str) -> Truth:
+    return ("freeze", user) in world.deeds
+
+
+def was_credited(world: World, user: str) -> Truth:
+    return ("deposit", user) in world.deeds
+
+
+def served(world: World, user: str) -> Truth:
+    return world.served == user
+
+
+def in_time(world: World, user: str) -> Truth:
+    until = world.deadlines.get(user)
+    return world.time < until if until is not None else None
+
+
+def slight(world: World, fee: JSON) -> Truth:
+    return fee is None or fee < 5
+
+
+def wants(world: World, user: str) -> Truth:
+    told = world.said.get((repr("wants"), repr([("user", repr(user))])))
+    return {"yes": True, "no": False}.get(told or "")
+
+
 def nothing(world: World, *values: JSON) -> Truth:
     return None

@@ -33,14 +33,19 @@ class World:
 
     __slots__ = (
         "accounts",
+        "asked",
         "blocked",
         "bookings",
         "case_of",
         "cases",
         "codes",
+        "consents",
+        "deadlines",
+        "deeds",
         "doors",
         "factors",
         "flights",
+        "friendly",
         "groups",
         "linked",
         "logged_in",
@@ -49,6 +54,9 @@ class World:
         "passwords",
         "present",
         "private",
+        "said",
+        "served",
+        "time",
         "tokens",
         "vouchers",
     )
@@ -108,6 +116,20 @@ class World:
         self.doors = 0
         self.manner = pick(ABSENT_MANNERS)
         self.logout_clears_factor = True
+        self.friendly = False
+        """Whether the user would say yes to anything: to find out what could be wanted."""
+        self.asked = 0
+        self.consents: dict[tuple[str, str], str] = {}
+        """What the user said last about exactly this call, until something changes."""
+        self.said: dict[tuple[str, str], str] = {}
+        self.deeds: frozenset[tuple[str, str]] = frozenset()
+        """What this session has done, and for whom."""
+        self.served = ""
+        """Whom the counter serves: one at a time."""
+        self.time = 1_000_000
+        self.deadlines: dict[str, int] = {
+            user: self.time + pick((10, 60, 150, 400)) for user in USERS if roll() < 0.9
+        }
         self.private = False
         """Accounts are shown to whoever is logged in only."""
 
@@ -122,6 +144,7 @@ class World:
         other = self.copy()
         other.logged_in = other.factors = other.present = frozenset(USERS)
         other.linked = frozenset((one, to) for one in USERS for to in USERS)
+        other.friendly = True
         return other
 
 

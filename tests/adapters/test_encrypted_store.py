@@ -125,8 +125,11 @@ def test_a_back_up_from_before_the_shredding_is_as_empty(tmp_path: Path) -> None
         with pytest.raises(RunEnded, match="erased"):
             await resume_session(store, hers, tools=CountingTools(), clock=clock)
         assert "otto" in str(await store.payloads(his))
-        assert (await verify_store(store, seals, [KEY.public])).gaps == []
+        gaps = (await verify_store(store, seals, [KEY.public])).gaps
+        assert [(gap.session_id, "nobody erased" in gap.message) for gap in gaps] == [(hers, True)]
         assert (await rebuild_register(store))[1] == {}
+        await store.prune({his: (await store.record(his)).metadata})
+        assert [one for one in keys.path.rglob("*") if one.is_file()] == []
         after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
         assert after == rows
         await store.close()

@@ -113,6 +113,13 @@ class _EncryptedStore:
             self._keys.throw_away(session_id)
         await self._store.shred(metadata)
 
+    async def prune(self, metadata: Mapping[str, Fields]) -> None:
+        """What goes with the events needs no key any more."""
+        await self._store.prune(metadata)
+        for session_id in metadata:
+            self._ciphers.pop(session_id, None)
+            self._keys.throw_away(session_id)
+
     def _cipher_of(self, session_id: str) -> AESGCM | None:
         cipher = self._ciphers.get(session_id)
         if cipher is None:

@@ -27,7 +27,7 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
         ) from None
     try:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
-    except jwt.PyJWTError:
+    except (jwt.PyJWTError, ValueError, RecursionError):
         raise mistake("no-token", "this is no token of ours, and none of a provider") from None
     provider = providers.get(str(claimed))
     if provider is None:

@@ -91,6 +91,7 @@ class PostgresServer:
             raise UserMistake(f"`{schema}` cannot name a schema: use letters, digits and _")
         if pool_size < 1:
             raise UserMistake("a pool has one connection at least")
+        _psycopg()  # whoever has not got it is told at once
         self._dsn = dsn
         self._schema = schema
         self._wait = wait

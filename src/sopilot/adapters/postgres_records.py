@@ -130,7 +130,8 @@ class PostgresRecords:
     async def heads(self) -> list[Head]:
         async with self._server.transaction() as db:
             cursor = await db.execute(
-                self._server.sql("SELECT id, head_seq, head_hash FROM {sessions} ORDER BY number")
+                self._server.sql("SELECT id, head_seq, head_hash FROM {sessions} ORDER BY number"),
+                binary=True,
             )
             rows = await cursor.fetchall()
         return [Head(*row) for row in rows]
@@ -140,13 +141,20 @@ class PostgresRecords:
             return await self._digests(db)
 
     async def _digests(self, db: AsyncConnection) -> dict[str, str]:
+        """Joined here: sessions have long rows, which the server would sort with the others."""
+        cursor = await db.execute(
+            self._server.sql("SELECT number, id FROM {sessions}"), binary=True
+        )
+        ids: dict[int, str] = dict(await cursor.fetchall())
         cursor = await db.execute(
             self._server.sql(
-                "SELECT id, call, at, action, outcome, grade, expires_at, arguments, rest"
-                " FROM {actions} JOIN {sessions} ON session = number ORDER BY session"
-            )
+                "SELECT session, call, at, action, outcome, grade, expires_at, arguments, rest"
+                " FROM {actions} ORDER BY session, call"
+            ),
+            binary=True,
         )
-        return digests_of(await cursor.fetchall())
+        found = digests_of(await cursor.fetchall())
+        return {ids.get(number, ""): digest for number, digest in found.items()}
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
         async with self._server.transaction() as db:
@@ -156,6 +164,7 @@ class PostgresRecords:
                     " WHERE number > %s ORDER BY number"
                 ),
                 (after,),
+                binary=True,
             )
             rows = await cursor.fetchall()
         return list(map(LogEntry._make, rows))

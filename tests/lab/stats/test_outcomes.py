@@ -29,6 +29,7 @@ from sopilot.lab.stats import (
     read_rows,
     run_to_run,
 )
+from sopilot.lab.stats.figures import after_goal
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 
 QUICK = settings(deadline=None, max_examples=60)
@@ -320,6 +321,40 @@ def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> 
     except UserMistake as mistake:
         diagnosed = mistake.diagnostics
     assert bool(found) != bool(diagnosed)
+
+
+@pytest.mark.parametrize(
+    ("goal", "said"),
+    [
+        ('""', 'not `""`'),
+        ("5", "not `5`"),
+        (f'["{"x" * 36}"]', f'not `["{"x" * 36}"]`'),
+        (f'["{"x" * 37}"]', f'not `["{"x" * 37}"…`'),
+    ],
+)
+def test_a_goal_that_is_none_is_told_in_forty_characters(goal: str, said: str) -> None:
+    with pytest.raises(UserMistake) as caught:
+        discordances_from(read_rows(f'{{"goal": {goal}, "wins": 1, "losses": 2}}', "r.jsonl"))
+    (told,) = caught.value.diagnostics
+    assert told.message == f"`goal` must be a text, {said}"
+
+
+def test_what_comes_after_the_goal_is_told_for_each_model_by_itself() -> None:
+    rows = [
+        replace(outcome(f"a{n}", True, goal=f"g{n}", model=model, calls=calls), arm=arm)
+        for model, arm, calls in (
+            ("m", "pg", 1),
+            ("m", "flat", 3),
+            ("n", "pg", 0),
+            ("n", "flat", 7),
+        )
+        for n in range(4)
+    ]
+    told = after_goal(rows, ("pg", "flat"), confidence=0.95, draws=200)["groups"]
+    assert [(one["model"], one["first"], one["second"]) for one in told] == [
+        ("m", 1.0, 3.0),
+        ("n", 0.0, 7.0),
+    ]
 
 
 def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:

@@ -130,3 +130,21 @@ def test_of_a_schema_that_is_kept_which_says_what_a_value_is(
     item: Input, schema: dict[str, object]
 ) -> None:
     assert input_schema(item) == schema
+
+
+def test_types_inside_of_objects_and_lists_are_kept_and_words_are_not() -> None:
+    told = {"type": "string", "description": "as in the register"}
+    given = {
+        "type": "object",
+        "description": "whose account",
+        "properties": {"name": told, "any": True},
+        "required": ["name"],
+    }
+    kept = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "any": True},
+        "required": ["name"],
+    }
+    assert input_schema(Input("who", "object", schema=given)) == kept
+    listed = {"type": "array", "items": given}
+    assert input_schema(Input("all", "array", schema=listed)) == {"type": "array", "items": kept}

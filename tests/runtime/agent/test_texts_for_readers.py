@@ -171,7 +171,8 @@ def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
     run = asyncio.run(play(desk, desk.tasks[0], PG, model=model, user=user))
     assert run.result.ending is Ending.REFUSED
     programs = dict(run.session.programs.programs)
-    report = audit_trace(programs, [one.event for one in run.session.events])
+    # As a closing audit sees them: the user's words are withheld in the sealed ones.
+    report = audit_trace(programs, asyncio.run(run.session.shown_events()))
     assert [one.code for one in report.findings] == []
     # Who refuses without having asked has no such ground.
     unasked = ScriptedModel([calls((TOOL_NAME, start)), calls((TOOL_NAME, refuse))])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from adversary.campaign import MOVES_PER_SESSION, campaign
+from adversary.newer_sabotage import NEWER_SABOTAGES
 from adversary.sabotage import SABOTAGES, sabotaged
 
 MOVES = 4_000
@@ -21,11 +22,13 @@ def test_a_whole_guard_and_the_audit_agree(through: str) -> None:
 
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_a_clause_that_is_off_shows_in_the_audit(name: str) -> None:
+    newer = name in NEWER_SABOTAGES
     with sabotaged(name):
         tally, _ = campaign(
             3,
-            moves=2 * MOVES,
-            through="session",
+            moves=10 * MOVES if newer else 2 * MOVES,
+            through="core" if newer else "session",
+            newer=newer,
             stop=lambda so_far: len(so_far.apart) >= ENOUGH,
             audited=True,
         )

@@ -149,7 +149,7 @@ def test_the_question_cannot_be_about_something_else() -> None:
     run(case())
 
 
-def test_an_answer_that_nobody_gave_is_refused_and_found_by_the_audit(
+def test_an_answer_that_nobody_gave_is_refused_and_no_yes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def case() -> None:
@@ -170,9 +170,8 @@ def test_an_answer_that_nobody_gave_is_refused_and_found_by_the_audit(
 
         monkeypatch.setattr(tool_calls, "ask", forged)
         await session.call_tool("confirm_with_user", CONFIRM)
-        await session.call_tool("cancel", {"reservation_id": "R1"})
-        codes = {finding.code for finding in (await audited(session)).findings}
-        assert "evidence-superseded" in codes
+        held = await session.call_tool("cancel", {"reservation_id": "R1"})
+        assert held.status is CallStatus.HELD
 
     run(case())
 

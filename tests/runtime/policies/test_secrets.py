@@ -15,7 +15,7 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.cli.main import sopilot
 from sopilot.language.compiler import compile_handbook
-from sopilot.language.handbook import load_handbook
+from sopilot.language.handbook import load_handbook, write_handbook
 from sopilot.runtime.agent import Briefing, ScriptedUser, arm_named, audit_session
 from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent.progress import Progress
@@ -99,12 +99,32 @@ def test_nothing_that_is_kept_or_shown_has_it() -> None:
         ]
         for text in shown:
             assert SECRET not in text
+        # What is not secret is shown.
+        calls = [one for one in await session.shown_events() if one.kind == "domain_call"]
+        assert [one.payload["arguments"]["user"] for one in calls] == ["ann"] * 3
+        assert [one.payload["action"] for one in calls] == ["login", "login", "open_box"]
         # The vault has it: a session goes on after a restart.
         await session.release()
         later = await resume_session(store, session.id, tools=tools)
         assert later.secrets.values == {SECRET, SECRET + "!"}
         whole = repr(await later.whole_events())
         assert SECRET in whole
+
+    asyncio.run(case())
+
+
+def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
+    async def case() -> None:
+        session = await open_session(
+            MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
+        )
+        await session.operate(Start("open_box", {"user": "ann"}))
+        await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
+        shown = await session.shown_events()
+        (call,) = [one for one in shown if one.kind == "domain_call"]
+        assert call.payload["arguments"]["user"] == "ann"
+        assert SECRET not in repr(shown)
+        assert "ann" not in repr(session.events)
 
     asyncio.run(case())
 
@@ -305,3 +325,32 @@ procedures:
     arguments = {"action": "pay", "user": "ann", "pin": SECRET, "amount": 5}
     asked = question_text(programs, "confirm_with_user", arguments)
     assert asked == 'Pays 5 with •••.\npay (user: "ann", pin: •••, amount: 5)\nyes / no?'
+
+
+def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> None:
+    """A tool tells the phrase in a sentence; only later somebody passes it as the secret."""
+
+    class Talking(Doors):
+        async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
+            if name == "open_box":
+                return ToolResult(False, {"error": f"locked; the note says {SECRET}"})
+            return await super().call(name, arguments, key=key)
+
+    book = load_handbook(write_handbook(BOOK).replace("irreversible: true", "read_only: true"))
+    programs = {name: one.program for name, one in compile_handbook(book).items()}
+
+    async def case() -> None:
+        store, tools = MemoryStore(), Talking()
+        session = await open_session(store, programs, tools=tools)
+        await session.operate(Start("open_box", {"user": "ann"}))
+        await session.call_tool("open_box", {"user": "ann"}, "c1")
+        assert SECRET in repr(session.events)  # sealed: what the chain is over stays
+        await session.call_tool("login", {"user": "ann", "code": SECRET}, "c2")
+        report = await audit_session(session, book, arm_named("pg"))
+        assert SECRET not in json.dumps(report.as_json())
+        assert SECRET not in repr(await session.shown_events())
+        await session.release()
+        later = await resume_session(store, session.id, tools=tools)
+        assert SECRET not in repr(await later.shown_events())
+
+    asyncio.run(case())

@@ -13,6 +13,7 @@ from adversary.campaign import campaign
 from adversary.core_play import Tally, Violation
 from adversary.exhaustive import sweep
 from adversary.handbooks import words
+from adversary.newer_sabotage import NEWER_SABOTAGES
 from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.shrink import is_robbed, shrunk
 from adversary.small_handbooks import small_cases
@@ -54,11 +55,24 @@ def test_every_sequence_of_four_moves() -> None:
     assert sequences > 100_000
 
 
+def test_the_newer_constructs_are_carried_out_and_never_against_the_world() -> None:
+    tally, _ = campaign(SEED, moves=12_000, newer=True, audited=True)
+    assert not tally.denied, _told(tally.denied)
+    assert not tally.apart, tally.apart[:3]
+    predicates = {"unknown_account", "was_frozen", "served", "in_time", "slight", "wants"}
+    constructs = {"`when`", "`otherwise`", "`named`", "`arguments`", "`confirm`"}
+    assert set(tally.predicates) >= predicates | constructs
+
+
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_a_broken_guard_is_found(name: str) -> None:
     with sabotaged(name):
         tally, _ = campaign(
-            SEED, moves=safety.BOUND, stop=lambda so_far: bool(so_far.denied), remembers=True
+            SEED,
+            moves=safety.BOUND,
+            stop=lambda so_far: bool(so_far.denied),
+            remembers=True,
+            newer=name in NEWER_SABOTAGES,
         )
         assert tally.denied, f"not found within {tally.moves} moves"
         violation = tally.denied[0]

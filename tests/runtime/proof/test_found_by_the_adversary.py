@@ -14,6 +14,7 @@ from attack_desk import AttackDesk, open_desk, run
 from attacked_handbooks import GATE
 
 from sopilot.runtime.session import CallStatus
+from sopilot.runtime.session.user_questions import UserAnswer
 from sopilot.runtime.vm import JSON
 
 SHUT = GATE.replace("requires: logged_in(user)", "requires: {not: logged_in(user)}")
@@ -284,3 +285,66 @@ def test_an_answer_that_is_old_when_it_comes() -> None:
         await desk.held("enter", "has_token", "changes what it reads", user="ann")
 
     run(case())
+
+
+ASKED_TWICE = """
+handbook: x
+actions:
+  cancel: {input: {booking: string}, irreversible: true, confirm: It will be gone.}
+  note: {input: {text: string}, read_only: true}
+procedures:
+  cancel: {}
+"""
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+@pytest.mark.parametrize("settled", [True, False])
+def test_of_two_questions_at_once_the_later_word_counts(last: str, settled: bool) -> None:
+    """The user says yes to one question and then no to the other, or the other way round;
+    the results come in any order, or one of them does not come."""
+
+    async def case() -> None:
+        desk = await open_desk(ASKED_TWICE, lambda name, given: {"ok": True}, "pg")
+        words = {"first": "no", "second": "yes"} if last == "first" else {}
+        words = words or {"first": "yes", "second": "no"}
+        waiting = {one: asyncio.Event() for one in words}
+        turn = iter(words)
+
+        async def ask(question: str, about: str) -> UserAnswer:
+            mine = next(turn)
+            if mine != last:
+                outcome = await desk.session.user_said(words[mine])
+                spoken.set()
+                await waiting[mine].wait()
+            else:
+                await spoken.wait()
+                outcome = await desk.session.user_said(words[mine])
+                await waiting[mine].wait()
+            return UserAnswer(words[mine], outcome.events[0].seq)
+
+        spoken = asyncio.Event()
+        desk.session.asker = ask
+        await desk.start("cancel", booking="b")
+        asked = {
+            name: asyncio.create_task(
+                desk.session.call_tool("confirm_with_user", {**ABOUT}, f"q-{name}")
+            )
+            for name in words
+        }
+        await spoken.wait()
+        other = "second" if last == "first" else "first"
+        # The word that came last is answered first; the yes that came before it arrives late.
+        waiting[last].set()
+        await asked[last]
+        if settled:
+            waiting[other].set()
+            await asked[other]
+        await desk.push()
+        await desk.held("cancel", "cancel_is_confirmed", booking="b")
+        waiting[other].set()
+        await asyncio.gather(*asked.values())
+
+    run(case())
+
+
+ABOUT: Mapping[str, JSON] = {"action": "cancel", "booking": "b"}

@@ -22,7 +22,7 @@ from sopilot.language.program import (
 from sopilot.runtime.audit._value_types import has_type
 from sopilot.runtime.session import CallStatus, Session, ToolResult, open_session, resume_session
 from sopilot.runtime.session.user_questions import UserAnswer
-from sopilot.runtime.vm import JSON, Call, Complete, Return
+from sopilot.runtime.vm import JSON, Amend, Call, Complete, Return
 from sopilot.runtime.vm.schema_check import violation
 
 
@@ -313,3 +313,40 @@ def test_a_pattern_means_what_it_means_in_json_schema(pattern: str, text: str, f
     schema: dict[str, object] = {"type": "string", "pattern": pattern}
     assert (violation(text, schema) is None) is fits
     assert has_type(text, schema) is fits
+
+
+BOOKED = """
+handbook: x
+actions:
+  read_booking: {input: {booking: string}}
+  pay: {input: {user: string, amount: number}, irreversible: true, approval: manager}
+predicates:
+  theirs(user, booking):
+    {says: theirs, verify: read_booking(booking), verdict: result.owner == user}
+procedures:
+  pay: {inputs: {booking: string}, requires: "theirs(user, booking)"}
+"""
+
+
+@pytest.mark.parametrize("way", ["amended", "started anew", "the same"])
+def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
+    async def case() -> None:
+        desk = await open_desk(BOOKED, lambda name, given: {"owner": "ann"}, "pg")
+        given: dict[str, JSON] = {"user": "ann", "amount": 100}
+        await desk.start("pay", **given, booking="b1")
+        await walk(desk)
+        await desk.call("pay", **given)
+        (held,) = desk.session.held_calls
+        await desk.session.decide("approve", held.call_id, by="Clara", role="manager")
+        if way == "amended":
+            assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
+        else:
+            booking = "b1" if way == "the same" else "b2"
+            await desk.start_anew("pay", **given, booking=booking)
+        await walk(desk)
+        answer = await desk.call("pay", **given)
+        served = way == "the same"
+        assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
+        assert bool(desk.made("pay")) is served
+
+    run(case())

@@ -179,3 +179,60 @@ def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> None:
             assert errors(desk.session) == []
 
     run(case())
+
+
+NESTED = """
+sopilot_program: 2
+entry: pay
+guarded: [{action: pay}]
+types: {user: string}
+functions:
+  pay:
+    kind: process
+    parameters: [user]
+    steps:
+      - {step: first, call: eligible, with: {user: $user}, bind: eligible, unmet: no}
+      - {step: act, act: pay, with: {user: $user}, goal: true}
+      - {step: done, complete: Done.}
+      - {step: no, fail: No.}
+  eligible:
+    kind: rule
+    parameters: [user]
+    predicate: eligible
+    verdict: result.eligible
+    steps:
+      - {step: who, call: known, with: {user: $user}, bind: known, unmet: no}
+      - {step: read, act: read_account, with: {user: $user}}
+      - {step: judge, return: null}
+      - {step: no, return: false}
+  known:
+    kind: rule
+    parameters: [user]
+    predicate: known
+    verdict: result.known
+    steps:
+      - {step: read, act: read_user, with: {user: $user}}
+      - {step: judge, return: null}
+"""
+
+
+@pytest.mark.parametrize(
+    ("known", "eligible", "missing"),
+    [(True, True, ""), (False, True, "`known` must be true"), (True, False, "`eligible` must be")],
+)
+def test_a_rule_that_asks_others_first_holds_by_them_too(
+    known: bool, eligible: bool, missing: str
+) -> None:
+    async def case() -> None:
+        world = {"known": known, "eligible": eligible}
+        desk = await open_by_hand(lambda name, given: world, NESTED)
+        await desk.start("pay", user="u")
+        await desk.push({"read_user": {"user": "u"}, "read_account": {"user": "u"}})
+        if missing:
+            await desk.held("pay", missing, user="u")
+        else:
+            await desk.done("pay", user="u")
+            await desk.session.operate(Complete())
+            assert errors(desk.session) == []
+
+    run(case())

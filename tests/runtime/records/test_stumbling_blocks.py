@@ -15,6 +15,7 @@ from sopilot.doors.cli.main import sopilot
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.people import fold_people, token_digest
+from sopilot.runtime.records.privacy import fold_policy
 from sopilot.runtime.records.register_text import register_lines
 from sopilot.runtime.session import Session, open_session
 from sopilot.runtime.session.deciding import settle_when_free
@@ -187,6 +188,24 @@ def test_a_bundle_goes_into_an_empty_folder_and_over_nothing(tmp_path: Path) -> 
     assert run(*wanted).exit_code == 0
     assert (out / "verify.py").exists()
     assert refused(run(*wanted)) == "exists"
+
+
+def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
+    days = {"*": 9, "till": 5, "till@refused": 1, "till/pay": 7, "*@refused": 2}
+    said = [("period_set", {"handbook": name, "seconds": float(n)}) for name, n in days.items()]
+    policy = fold_policy(said)  # type: ignore[arg-type]
+
+    def kept(handbook: str, goal: str, status: str) -> int:
+        due = (n for n in range(20) if policy.due(handbook, 0.0, n, goal=goal, status=status))
+        return next(due)
+
+    assert kept("till", "pay", "completed") == kept("till", "pay", "refused") == 7
+    assert (kept("till", "look", "refused"), kept("till", "look", "completed")) == (1, 5)
+    assert (kept("desk", "pay", "refused"), kept("desk", "pay", "ended")) == (2, 9)
+    assert not fold_policy([]).due("till", 0.0, 1e12)
+    assert run("privacy", "retain", "till/pay@completed", "10").exit_code == 0
+    for wrong in ("till@refusde", "@refused", ""):
+        assert refused(run("privacy", "retain", wrong, "1")) == "no-class"
 
 
 def test_help_and_greeting_say_what_there_is() -> None:

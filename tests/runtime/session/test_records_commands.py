@@ -41,6 +41,7 @@ def run(*arguments: str) -> Result:
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of two sessions in the default store: a transfer, and a wire that waits."""
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    monkeypatch.delenv("SOPILOT_STORE", raising=False)
     monkeypatch.chdir(tmp_path)
     write_key(KEY, tmp_path / "seal.key")
 

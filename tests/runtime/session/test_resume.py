@@ -37,6 +37,7 @@ from sopilot.runtime.session import (
     ProgramChanged,
     ProgramSet,
     Session,
+    SessionRecord,
     Settings,
     Store,
     StoreUnavailable,
@@ -45,6 +46,8 @@ from sopilot.runtime.session import (
     resume_session,
 )
 from sopilot.runtime.session._loading import load
+from sopilot.runtime.session.identity import load_people
+from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.protocols import Message
 from sopilot.runtime.trace import verify_chain
 from sopilot.runtime.vm import Automation, Start
@@ -67,6 +70,18 @@ class UnsteadyStore(MemoryStore):
         if fail == "after":
             raise StoreUnavailable("the connection broke")
         return renewed
+
+
+class LaggingStore(MemoryStore):
+    """What it says of a session can be of a moment before its events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before: SessionRecord | None = None
+
+    async def record(self, session_id: str) -> SessionRecord:
+        before, self.before = self.before, None
+        return before or await super().record(session_id)
 
 
 async def fresh(store: Store, **options: object) -> Session:
@@ -171,6 +186,9 @@ def test_a_failed_append_leaves_the_session_whole(moment: str, skip: int) -> Non
             except StoreUnavailable:
                 failed = True
                 assert session.configuration == before
+                assert not session.is_current
+            else:
+                assert session.is_current
         assert failed
         assert session.configuration.processes["p1"].status == "completed"
         assert tools.made("transfer") == 1
@@ -207,6 +225,42 @@ def test_a_result_that_could_not_be_recorded_is_recorded_next() -> None:
     asyncio.run(case())
 
 
+def test_a_session_that_goes_on_while_it_is_read_is_not_broken() -> None:
+    """Also where a write arrives whose connection was lost before it was heard of."""
+
+    async def case() -> None:
+        store = LaggingStore()
+        session = await fresh(store)
+        before = await store.record(session.id)
+        await session.user_said("hello")
+        store.before = before
+        loaded = await load(store, session.id)
+        assert [one.event.kind for one in loaded.events] == ["note", "user_said"]
+        store.before = before
+        await session.reload()
+        assert list(session.events) == loaded.events
+        await write(store, "people", "demanded", {"what": "x", "on": True}, clock=session.clock)
+        older = await store.record("journal.people")
+        await write(store, "people", "demanded", {"what": "y", "on": True}, clock=session.clock)
+        store.before = older
+        assert (await load_people(store)).demands == {"x", "y"}
+
+    asyncio.run(case())
+
+
+def test_an_event_that_is_too_many_breaks_it_still() -> None:
+    async def case() -> None:
+        store = LaggingStore()
+        session = await fresh(store)
+        await session.user_said("hello")
+        one = store._sessions[session.id]
+        one.events.append(one.events[-1])
+        with pytest.raises(TraceBroken):
+            await load(store, session.id)
+
+    asyncio.run(case())
+
+
 def test_one_owner_at_a_time() -> None:
     async def case() -> None:
         store = MemoryStore()
@@ -216,8 +270,10 @@ def test_one_owner_at_a_time() -> None:
         other = await resume_session(store, session.id, clock=session.clock, take_over=True)
         with pytest.raises(LeaseLost):
             await session.user_said("hello")
+        assert (session.is_current, other.is_current) == (False, True)
         await other.user_said("hello")
         await other.release()
+        assert not other.is_current
         with pytest.raises(RunEnded, match="released"):
             await other.user_said("again")
         third = await resume_session(store, session.id, clock=session.clock)

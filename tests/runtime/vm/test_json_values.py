@@ -124,3 +124,9 @@ def test_shown_values_stay_on_one_short_line(text: str, width: int) -> None:
     line = shown(plain(text), width)
     assert len(line) <= width
     assert line.isprintable()
+
+
+def test_a_number_is_spelled_in_at_most_64_characters() -> None:
+    text = f"1.{'0' * 62}"
+    assert agree(text, 1)
+    assert not agree(f"{text}0", 1)

@@ -22,6 +22,7 @@ from sopilot.doors.terminal.stores import (
     with_person,
     with_store,
 )
+from sopilot.runtime.records.privacy import period_details
 from sopilot.runtime.session import SystemClock
 from sopilot.runtime.session.journal import entries
 from sopilot.runtime.session.privacy import (
@@ -54,9 +55,10 @@ policy.add(
     "were some.", click.argument("roles", nargs=-1),
 )  # fmt: skip
 policy.add(
-    "retain", "period_set", "Contents of HANDBOOK's sessions (`*`: of all others) are erased after "
-    "so many days.", click.argument("handbook"), click.argument("days", type=float),
-    read=lambda given: {"handbook": given["handbook"], "seconds": given["days"] * 86_400},
+    "retain", "period_set", "Contents of sessions of a CLASS are due after so many days: HANDBOOK, "
+    "HANDBOOK/GOAL, `*` for all others; behind it @refused, @completed, … for those that ended so. "
+    "The narrowest class holds.", click.argument("kind", metavar="CLASS"),
+    click.argument("days", type=float), read=period_details,
 )  # fmt: skip
 policy.add(
     "hold", "hold_set", "Legal hold: a session, or every session with TEXT in it, is not erased.",

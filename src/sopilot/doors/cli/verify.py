@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from sopilot.adapters.seal_targets import read_sealed
 from sopilot.adapters.signed_files import checked_proof, public_key
-from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import FILE, FOLDER
 from sopilot.doors.terminal.output import give, json_option
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import STORE, digests_beside, with_store
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.records.offline_verifier import examined
-from sopilot.runtime.session.sealing import verify_store
+from sopilot.runtime.session import Store
+from sopilot.runtime.session.sealing import Verified, verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
 
 _LONG_LOG = 1_000_000
@@ -74,20 +73,16 @@ def command(
         sys.exit(1 if problem else 0)
     assert head is not None
     gc.disable()  # very many small values, and no cycles: looking for some takes a third of it
-    with beside(_digests, store_spec, worth=_is_long(Path(head))) as digests:
-        seals, events = asyncio.run(read_sealed(head)), not without_events
-        found = with_store(
-            store_spec,
-            lambda store: verify_store(store, seals, keys, events=events, digests=digests),
-            reading=True,
-        )
+    with digests_beside(store_spec, worth=_is_long(Path(head))) as elsewhere:
+
+        async def use(store: Store) -> Verified:
+            seals, events = await read_sealed(head), not without_events
+            return await verify_store(store, seals, keys, events=events, elsewhere=elsewhere)
+
+        found = with_store(store_spec, use, reading=True)
     give(as_json, verified_json(found, without_events), verified_lines(found, without_events))
     sys.exit(0 if found.complete else 1)
 
 
 def _is_long(file: Path) -> bool:
     return not file.is_file() or file.stat().st_size > _LONG_LOG
-
-
-def _digests(store_spec: str | None) -> Mapping[str, str]:
-    return with_store(store_spec, lambda store: store.records.digests(), reading=True)

@@ -33,5 +33,7 @@ def beside(
                 return begun.result()
             except Exception:  # whatever it is: who does the work itself will be told
                 return None
+            finally:
+                pool.shutdown(wait=False)  # it goes while the answer is worked with
 
         yield answer

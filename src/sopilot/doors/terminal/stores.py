@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,6 +12,7 @@ import click
 
 from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.store_by_name import open_store
+from sopilot.doors.terminal.beside import beside
 from sopilot.doors.terminal.option_types import NEW_FILE
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.records.people import Principal
@@ -34,14 +36,29 @@ def with_store(
     """Runs ``use`` on the store and closes it, whatever happens. What only looks is
     ``reading``, and makes nothing where there is nothing."""
 
-    async def run() -> Answer:
+    answers: list[Answer] = []
+
+    async def run() -> None:
         store = open_store(spec, reading=reading)
         try:
-            return await use(store)
+            answers.append(await use(store))
         finally:
             await store.close()
 
-    return asyncio.run(run())
+    asyncio.run(run())  # what it returns would be spelled out when it puts its signals back
+    return answers[0]
+
+
+def digests_beside(
+    spec: str | None, *, worth: bool
+) -> AbstractContextManager[Callable[[], Mapping[str, str] | None]]:
+    """The register's digests, read by a process of its own, where that is worth one."""
+    open_store(spec, reading=True)  # what that takes is then loaded once, for both
+    return beside(_digests, spec, worth=worth)
+
+
+def _digests(spec: str | None) -> Mapping[str, str]:
+    return with_store(spec, lambda store: store.records.digests(), reading=True)
 
 
 BY = click.option("--as", "by", default="", metavar="NAME", help="Who; a token says so itself.")

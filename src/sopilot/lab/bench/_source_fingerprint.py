@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,7 +50,7 @@ def read_sources(package: Path) -> Sources:
         if path.is_file() and "__pycache__" not in path.parts
     }
     held = {
-        name: _held(path)
+        name: _held(path.read_bytes()) if path.suffix == ".py" else path.read_bytes()
         for name, path in sorted(files.items())
         if not name.startswith(_AFTERWARDS)
     }
@@ -78,10 +78,8 @@ def _named(names: Sequence[str]) -> str:
     return f"{shown} and {rest} more" if rest > 0 else shown
 
 
-def _held(path: Path) -> bytes:
-    content = path.read_bytes()
-    if path.suffix != ".py":
-        return content
+@functools.cache
+def _held(content: bytes) -> bytes:
     try:
         module = ast.parse(content)
     except SyntaxError:
@@ -90,13 +88,23 @@ def _held(path: Path) -> bytes:
         return b""
     lines = content.decode().splitlines()
     names: list[str] = []
-    for node in ast.walk(module):
+    for node in _statements(module.body):
         if isinstance(node, ast.ImportFrom) and _is_ours(node):
             names += [ast.unparse(each) for each in node.names]
             last = node.end_lineno or node.lineno
             lines[node.lineno - 1 : last] = [""] * (last - node.lineno + 1)
     kept = [line for line in lines if line]
     return "\n".join([*sorted(names), *kept]).encode()
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Imports are nothing else, wherever they stand; expressions are most of a tree."""
+    for one in body:
+        yield one
+        for field in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(one, field, ()))
+        for part in (*getattr(one, "handlers", ()), *getattr(one, "cases", ())):
+            yield from _statements(part.body)
 
 
 def _is_ours(node: ast.ImportFrom) -> bool:

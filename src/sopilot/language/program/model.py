@@ -278,6 +278,15 @@ class Function:
         return NOW not in self.parameters and any(NOW in free_names(one) for one in expressions)
 
     @property
+    def branches(self) -> bool:
+        """Whether more than its calls and a verdict on them decide what it returns."""
+        return any(
+            isinstance(step, Check | Branch | Choose)
+            or (isinstance(step, ReturnStep) and step.holds is not None)
+            for step in self.steps
+        )
+
+    @property
     def is_fact(self) -> bool:
         """A gate that nobody opens for the check: what was done in this session, or was not."""
         return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)

@@ -67,6 +67,7 @@ class Acceptance:
         self._settled = settled
         self._goal = goal
         self._done = done
+        self._asking: dict[str, Check] = {}
         self._memo: dict[tuple[str, str, frozenset[tuple[str, Truth]]], Truth] = {}
 
     def from_step(
@@ -144,14 +145,24 @@ class Acceptance:
         if isinstance(step, Act | Ask | Do | Emit):
             return go(code.following(step), slots)
         if isinstance(step, ReturnStep):
-            return None if step.holds is None else condition_truth(step.holds, slots)
+            if step.holds is not None:
+                return condition_truth(step.holds, slots)
+            return self._returned(code, arguments)
         return self._goal is None and isinstance(step, CompleteStep)
 
     def _was_done(
         self, code: ResolvedFunction, step: Act | Do | Emit, arguments: tuple[Arguments, ...]
     ) -> bool:
-        """What the executor does by itself, where the question is what was really done."""
-        return self._done is None or self._done(code, step, arguments)
+        """What the executor does by itself, where the question is what was really done. What is
+        done in a rule is its evidence."""
+        if code.judges or self._done is None:
+            return True
+        return self._done(code, step, arguments)
+
+    def _returned(self, code: ResolvedFunction, arguments: tuple[Arguments, ...]) -> Truth:
+        """What a rule or gate that also branches says where it judges its own calls."""
+        own = self._asking.get(code.function.name)
+        return None if own is None else self._settled(own, code, arguments)
 
     def result_of(
         self, step: Check, code: ResolvedFunction, arguments: tuple[Arguments, ...]
@@ -159,10 +170,12 @@ class Acceptance:
         """What the called function returns, as far as that is settled."""
         callee = self._program.functions[step.function]
         chain = (*arguments, step.arguments)
-        if callee.judges:
+        if callee.judges and (self._goal is None or not callee.function.branches):
             return self._settled(step, callee, chain)
         if len(chain) > DEEPEST:
             return None
+        if callee.judges:
+            self._asking[callee.function.name] = step
         return self.from_step(callee, callee.first(), {}, chain)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.runtime.vm.values import JSON, same
+from sopilot.language.handbook import BUILT_IN
+from sopilot.runtime.vm.values import JSON, same, spoken_at
 
 
 @dataclass(slots=True)
@@ -54,10 +55,19 @@ def calls_of(
 def newest_answer(
     calls: Sequence[SessionCall], action: str, arguments: Mapping[str, JSON]
 ) -> SessionCall | None:
-    """The one whose answer came last, or one that was asked for since and is awaited."""
+    """The one whose answer came last, or one that was asked for since and is awaited. Of two
+    answers of the user's, the later word."""
     of_it = list(calls_of(calls, action, arguments))
-    newest = max((one for one in of_it if not one.awaited), key=SessionCall.done_by, default=None)
+    spoken = action in BUILT_IN
+    newest: SessionCall | None = None
+    for one in sorted((one for one in of_it if not one.awaited), key=SessionCall.done_by):
+        if newest is None or not spoken or not _said_before(one, newest):
+            newest = one
     for one in of_it:
-        if one.awaited and (newest is None or one.seq > newest.seq):
+        if one.awaited and (newest is None or spoken or one.seq > newest.seq):
             return one
     return newest
+
+
+def _said_before(one: SessionCall, other: SessionCall) -> bool:
+    return 0 <= spoken_at(one.value) < spoken_at(other.value)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program.model import Act, Kind
 from sopilot.language.render.values import quote_value
 from sopilot.runtime.proof._gate_calls import (
@@ -161,8 +162,9 @@ class Prover:
         key = key_of(call.arguments)
         newest = self.configuration.answers.get(action, _NONE).get(key)
         for pending in self.configuration.pending.values():
-            # One that was asked for earlier can only answer about an earlier moment.
-            later = newest is None or pending.seq > newest.call_seq
+            # One that was asked for earlier can only answer about an earlier moment; but a user
+            # who was asked twice may answer the first question last.
+            later = newest is None or pending.seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
                 return Absent(f"{_told(call)} is not answered yet")
         if newest is None:

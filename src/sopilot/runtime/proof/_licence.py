@@ -23,7 +23,6 @@ from sopilot.language.program.model import (
     Emit,
     Every,
     Holds,
-    Kind,
     Literal,
     ReturnStep,
     Step,
@@ -198,6 +197,8 @@ class _Walk:
                 label = layout.after[label]
             elif isinstance(step, ReturnStep) and step.holds is not None:
                 return _truth(step.holds, slots)
+            elif isinstance(step, ReturnStep) and layout.soft:
+                return self._leaf(layout, within.values).holds
             else:
                 return nowhere
         return nowhere
@@ -211,6 +212,8 @@ class _Walk:
         these very values."""
         if not isinstance(step, Act | Do | Emit):
             return False
+        if within.layout.soft:
+            return True  # evidence, which is judged where the function returns
         # Programs of the first format have no types, and values that agree there may differ.
         typed = self.prover.program.strict
         terms = plain_arguments(step.arguments) if isinstance(step, Act) and typed else ()
@@ -221,15 +224,15 @@ class _Walk:
     def _check(self, step: Check, within: _Activation) -> bool | None:
         callee = self.prover.program.functions[step.function]
         passed = _passed(step.arguments, within.values, self.prover.known)
-        if callee.function.kind is not Kind.GROUP:
-            return self._leaf(step, callee, passed).holds
+        if callee.soft and not callee.function.branches:
+            return self._leaf(callee, passed).holds
         if within.depth >= _DEEPEST:
             return None
         inside = _Activation(callee, passed, within.depth + 1)
         return self._from(inside, callee.first, {}, frozenset())
 
-    def _leaf(self, step: Check, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
-        verdict = self.prover.leaf(step.function, passed)
+    def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
+        verdict = self.prover.leaf(callee.name, passed)
         # Programs of the first format could not say whom they trust, and trusted the executor.
         by_model = callee.function.judged_by_model or not self.prover.program.strict
         machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
@@ -237,7 +240,7 @@ class _Walk:
         if not trusted and verdict.holds is not None:
             why = "only a model has judged it, and the handbook does not let it"
             verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
-        self.leaves[step.function, key_of(passed)] = verdict
+        self.leaves[callee.name, key_of(passed)] = verdict
         return verdict
 
     # --- what is missing ---------------------------------------------------------------
@@ -274,12 +277,14 @@ class _Walk:
     def _collect_check(self, step: Check, within: _Activation) -> None:
         callee = self.prover.program.functions[step.function]
         passed = _passed(step.arguments, within.values, self.prover.known)
-        if callee.function.kind is not Kind.GROUP:
-            verdict = self._leaf(step, callee, passed)
+        if callee.soft:
+            verdict = self._leaf(callee, passed)
             if verdict.holds is not step.wanted:
                 key = (step.function, key_of(passed))
                 self.unmet.setdefault(key, _told(verdict, step.wanted, callee.function.computes))
-        elif within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
+            if not callee.function.branches:
+                return
+        if within.depth < _DEEPEST and self._check(step, within) is not step.wanted:
             inside = _Activation(callee, passed, within.depth + 1)
             self._collect(inside, callee.first, {}, frozenset())
 

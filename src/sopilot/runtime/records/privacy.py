@@ -6,11 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sopilot.language.diagnostics import mistake
 from sopilot.runtime.vm.values import JSON
 
 SHREDDED = "shredded"
 ANY = "*"
 """Of a handbook without a period of its own."""
+
+ENDINGS = ("completed", "refused", "ended", "running", "waiting", "unknown", "new")
+"""How a session stands, as `sopilot sessions` says it."""
 
 
 @dataclass(slots=True)
@@ -18,7 +22,8 @@ class Policy:
     columns: frozenset[str] = frozenset()
     """Arguments that stand in register and trace: amounts, currencies, nothing of a person."""
     periods: dict[str, float] = field(default_factory=dict)
-    """Handbook → seconds that contents of its sessions are kept after their last event."""
+    """Class of sessions (a handbook, one goal of it, how they ended) → seconds that their contents
+    are kept after the last event."""
     readers: frozenset[str] = frozenset()
     """Roles that may read contents; empty: everybody."""
     holds: dict[str, str] = field(default_factory=dict)
@@ -28,9 +33,28 @@ class Policy:
     erased: set[str] = field(default_factory=set)
     """Sessions whose contents somebody erased, on record."""
 
-    def due(self, handbook: str, updated_at: float, now: float) -> bool:
-        period = self.periods.get(handbook, self.periods.get(ANY))
-        return period is not None and now - updated_at >= period
+    def due(
+        self, handbook: str, updated_at: float, now: float, *, goal: str = "", status: str = ""
+    ) -> bool:
+        """By the period of the narrowest class that the session belongs to."""
+        for name in (f"{handbook}/{goal}", handbook, ANY):
+            for one in (f"{name}@{status}", name):
+                if one in self.periods:
+                    return now - updated_at >= self.periods[one]
+        return False
+
+
+def period_details(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A class of sessions, and how many days its contents are kept."""
+    name, at, status = str(given["kind"]).partition("@")
+    if not name or (at and status not in ENDINGS):
+        raise mistake(
+            "no-class",
+            f"`{given['kind']}` names no class of sessions",
+            help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
+            + ", ".join(f"@{one}" for one in ENDINGS),
+        )
+    return {"handbook": given["kind"], "seconds": given["days"] * 86_400}
 
 
 def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:

@@ -25,6 +25,7 @@ from sopilot.runtime.trace.runtime_notes import (
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
 from sopilot.runtime.vm.freshness import changes, may_disturb
 from sopilot.runtime.vm.position import Programs
+from sopilot.runtime.vm.values import same
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -186,11 +187,24 @@ def _same_values(session: Session, held: HeldCall) -> bool:
     return True
 
 
+def _same_errand(session: Session, held: HeldCall) -> bool:
+    """Whether the running process is about what people saw: the same procedure with the same
+    values, those among them that the tool never gets."""
+    process, asked = session.configuration.process, held.process or ""
+    before = session.configuration.processes.get(asked)
+    if process is None or before is None or not _same_values(session, held):
+        return False
+    names = session.machine.programs.layouts[process.goal].entry.parameters
+    return process.goal == before.goal and all(
+        same(process.known.get(name), before.known.get(name)) for name in names
+    )
+
+
 def _standing(
     session: Session, guarded: Guarded, arguments: Mapping[str, JSON], doubt: str
 ) -> HeldCall | None:
     """The latest request that this call would repeat. Who approved without knowing what is not
-    proven, of another process, or as another handbook asked, did not approve this."""
+    proven, of another errand, or as another handbook asked, did not approve this."""
     active = session.configuration.active
     asked = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
@@ -198,7 +212,7 @@ def _standing(
             continue
         if (held.roles, held.needed, held.lasts) != asked:
             continue
-        if doubt and (held.process != active or not _same_values(session, held)):
+        if (doubt and held.process != active) or not _same_errand(session, held):
             continue
         if held.state in (HeldState.WAITING, HeldState.APPROVED):
             return held

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records import Register
 from sopilot.runtime.session._settings import Settings, settings_from_json
-from sopilot.runtime.session._store import ABOUT, SessionRecord, Store
+from sopilot.runtime.session._store import ABOUT, SessionRecord, Store, read_session
 from sopilot.runtime.session.errors import Pruned, StoreCorrupt
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
@@ -42,7 +42,7 @@ async def load(
     """``known`` spares reading artifacts that the caller has at hand under the same hashes.
     ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
     welcome, and stands nowhere."""
-    record = await store.record(session_id)
+    record, events = await read_session(store, session_id)
     if "pruned" in record.metadata:
         raise Pruned(session_id)
     locked = "locked" in record.metadata
@@ -51,7 +51,6 @@ async def load(
             "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
         )
         raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
-    events = await store.events(session_id)
     payloads = {} if locked else await store.payloads(session_id)
     return await loaded(store, record, events, payloads, known)
 

@@ -200,3 +200,21 @@ class Store(Protocol):
     async def signatures(self, session_id: str) -> list[SignedHead]: ...
 
     async def close(self) -> None: ...
+
+
+_READINGS = 5
+
+
+async def read_session(store: Store, session_id: str) -> tuple[SessionRecord, list[SealedEvent]]:
+    """The record and the events of one moment: they are read one after the other, and a session
+    may go on in between, also by a write whose connection was lost before it was heard of. What
+    does not fit after several readings is not whole, and the chain says so."""
+    record = await store.record(session_id)
+    events = await store.events(session_id)
+    for _ in range(_READINGS):
+        if len(events) == record.head.seq + 1 or "pruned" in record.metadata:
+            break
+        record = await store.record(session_id)
+        if len(events) != record.head.seq + 1:
+            events = await store.events(session_id)
+    return record, events

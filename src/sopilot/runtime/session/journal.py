@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, NewSession, Store
+from sopilot.runtime.session._store import Batch, NewSession, Store, read_session
 from sopilot.runtime.session.errors import (
     Conflict,
     LeaseHeld,
@@ -57,12 +57,10 @@ async def entries(store: Store, journal: str) -> list[Entry]:
     """Oldest first; none where nobody has written yet. Raises ``TraceBroken``."""
     session_id = PREFIX + journal
     try:
-        record = await store.record(session_id)
+        record, events = await read_session(store, session_id)
     except UnknownSession:
         return []
-    events = await store.events(session_id)
-    # Somebody may have written between the two readings: then the head is behind.
-    broken = verify_chain(events[: record.head.seq + 1], session_id=session_id, head=record.head)
+    broken = verify_chain(events, session_id=session_id, head=record.head)
     if broken is not None:
         raise TraceBroken(session_id, broken)
     found = []

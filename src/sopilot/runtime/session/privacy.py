@@ -259,5 +259,11 @@ async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
         one
         for one in await store.sessions(limit=_EVERY)
         if not one.metadata.get("shredded")
-        and policy.due(str(one.metadata.get("handbook") or ""), one.updated_at, now)
+        and policy.due(
+            str(one.metadata.get("handbook") or ""),
+            one.updated_at,
+            now,
+            goal=str(one.summary.get("goal") or ""),
+            status=str(one.summary.get("status") or ""),
+        )
     ]

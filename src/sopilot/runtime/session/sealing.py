@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
     ERASED,
-    REGISTER,
     UNREADABLE,
     Compared,
     Gap,
@@ -65,19 +64,20 @@ class Verified:
         return not self.gaps
 
 
-Digests = Callable[[], Mapping[str, str] | None]
+Elsewhere = Callable[[], Mapping[str, str] | None]
 
 
-async def view(store: Store, digests: Digests | None = None) -> StoreView:
-    """In this order: what others write meanwhile is then a session that has gone on, or an entry
-    behind the head, and never a gap. ``digests`` has the register's from elsewhere."""
+async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
+    """The register, the heads, the log, in this order: a session that goes on meanwhile has then
+    moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
+    time."""
     records = store.records
-    read: Mapping[str, str] | None = await records.digests() if digests is None else None
+    digests: Mapping[str, str] | None = await records.digests() if elsewhere is None else None
     heads = {head.session_id: head for head in await records.heads()}
     log = await records.log()
-    if digests is not None:
-        read = digests()
-    return StoreView(log, heads, await records.digests() if read is None else read)
+    if elsewhere is not None:
+        digests = elsewhere()
+    return StoreView(log, heads, await records.digests() if digests is None else digests)
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -118,19 +118,19 @@ async def verify_store(
     keys: Collection[str],
     *,
     events: bool = True,
-    digests: Digests | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
-    only those that have gone on since. ``digests``: the register's, where somebody reads them
-    at the same time."""
+    only those that have gone on since. ``elsewhere``: who reads the register at the same
+    time; what is not as it was is looked for again, in order."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store, digests)
+    now = await view(store, elsewhere)
     compared = compare(seals, now)
-    if digests is not None and any(gap.code == REGISTER for gap in compared.gaps):
-        now = await view(store)  # perhaps somebody went on between the two readings
+    if elsewhere is not None and compared.gaps:
+        now = await view(store)  # perhaps somebody wrote between the two readings
         compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [

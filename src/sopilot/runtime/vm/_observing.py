@@ -35,7 +35,7 @@ from sopilot.runtime.vm.state import (
     Process,
 )
 from sopilot.runtime.vm.terms import Learning, plain_arguments
-from sopilot.runtime.vm.values import JSON, Fields, key_of, shown
+from sopilot.runtime.vm.values import JSON, Fields, key_of, shown, spoken_at
 
 
 def domain_call(
@@ -132,7 +132,7 @@ def domain_result(
         configuration.next_seq + 1,
         waiting,
         goal_seq,
-        _answered(configuration.answers, observed, operation.unknown),
+        _answered(configuration.answers, _as_said(observed, pending), operation.unknown),
         configuration.clock,
     )
     added = {
@@ -145,14 +145,26 @@ def domain_result(
     return Moved(after, added, pending.process, place)
 
 
+def _as_said(observed: Observed, pending: Pending) -> Observed:
+    """What answers a question is the user's next message; another one proves nothing."""
+    message = spoken_at(observed.value)
+    if observed.action not in BUILT_IN or (message >= 0 and message == pending.heard):
+        return observed
+    return observed._replace(ok=False)
+
+
 def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
+    earlier = of_action.get(key)
+    # Of two questions that overlap, the later word of the user counts, not the later result.
+    last_word = spoken_at(earlier.value) if earlier is not None else -1
+    if observed.action in BUILT_IN and 0 <= spoken_at(observed.value) < last_word:
+        return answers
     if observed.ok:
         succeeded, asked, touched = observed.seq, observed.call_seq, observed.seq
     else:
-        before = of_action.get(key)
-        succeeded, asked, touched = before[-3:] if before is not None else (-1, -1, -1)
+        succeeded, asked, touched = earlier[-3:] if earlier is not None else (-1, -1, -1)
         if unknown:
             touched = observed.seq
     newest = Answered(
@@ -235,9 +247,22 @@ def _successes(here: Position) -> list[Observed]:
     return [result for result in frame_results(here) if result.ok]
 
 
+def _heard(configuration: Configuration) -> Configuration:
+    """Every question that waits has its answer with this message."""
+    waiting = {
+        call_id: one._replace(heard=configuration.next_seq)
+        for call_id, one in configuration.pending.items()
+        if one.action in BUILT_IN and one.heard < 0
+    }
+    if not waiting:
+        return configuration
+    return configuration._replace(pending={**configuration.pending, **waiting})
+
+
 def user_said(
     programs: Programs, configuration: Configuration, operation: UserSaid, fields: Fields
 ) -> Moved:
+    configuration = _heard(configuration)
     here = locate(programs, configuration)
     if here is None or not isinstance(here.step, Ask):
         return Moved(configuration.numbered(configuration.next_seq + 1), {"moved": None})

@@ -73,13 +73,15 @@ Answers = Mapping[str, Mapping[ArgumentsKey, Answered]]
 
 
 class Pending(NamedTuple):
-    """A domain call without a result yet. Outside of a process, ``process`` is ``None``."""
+    """A domain call without a result yet. Outside of a process, ``process`` is ``None``. Of a
+    question to the user, ``heard`` is the user's next message."""
 
     seq: int
     action: str
     arguments: Mapping[str, JSON]
     process: str | None
     opened: int
+    heard: int = -1
 
 
 class Frame(NamedTuple):

@@ -243,3 +243,9 @@ def _spells(text: str, number: float) -> bool:
     if isinstance(spelled, bool) or not isinstance(spelled, _NUMBER):
         return False
     return spelled == number
+
+
+def spoken_at(answer: JSON) -> int:
+    """The number of the message that answers one of the machine's questions, -1 without one."""
+    message = answer.get("message") if isinstance(answer, Mapping) else None
+    return message if isinstance(message, int) else -1

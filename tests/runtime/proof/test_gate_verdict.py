@@ -1,0 +1,213 @@
+"""A gate with a verdict is open where its action's newest answer says so, and not by success."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+
+from sopilot.runtime.session import CallStatus
+from sopilot.runtime.vm import JSON, Call, Return
+
+HANDBOOK = """
+handbook: till
+actions:
+  login: {input: {user: string, password: string}}
+  pay: {input: {user: string, amount: number}, irreversible: true, confirm: false}
+predicates:
+  strong(user): {says: ok, established_by: "login(user, password)", verdict: "result.level >= 2"}
+procedures:
+  pay: {requires: strong(user)}
+"""
+
+
+RULE = """
+handbook: till
+actions:
+  look: {input: {user: string}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(user): {says: ok, verify: look(user), verdict: result.known}
+procedures:
+  pay: {requires: known(user)}
+"""
+
+
+@pytest.mark.parametrize("arm", ARMS_WITH_A_MACHINE)
+@pytest.mark.parametrize(
+    ("answers", "paid"),
+    [
+        ([{"level": 2}], True),
+        ([{"level": 1}], False),
+        ([{}], False),
+        (["none"], False),
+        ([FAILED], False),
+        ([{"level": 2}, {"level": 1}], False),
+        ([{"level": 2}, FAILED], False),
+    ],
+)
+def test_the_newest_answer_opens_it(arm: str, answers: list[Any], paid: bool) -> None:
+    async def case() -> None:
+        left: list[Any] = list(answers)
+
+        def world(action: str, given: Mapping[str, JSON]) -> JSON:
+            return left.pop(0) if action == "login" else {"paid": True}
+
+        desk = await open_desk(HANDBOOK, world, arm)
+        await desk.start("pay", user="ann", amount=1)
+        await desk.push({"login": {"user": "ann", "password": "x"}})
+        for _ in answers[1:]:
+            await desk.call("login", user="ann", password="x")
+        answer = await desk.call("pay", user="ann", amount=1)
+        assert (answer.status is CallStatus.DONE) == paid
+        assert bool(desk.made("pay")) == paid
+
+    run(case())
+
+
+@pytest.mark.parametrize(("holds", "grade"), [(True, "claimed"), (None, None)])
+def test_a_verdict_that_is_returned_has_a_grade(holds: bool | None, grade: str | None) -> None:
+    """Without evidence it is a claim; what is no verdict has none."""
+
+    async def case() -> None:
+        desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
+        await desk.start("pay", user="ann")
+        await desk.session.operate(Call())
+        outcome = await desk.session.operate(Return(holds))
+        payload = outcome.events[0].payload
+        assert (payload.get("grade") or None) == grade
+
+    run(case())
+
+
+def test_a_verdict_on_the_newest_answer_is_proven() -> None:
+    async def case() -> None:
+        desk = await open_desk(RULE, lambda action, given: {"known": True}, "pg")
+        await desk.start("pay", user="ann")
+        await desk.session.operate(Call())
+        answer = await desk.call("look", user="ann")
+        outcome = await desk.session.operate(Return(True, (str(answer.seq),)))
+        assert outcome.events[0].payload["grade"] == "proven"
+
+    run(case())
+
+
+def test_a_call_whose_arguments_do_not_fit_proves_nothing() -> None:
+    async def case() -> None:
+        text = RULE.replace("{user: string}, read_only", "{user: string, kind: string}, read_only")
+        text = text.replace("verify: look(user)", 'verify: "look(user, kind=5)"')
+        desk = await open_desk(text, lambda action, given: {"known": True}, "pg")
+        await desk.start("pay", user="ann")
+        await desk.session.operate(Call())
+        answer = await desk.call("look", user="ann", kind=5)
+        await desk.session.operate(Return(True, (str(answer.seq),)))
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`kind` must be of type string" in held.problem
+
+    run(case())
+
+
+DOORS = """
+handbook: till
+actions:
+  login: {input: {number: number, password: string}}
+  logout: {input: {number: number}}
+  pay: {input: {number: number}, irreversible: true, confirm: false}
+predicates:
+  known(number):
+    says: ok
+    established_by: login(number, password)
+    closed_by: logout(number)
+    principal: true
+procedures:
+  pay: {requires: known(number)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "paid"),
+    [
+        ([], True),
+        ([("logout", 1)], False),
+        ([("login", 2)], False),
+        ([("logout", 1), ("login", 1)], True),
+        ([("login", 2), ("login", 1)], True),
+        ([("login", 2), ("logout", 2)], False),
+        ([("logout", 2.5)], True),
+        ([("logout", 1.0)], False),
+    ],
+)
+def test_a_gate_is_shut_by_what_closes_it_and_by_the_next_customer(
+    calls: list[tuple[str, float]], paid: bool
+) -> None:
+    async def case() -> None:
+        desk = await open_desk(DOORS, lambda action, given: {"ok": True}, "pg")
+        await desk.start("pay", number=1)
+        await desk.push({"login": {"number": 1, "password": "x"}})
+        for action, number in calls:
+            more: dict[str, JSON] = {"password": "x"} if action == "login" else {}
+            await desk.call(action, number=number, **more)
+        answer = await desk.call("pay", number=1)
+        assert (answer.status is CallStatus.DONE) == paid, answer.problem
+
+    run(case())
+
+
+@pytest.mark.parametrize("known", ["a", "b", ""])
+def test_no_option_is_lost_beside_one_that_needs_no_tool(known: str) -> None:
+    """Of three options two are verified by tools, and the third by the arguments alone."""
+    text = """
+handbook: till
+actions:
+  ask_a: {input: {user: string}, read_only: true}
+  ask_b: {input: {user: string}, read_only: true}
+  pay: {input: {user: string, amount: number}, irreversible: true, confirm: false}
+predicates:
+  a(user): {says: a, verify: ask_a(user), verdict: result.yes}
+  b(user): {says: b, verify: ask_b(user), verdict: result.yes}
+  small(amount): {says: c, verify: arguments, verdict: amount < 5}
+procedures:
+  pay: {requires: {any: [a(user), b(user), small(amount)]}}
+"""
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: {"yes": action[-1] == known}, "pg")
+        await desk.start("pay", user="ann", amount=9)
+        for action in ("ask_a", "ask_b"):
+            await desk.call(action, user="ann")
+        await desk.push()
+        answer = await desk.call("pay", user="ann", amount=9)
+        assert (answer.status is CallStatus.DONE) == bool(known), answer.problem
+
+    run(case())
+
+
+def test_what_is_missing_is_named_inside_of_groups_too() -> None:
+    text = """
+handbook: till
+actions:
+  ask_a: {input: {user: string}, read_only: true}
+  ask_b: {input: {user: string}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  a(user): {says: a, verify: ask_a(user), verdict: result.yes}
+  b(user): {says: b, verify: ask_b(user), verdict: result.yes}
+  c(user): {says: c, verify: ask_a(user), verdict: result.no}
+procedures:
+  pay: {requires: {all: [c(user), {any: [{all: [a(user), b(user)]}, b(user)]}]}}
+"""
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: {"yes": False, "no": True}, "pg")
+        assert desk.session.machine.programs.layouts["pay"].strict  # values have types
+        await desk.start("pay", user="ann")
+        await desk.call("ask_a", user="ann")
+        await desk.push()
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`b` must be true and is undecided" in held.problem
+
+    run(case())
