@@ -79,7 +79,11 @@ def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) ->
 def backup_command(file: Path, store_spec: str | None, as_json: bool) -> None:
     """Copy the store, as it is at this moment, into a new FILE: a SQLite store by itself."""
     rows = with_store(store_spec, lambda store: back_up(store, file), reading=True)
-    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events in {file}"])
+    give(
+        as_json,
+        rows,
+        [f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"],
+    )
 
 
 @command.command("restore")
@@ -89,7 +93,11 @@ def backup_command(file: Path, store_spec: str | None, as_json: bool) -> None:
 def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
     """Copy a back-up into an empty store, of either kind. Leases of before are worth nothing."""
     rows = with_store(store_spec, lambda store: restore(store, file))
-    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events from {file}"])
+    give(
+        as_json,
+        rows,
+        [f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"],
+    )
 
 
 @command.command("size")

@@ -87,7 +87,11 @@ def with_person(
     return with_store(spec, run)
 
 
-NOT_SHOWN = mistake("not-entitled", "contents are shown to other roles alone")
+NOT_SHOWN = mistake(
+    "not-entitled",
+    "contents are shown to other roles alone",
+    help="give --token-file of somebody whom `sopilot privacy readers` names",
+)
 
 
 def require_readable(
