@@ -57,6 +57,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "airline-recorded": ["airline_recorded.py", "--json", "{file}"],
     "workers-storm": ["workers_storm.py", "--json", "{file}"],
     "hooked-conversations": ["hooked_conversations.py", "--json", "{file}"],
+    "throughput": ["throughput.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
     "chaos": ["chaos.py", "--json", "{file}"],
     "two-releases": ["two_releases.py", "--json", "{file}"],

@@ -25,6 +25,7 @@ from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Briefing, arm_named
 from sopilot.runtime.session import LeaseLost, Store, resume_session
+from sopilot.runtime.session.recovery import whole_events
 
 ARM = arm_named("pg")
 
@@ -87,12 +88,10 @@ def thread(who: str) -> dict[str, Any]:
 
 
 async def calls_of(store: Store, who: str) -> list[str]:
-    events = await store.events(conversation_id("bank-desk", who))
-    return [
-        str(one.event.payload["arguments"]["who"])
-        for one in events
-        if one.event.kind == "domain_call"
-    ]
+    """With the values that stand beside the trace: the desk has secrets, and no such argument."""
+    name = conversation_id("bank-desk", who)
+    events = whole_events(await store.events(name), await store.payloads(name))
+    return [str(one.payload["arguments"]["who"]) for one in events if one.kind == "domain_call"]
 
 
 @pytest.mark.parametrize("turns", [1, 2])
