@@ -104,9 +104,15 @@ def require_readable(
 
 
 def may_see(
-    spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
+    spec: str | None,
+    token_file: Path | None,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    to_all: bool = False,
 ) -> bool:
-    """Whether contents are shown to whoever asks; where the store demands it, on record."""
+    """Whether contents are shown to whoever asks (``to_all``: they are, whoever it is); where
+    the store demands it, on record."""
 
     async def look(store: Store) -> tuple[bool, bool]:
         who = await who_asks(store, token_file)
@@ -117,6 +123,8 @@ def may_see(
         with_person(
             spec,
             token_file,
-            lambda store, who: note_reading(store, what, session_ids, who=who, clock=SystemClock()),
+            lambda store, who: note_reading(
+                store, what, session_ids, who=who, clock=SystemClock(), to_all=to_all
+            ),
         )
     return allowed

@@ -120,7 +120,8 @@ class Compiler:
     """Compiles the procedures of handbooks that share actions and predicates.
 
     What depends on the actions, predicates and offered tools alone is computed
-    once and shared between programs.
+    once and shared between programs. ``wide_first`` is for benchmarks: a reader of the full
+    state comes before narrower verifiers.
     """
 
     def __init__(
@@ -130,6 +131,7 @@ class Compiler:
         *,
         offered: frozenset[str] | None = None,
         tools: str = "",
+        wide_first: bool = False,
     ) -> None:
         self._actions = {**actions, **{name: Action(name) for name in BUILT_IN}}
         self._predicates = predicates
@@ -137,6 +139,7 @@ class Compiler:
             offered = frozenset(name for name, action in actions.items() if action.offered)
         self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
+        self._wide_first = wide_first
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
@@ -316,7 +319,11 @@ class Compiler:
         ranked = self._ranked.get(predicate)
         if ranked is None:
             ranked = self._ranked[predicate] = rank_recipes(
-                self._predicates[predicate], self._actions, self._predicates, self._offered
+                self._predicates[predicate],
+                self._actions,
+                self._predicates,
+                self._offered,
+                wide_first=self._wide_first,
             )
         return ranked
 
@@ -351,6 +358,7 @@ def compile_procedure(
     *,
     offered: frozenset[str] | None = None,
     tools: str = "",
+    wide_first: bool = False,
 ) -> Compiled:
     """One procedure of one handbook. ``offered`` defaults to every offered action."""
     if procedure not in handbook.procedures:
@@ -360,7 +368,13 @@ def compile_procedure(
             Place(path=f"procedures.{procedure}"),
             did_you_mean(procedure, handbook.procedures),
         )
-    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    compiler = Compiler(
+        handbook.actions,
+        handbook.predicates,
+        offered=offered,
+        tools=tools,
+        wide_first=wide_first,
+    )
     return compiler.compile(handbook, handbook.procedures[procedure])
 
 

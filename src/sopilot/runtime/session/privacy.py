@@ -82,11 +82,17 @@ def _no_keys(message: str) -> UserMistake:
 
 
 async def note_reading(
-    store: Store, what: str, session_ids: Sequence[str], *, who: Principal | None, clock: Clock
+    store: Store,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    who: Principal | None,
+    clock: Clock,
+    to_all: bool = False,
 ) -> None:
-    """Who looks at contents, before they are shown."""
-    allowed = await may_read(store, who)
-    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": allowed}
+    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them."""
+    shown = to_all or await may_read(store, who)
+    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
     await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
