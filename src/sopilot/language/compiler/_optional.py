@@ -58,7 +58,7 @@ def optional_parameters(
         name: tuple(
             parameter
             for parameter, used in parameters.items()
-            if used <= empty and has_meaning_without(predicates[name], parameter, actions)
+            if used <= empty and _has_meaning_without(predicates[name], parameter, actions)
         )
         for name, parameters in terms.items()
     }
@@ -84,7 +84,7 @@ def optional_names(
     return tuple(name for name in names if Name(name) in may - needed)
 
 
-def has_meaning_without(
+def _has_meaning_without(
     predicate: Predicate, parameter: str, actions: Mapping[str, Action]
 ) -> bool:
     """Whether its author says what holds where the parameter has no value."""
