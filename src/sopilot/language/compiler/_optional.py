@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
     Constant,
@@ -31,7 +32,7 @@ _NOTHING = Constant(None)
 
 def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
     """Names of a procedure that a call of its action may leave out, each with its input."""
-    bound = {**{item.name: Name(item.name) for item in action.inputs}, **dict(procedure.arguments)}
+    bound = dict(goal_terms(action, procedure))
     given = {item.name for item in procedure.inputs if item.required}
     given |= {one.name for one in procedure.computed}
     found = {
