@@ -19,6 +19,10 @@ from sopilot.runtime.vm.values import Fields
 _NOTHING: Mapping[str, Any] = {}
 ABOUT = ("handbook", "arm", "model", "goals")
 """What a session's metadata, and the header of its trace, repeat of its first event."""
+LOCKED = "locked"
+"""In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
+_ERASED, _PRUNED = "shredded", "pruned"
+_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 
 
 class Lease(NamedTuple):
@@ -87,6 +91,37 @@ class SessionRecord:
     head: Head
     owner: str = ""
     lease_expires_at: float = 0.0
+
+    @property
+    def is_locked(self) -> bool:
+        """Its contents are under a key that is not at hand."""
+        return LOCKED in self.metadata
+
+    @property
+    def is_erased(self) -> bool:
+        return self.metadata.get(_ERASED) is not None
+
+    @property
+    def is_pruned(self) -> bool:
+        """Its events were deleted."""
+        return _PRUNED in self.metadata
+
+    @property
+    def is_unfinished(self) -> bool:
+        """A call of it waits for people, or nobody knows how it ended."""
+        summary = self.summary
+        unknown = summary.get("status") == "unknown"
+        return bool(summary.get("waiting") or summary.get("open") or unknown)
+
+    def metadata_when_erased(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _ERASED: at}
+
+    def metadata_when_pruned(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _PRUNED: at}
+
+    def _without_contents(self) -> dict[str, Any]:
+        kept = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
+        return {**kept, "salt": "", "extra": {}}
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""
@@ -212,7 +247,7 @@ async def read_session(store: Store, session_id: str) -> tuple[SessionRecord, li
     record = await store.record(session_id)
     events = await store.events(session_id)
     for _ in range(_READINGS):
-        if len(events) == record.head.seq + 1 or "pruned" in record.metadata:
+        if len(events) == record.head.seq + 1 or record.is_pruned:
             break
         record = await store.record(session_id)
         if len(events) != record.head.seq + 1:
