@@ -105,6 +105,8 @@ def _policy(function: Function) -> list[str]:
         lines.append(f"{function.computes} is computed by the machine: {function.value}")
     if function.question:
         lines.append(f"{function.name}: the machine asks the user: {function.question}")
+    if function.tells:
+        lines.append(f"refused for {function.name}: the customer is told only: {function.tells}")
     if function.principal:
         lines.append(f"{function.name} is open for one customer at a time")
     if function.is_fact:
