@@ -21,6 +21,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "discipline-check": lambda found: sum(one["checks"] for one in found["subjects"]),
     "workers-storm": lambda found: found["sessions"] * found["seconds"],
     "hooked-conversations": lambda found: found["conversations"],
+    "throughput": lambda found: found["audit"]["sessions"],
     "duels": lambda found: found["races"],
     "langgraph-walk": lambda found: found["steps"] * found["rounds"],
     "careful-reader": lambda found: sum(arm["runs"] for arm in found["arms"].values()),

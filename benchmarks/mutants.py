@@ -29,6 +29,7 @@ from keeping import keep
 from mutant_tests import Coverage, Runner
 
 ROOT = Path(__file__).resolve().parent.parent
+LEAST_KILLED = 0.95
 ROOMS = (
     "language/compiler", "runtime/vm", "runtime/proof", "runtime/audit", "runtime/session",
     "lab/stats",
@@ -280,7 +281,8 @@ def main() -> None:
     unread = [one for one in figures["survivors"] if one["reason"] == "unread"]
     if asked.json:
         keep({"seed": asked.seed, "minutes": asked.minutes, **figures}, asked.json)
-    sys.exit(1 if unread else 0)
+    few = figures["share"] is None or figures["share"] < LEAST_KILLED
+    sys.exit(1 if unread or few else 0)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 from sopilot.adapters.key_folder import KeyFolder
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.session import (
+    LOCKED,
     Batch,
     Lease,
     NewSession,
@@ -31,9 +32,6 @@ from sopilot.runtime.vm.values import Fields, spell
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-LOCKED = "locked"
-"""In the place of what is encrypted: what stands under it is base64 of nonce and ciphertext."""
 
 _ABOUT_CONTENTS = ("salt", "extra")
 _NONCE_BYTES = 12
@@ -132,20 +130,22 @@ class _EncryptedStore:
             return value
         cipher = self._cipher_of(session_id)
         if cipher is None:
-            raise StoreCorrupt(f"the key of session {session_id} is not in {self._keys.path}")
+            raise StoreCorrupt(
+                f"the key of session {session_id} is not in {self._keys.path}: it was thrown away, "
+                "or SOPILOT_KEYS names another folder"
+            )
         return _unlock(cipher, session_id, value)
 
     def _whole(self, record: SessionRecord) -> SessionRecord:
         """With what only its key tells; without that key it is one that was erased, as after a
         back-up from before was brought back."""
-        if LOCKED not in record.metadata:
+        if not record.is_locked:
             return record
-        rest = {name: one for name, one in record.metadata.items() if name != LOCKED}
         cipher = self._cipher_of(record.id)
         if cipher is None:
-            about: Any = {"salt": "", "extra": {}, "shredded": record.updated_at}
-        else:
-            about = _unlock(cipher, record.id, {LOCKED: record.metadata[LOCKED]})
+            return replace(record, metadata=record.metadata_when_erased(record.updated_at))
+        rest = {name: one for name, one in record.metadata.items() if name != LOCKED}
+        about: Any = _unlock(cipher, record.id, {LOCKED: record.metadata[LOCKED]})
         return replace(record, metadata={**rest, **about})
 
 

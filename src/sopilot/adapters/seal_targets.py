@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sopilot.adapters.seal_delivery import post_seal
 from sopilot.adapters.signed_files import sealed_text
-from sopilot.adapters.store_by_name import open_store
+from sopilot.adapters.store_by_name import names_store, open_store
 from sopilot.adapters.text_files import write_whole
 from sopilot.language.diagnostics import Place, RunEnded, mistake
 from sopilot.runtime.records.log import SealFile, lines_of, read_seals, write_seals
@@ -17,50 +17,44 @@ from sopilot.runtime.session.sealing import Sealing, seal_store
 from sopilot.runtime.trace.signing import SigningKey
 
 _ADDRESSES = ("http://", "https://")
-_STORES = ("sqlite:", "postgres:", "postgresql:")
 _JOURNAL = "heads"
 _LINES_A_NOTE = 1_000
 
 
-class SealTargets:
-    """A file is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
-
-    def __init__(self, targets: Sequence[str]) -> None:
-        self._targets = targets
-
-    async def seal(self, store: Store, key: SigningKey) -> Sealing:
-        """Seals the store and sends the head, unless a target has other entries than the log."""
-        sent = {
-            target: await _sent_before(target)
-            for target in self._targets
-            if not target.startswith(_ADDRESSES)
-        }
-        log = await store.records.log() if sent else []
-        for target, (_, lines) in sent.items():
-            if list(lines) != lines_of(log[: len(lines)]):
-                raise RunEnded(
-                    f"nothing was sealed: {target} has other entries than the log; "
-                    "`sopilot verify` names them"
-                )
-        earlier = await store.records.seals()
-        sealing = await seal_store(store, key, at=SystemClock().now())
-        covered = earlier[-1].head.size if earlier else 0
-        for target in self._targets:
-            if target not in sent:
-                post_seal(target, sealing.entries[covered:], sealing.seal)
-                continue
-            text, lines = sent[target]
-            added = write_seals(sealing.entries[len(lines) :], sealing.seal)
-            if target.startswith(_STORES):
-                await _write_to_store(target, added)
-            else:
-                write_whole(Path(target), text + added)
-        return sealing
+async def seal_and_send(store: Store, key: SigningKey, targets: Sequence[str]) -> Sealing:
+    """Seals the store and sends the head, unless a target has other entries than the log. A file
+    is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
+    sent = {
+        target: await _sent_before(target)
+        for target in targets
+        if not target.startswith(_ADDRESSES)
+    }
+    log = await store.records.log() if sent else []
+    for target, (_, lines) in sent.items():
+        if list(lines) != lines_of(log[: len(lines)]):
+            raise RunEnded(
+                f"nothing was sealed: {target} has other entries than the log; "
+                "`sopilot verify` names them"
+            )
+    earlier = await store.records.seals()
+    sealing = await seal_store(store, key, at=SystemClock().now())
+    covered = earlier[-1].head.size if earlier else 0
+    for target in targets:
+        if target not in sent:
+            post_seal(target, sealing.entries[covered:], sealing.seal)
+            continue
+        text, lines = sent[target]
+        added = write_seals(sealing.entries[len(lines) :], sealing.seal)
+        if names_store(target):
+            await _write_to_store(target, added)
+        else:
+            write_whole(Path(target), text + added)
+    return sealing
 
 
 async def read_sealed(given: str) -> SealFile:
     """What was sent to a file, or to another store."""
-    if not given.startswith(_STORES):
+    if not names_store(given):
         return sealed_text(Path(given))[1]
     text = await _text_in_store(given)
     if not text:
@@ -69,7 +63,7 @@ async def read_sealed(given: str) -> SealFile:
 
 
 async def _sent_before(target: str) -> tuple[str, Sequence[str]]:
-    if target.startswith(_STORES):
+    if names_store(target):
         text = await _text_in_store(target)
         return text, read_seals(text).lines if text else ()
     if not Path(target).exists():

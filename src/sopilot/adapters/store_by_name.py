@@ -18,14 +18,21 @@ def data_folder() -> Path:
     return (Path(data) if data else Path.home() / ".local" / "share") / "sopilot"
 
 
-KEYS_VARIABLE = "SOPILOT_KEYS"
+_KEYS_VARIABLE = "SOPILOT_KEYS"
+_POSTGRES = ("postgres", "postgresql")
+
+
+def names_store(text: str) -> bool:
+    """Whether it names a store, and not a file or an address."""
+    kind, colon, _ = text.partition(":")
+    return bool(colon) and kind in ("sqlite", *_POSTGRES)
 
 
 def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
     """The store that ``spec`` names; nothing is opened before it is used. Who is only
     ``reading`` makes no tables in a database that has none (a file is never made by reading).
     Where the environment names a folder of keys, contents are under those."""
-    store, keys = _named(spec, reading), os.environ.get(KEYS_VARIABLE)
+    store, keys = _named(spec, reading), os.environ.get(_KEYS_VARIABLE)
     if not keys:
         return store
     from sopilot.adapters.encrypted_store import encrypted
@@ -44,7 +51,7 @@ def _named(spec: str | None, reading: bool) -> Store:
         from sopilot.adapters.sqlite_store import SQLiteStore
 
         return SQLiteStore(Path(where).expanduser())
-    if kind in ("postgres", "postgresql") and where:
+    if kind in _POSTGRES and where:
         from sopilot.adapters.postgres_store import PostgresStore
 
         # A whole URL is as good as a prefix and a connection string.

@@ -22,12 +22,12 @@ Row = Sequence[Any]
 Rows = Callable[[str, Collection[str] | None], AsyncIterator[list[Row]]]
 Fill = Callable[[str, list[Row]], Any]
 
-TABLES = (
+_TABLES = (
     "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "decisions",
     "log", "seals",
 )  # fmt: skip
 """In the order in which they are filled. Both kinds of store give and take the same columns."""
-WHOLE_STORE = frozenset({"meta", "log", "seals"})
+_WHOLE_STORE = frozenset({"meta", "log", "seals"})
 """What belongs to no session: no part of a copy of some of them."""
 
 
@@ -57,13 +57,13 @@ async def copy_rows(
             "there are sessions in this store: a copy would be mixed with them",
             help="name a new file, or an empty database",
         )
-    counts = dict.fromkeys(TABLES, 0)
+    counts = dict.fromkeys(_TABLES, 0)
     async with (
         cast(Copied, source).read_rows() as read,
         cast(Copied, target).fill_rows() as fill,
     ):
-        for table in TABLES:
-            if session_ids is not None and table in WHOLE_STORE:
+        for table in _TABLES:
+            if session_ids is not None and table in _WHOLE_STORE:
                 continue
             async for rows in read(table, session_ids):
                 counts[table] += len(rows)

@@ -45,3 +45,24 @@ def test_check_says_so_at_the_requirement() -> None:
         "  help: write `irreversible: true` or `approval:` for what must not happen unproven",
     ]
     assert all(one.severity is not Severity.ERROR for one in found)
+
+
+def test_a_verifier_that_reads_everything_is_named_where_it_is_the_one_taken() -> None:
+    book = """\
+handbook: wide
+actions:
+  scan: {full_state: true}
+  look: {input: {user: string}}
+  note: {input: {user: string}}
+predicates:
+  known(user): {says: "{user} is known.", verify: scan(), verdict: user in result.known}
+procedures:
+  note: {requires: known(user)}
+"""
+    found = [str(one) for one in check_text(book, "wide.yaml") if one.code == "wide-verifier"]
+    assert found == [
+        "wide.yaml:9:20: note[wide-verifier]: `known` is verified by `scan`, which reads "
+        "everything\n  help: name a verifier that reads only what is asked, beside it under `any`"
+    ]
+    narrower = book.replace("verify: scan()", "verify: {any: [scan(), look(user)]}")
+    assert "wide-verifier" not in [one.code for one in check_text(narrower, "wide.yaml")]

@@ -74,7 +74,8 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
     assert done.exit_code == 0
     assert "not met: The account greta is frozen." in done.output
     assert "shown by #" in done.output
-    assert "read_ledger" in done.output
+    assert "find_account" in done.output, "the narrowest verifier"
+    assert "read_ledger" not in done.output
     assert "what you could do: The holder of the account must speak" in done.output
 
 

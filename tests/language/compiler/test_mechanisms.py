@@ -39,6 +39,7 @@ from sopilot.language.program import (
     Program,
     ReturnStep,
     Unknown,
+    program_to_yaml,
 )
 from sopilot.language.render import render_flat
 from sopilot.language.render.sentences import check_saying
@@ -93,9 +94,28 @@ def checks(program: Program, function: str = "goal") -> list[str]:
     return [s.slot for s in program.functions[function].steps if isinstance(s, Check)]
 
 
-def test_full_state_read_ranks_first_and_is_dropped_when_it_is_not_offered() -> None:
+def test_the_narrowest_verifier_comes_first_wherever_it_is_written() -> None:
+    for recipes in (("scan", "look"), ("look", "scan"), ("scan+look", "scan", "find", "look")):
+        function = compiled(leaf("balance"), rule("balance", *recipes)).functions["balance"]
+        assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+        assert function.fallbacks[-1][0].action == "scan", "named by the handbook, and the last"
+
+
+def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() -> None:
+    for recipes in (("look+gone", "scan"), ("gone", "scan"), ("scan",)):
+        function = compiled(leaf("balance"), rule("balance", *recipes)).functions["balance"]
+        assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
+
+
+def test_a_full_state_read_that_no_recipe_names_is_never_used() -> None:
+    program = compiled(leaf("balance"), rule("balance", "look"), rule("other", "scan"))
+    assert "scan" not in program_to_yaml(program).split("functions:")[1]
+
+
+def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offered() -> None:
     predicate = rule("balance", "look", "scan")
-    with_reader = compiled(leaf("balance"), predicate).functions["balance"]
+    book = handbook(leaf("balance"), predicate)
+    with_reader = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert [s.action for s in with_reader.steps if isinstance(s, Act)] == ["scan"]
     assert [[a.action for a in acts] for acts in with_reader.fallbacks] == [["look"]]
     without = compiled(leaf("balance"), predicate, offered="goal look").functions["balance"]
@@ -294,7 +314,7 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
     )
     look = Action("look", (Input("user"),), requires=leaf("in"))
     book = replace(book, actions={**book.actions, "look": look})
-    function = compile_procedure(book, "goal").program.functions["balance"]
+    function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
 

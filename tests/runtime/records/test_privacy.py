@@ -146,6 +146,33 @@ def test_contents_are_shown_by_role_and_reading_is_on_record(
     ]  # fmt: skip
 
 
+def test_looking_at_what_waits_the_register_and_a_copy_is_on_record(
+    paid: Callable[..., str], tmp_path: Path
+) -> None:
+    session = paid("Zelda", 2)
+    run("register")
+    assert json.loads(run("privacy", "log", "--json").stdout)["readings"] == [], "not demanded"
+    run("people", "demand", "privacy")
+    run("people", "add", "Ada", "--role", "auditor")
+    (tmp_path / "Ada").write_text(run("people", "token", "Ada", "--name", "Ada").stdout)
+    run("privacy", "readers", "privacy")
+    token = ("--token-file", str(tmp_path / "Ada"))
+    for looked in (
+        ("approve", "list", session, *token),
+        ("approve", "due"),
+        ("register", "--action", "pay", "--where", "amount>1", "--json", *token),
+        ("store", "backup", str(tmp_path / "copy.db"), *token),
+    ):
+        assert run(*looked).exit_code == 0, looked
+    log = json.loads(run("privacy", "log", "--json").stdout)["readings"]
+    assert [(one["what"], one["sessions"], one["by"], one["contents"]) for one in log] == [
+        ("approve list", [session], "Ada", True),
+        ("approve due", [], "", True),
+        ("register", ["pay", "amount>1", "ever to now"], "Ada", True),
+        ("backup", [str(tmp_path / "copy.db")], "Ada", True),
+    ]
+
+
 def test_under_keys_no_copy_holds_a_byte_and_a_simulated_world_goes_too(
     paid: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,10 @@ class Result:
         return self.run.reason
 
     @property
+    def to_customer(self) -> str:
+        return self.run.to_customer
+
+    @property
     def refusals(self) -> Sequence[Refusal]:
         return self.run.refusals
 

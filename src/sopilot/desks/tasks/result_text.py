@@ -10,14 +10,22 @@ from sopilot.runtime.agent import Ending
 from sopilot.runtime.audit.text_report import render_text
 
 
-def result_lines(done: Result) -> Iterator[str]:
+def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
+    """``customer``: whoever reads it is who was served, and learns no more than they may."""
     result = done.run
+    if customer:
+        yield ""
+        told = result.to_customer
+        yield Heading(f"{result.ending}: {told}" if told else str(result.ending))
+        return
     yield ""
     yield Heading(f"{result.ending}: {result.reason}" if result.reason else str(result.ending))
     for refusal in result.refusals:
         yield f"  not met: {refusal.sentence}"
         for line in refusal.evidence:
             yield f"    shown by {line}"
+        if refusal.tells:
+            yield f"    the customer is told: {refusal.tells}"
         if refusal.remedy:
             yield f"    what you could do: {refusal.remedy}"
     if done.waiting:

@@ -11,7 +11,7 @@ import click
 
 from sopilot.doors.sources.given_values import json_object
 from sopilot.doors.terminal.output import give, json_option, say
-from sopilot.doors.terminal.stores import BY, STORE, TOKEN_FILE, signed, with_person, with_store
+from sopilot.doors.terminal.stores import BY, may_see, signed, with_person, with_store
 from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
 from sopilot.runtime.session.reminders import due_calls, due_lines
 from sopilot.runtime.session.session_text import held_lines, waiting_lines
@@ -25,7 +25,7 @@ def decided(command: Callable[..., None]) -> Callable[..., None]:
     """What every decision names: session, call, role, person, reason."""
     role = click.option("--role", required=True, help="In which role.")
     reason = click.option("--reason", default="", help="Recorded with the decision.")
-    return SESSION(CALL(role(BY(reason(TOKEN_FILE(STORE(json_option(command))))))))
+    return SESSION(CALL(role(BY(reason(signed(json_option(command)))))))
 
 
 @click.group()
@@ -39,11 +39,13 @@ def command() -> None:
 
 @command.command("list")
 @SESSION
-@STORE
+@signed
 @json_option
-def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
+def list_calls(session_id: str, as_json: bool, **given: Any) -> None:
     """Calls of session ID that wait, and outcomes that nobody knows."""
-    found = with_store(store_spec, lambda store: waiting_in(store, session_id), reading=True)
+    spec, token_file = given["store_spec"], given["token_file"]
+    found = with_store(spec, lambda store: waiting_in(store, session_id), reading=True)
+    may_see(spec, token_file, "approve list", [session_id], to_all=True)
     give(as_json, {"session": session_id, **found.as_json()}, waiting_lines(found), indent=None)
 
 
@@ -52,11 +54,14 @@ def list_calls(session_id: str, store_spec: str | None, as_json: bool) -> None:
     "--within", "minutes", type=float, metavar="MINUTES", help="Those that expire by then."
 )
 @click.option("--once", is_flag=True, help="Those that nobody was told of: for reminders.")
-@STORE
+@signed
 @json_option
-def due(minutes: float | None, once: bool, store_spec: str | None, as_json: bool) -> None:
+def due(minutes: float | None, once: bool, as_json: bool, **given: Any) -> None:
     """Calls of all sessions that wait, soonest first, and who may decide."""
-    found = with_store(store_spec, lambda store: due_calls(store, minutes, once), reading=not once)
+    spec, token_file = given["store_spec"], given["token_file"]
+    found = with_store(spec, lambda store: due_calls(store, minutes, once), reading=not once)
+    waiting = list(dict.fromkeys(one.session_id for one in found))
+    may_see(spec, token_file, "approve due", waiting, to_all=True)
     give(as_json, {"due": [one.as_json() for one in found]}, due_lines(found))
 
 

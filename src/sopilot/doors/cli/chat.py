@@ -61,5 +61,5 @@ def command(
     )
     warn(who_answers(options, opened))
     done = perform(options, store_spec, source=opened, frames=frames)
-    show(done, as_json=False)
+    show(done, as_json=False, served=opened.handbook)
     raise SystemExit(0 if done.good else 1)

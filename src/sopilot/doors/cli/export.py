@@ -9,7 +9,7 @@ import click
 from sopilot.doors.sources.bundling import write_bundle
 from sopilot.doors.terminal.option_types import NEW
 from sopilot.doors.terminal.output import say
-from sopilot.doors.terminal.stores import NOT_SHOWN, may_see, signed, with_store
+from sopilot.doors.terminal.stores import require_readable, signed, with_store
 from sopilot.runtime.records import read_moment
 from sopilot.runtime.session.bundle import bundle_files
 
@@ -26,8 +26,7 @@ def command(
     """Register, traces, log, sealed heads, journals, handbooks, a summary, and a verifier that
     runs offline in one file: python3 verify.py PUBLIC_KEY."""
     since, until, spec = read_moment(begin), read_moment(end, whole_day=True), given["store_spec"]
-    if not may_see(spec, token_file, "bundle", [f"{begin} to {end}"]) and payloads:
-        raise NOT_SHOWN
+    require_readable(spec, token_file, "bundle", [f"{begin} to {end}"], contents=payloads)
     files = with_store(spec, lambda store: bundle_files(store, since, until, payloads=payloads))
     write_bundle(output, files)
     say(f"{output}: {len(files)} files; check them with its verify.py")

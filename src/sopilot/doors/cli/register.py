@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from sopilot.doors.terminal.output import hand_out, json_option, print_json, tell, warn
-from sopilot.doors.terminal.stores import STORE, with_store
+from sopilot.doors.terminal.stores import may_see, signed, with_store
 from sopilot.runtime.records import ActionOutcome, Selected, Wanted, read_condition, read_moment
 from sopilot.runtime.records.register_text import register_csv, register_json, register_lines
 from sopilot.runtime.session import Store, SystemClock
@@ -29,7 +30,7 @@ _GRADES = ("proven", "attested", "claimed", "none")
 @click.option("--rebuild", is_flag=True, help="Make the register anew from the traces first.")
 @click.option("--csv", "as_csv", is_flag=True, help="As CSV, a line an action.")
 @json_option
-@STORE
+@signed
 def command(
     begin: str | None,
     end: str | None,
@@ -43,6 +44,7 @@ def command(
     as_csv: bool,
     as_json: bool,
     store_spec: str | None,
+    token_file: Path | None,
 ) -> None:
     """The register: one row for every action that was carried out, attempted, held, rejected,
     expired, failed or whose outcome is unknown, newest first.
@@ -67,6 +69,8 @@ def command(
         return await register(store, wanted, conditions, columns=names)
 
     found = with_store(store_spec, use, reading=True)
+    asked = [action, outcome, grade, *where, f"{begin or 'ever'} to {end or 'now'}"]
+    may_see(store_spec, token_file, "register", [one for one in asked if one], to_all=True)
     if as_csv:
         hand_out(register_csv(found.entries(limit), names, now))
     elif as_json:

@@ -100,5 +100,6 @@ def command(
         frames=frames,
         **how,
     )
-    show(done, as_json=as_json)
+    served = source.handbook if options.person else None
+    show(done, as_json=as_json, served=served)
     raise SystemExit(0 if done.good else 1)

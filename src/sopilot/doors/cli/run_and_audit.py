@@ -17,6 +17,7 @@ from sopilot.doors.terminal.output import give, say, warn
 from sopilot.doors.terminal.stores import with_store
 from sopilot.doors.terminal.watching import Watcher
 from sopilot.language.diagnostics.plain_text import counted
+from sopilot.language.handbook import Handbook
 
 
 def default_arm(model: str, source: TaskSource) -> str:
@@ -81,5 +82,7 @@ def perform(
         raise SystemExit(130) from None
 
 
-def show(done: Result, *, as_json: bool) -> None:
-    give(as_json, done.as_json, result_lines(done))
+def show(done: Result, *, as_json: bool, served: Handbook | None = None) -> None:
+    """``served``: the person who reads it is the customer, by this handbook."""
+    kept = served is not None and any(one.tells for one in served.predicates.values())
+    give(as_json, done.as_json, result_lines(done, customer=kept))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.adapters.seal_targets import SealTargets
+from sopilot.adapters.seal_targets import seal_and_send
 from sopilot.doors.terminal.option_types import FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
@@ -32,8 +32,8 @@ def command(key_file: Path, targets: Sequence[str], as_json: bool, store_spec: s
     Run it on a schedule. What happens after a seal is not covered before the next one.
     Exit 1 when the store is not what was sealed before: then nothing is sealed.
     """
-    key, sent_to = load_key(key_file), SealTargets(targets)
-    sealing = with_store(store_spec, lambda store: sent_to.seal(store, key))
+    key = load_key(key_file)
+    sealing = with_store(store_spec, lambda store: seal_and_send(store, key, targets))
     head = sealing.seal.head
     give(
         as_json,

@@ -10,7 +10,13 @@ import click
 from sopilot.adapters.store_copies import back_up, restore, size_lines, sizes
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, warn
-from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person, with_store
+from sopilot.doors.terminal.stores import (
+    STORE,
+    may_see,
+    signed,
+    with_person,
+    with_store,
+)
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import Store, SystemClock
@@ -74,16 +80,15 @@ def sweep_command(watch: float | None, store_spec: str | None, as_json: bool) ->
 
 @command.command("backup")
 @click.argument("file", type=NEW_FILE)
-@STORE
+@signed
 @json_option
-def backup_command(file: Path, store_spec: str | None, as_json: bool) -> None:
+def backup_command(file: Path, as_json: bool, **given: Any) -> None:
     """Copy the store, as it is at this moment, into a new FILE: a SQLite store by itself."""
-    rows = with_store(store_spec, lambda store: back_up(store, file), reading=True)
-    give(
-        as_json,
-        rows,
-        [f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"],
-    )
+    spec = given["store_spec"]
+    may_see(spec, given["token_file"], "backup", [str(file)], to_all=True)
+    rows = with_store(spec, lambda store: back_up(store, file), reading=True)
+    copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
+    give(as_json, rows, [copied])
 
 
 @command.command("restore")
@@ -115,8 +120,7 @@ def size_command(store_spec: str | None, as_json: bool) -> None:
 @click.option("--archive", type=NEW_FILE, help="A new SQLite store that has them, first.")
 @click.option("--why", default="")
 @click.option("--dry-run", "dry", is_flag=True, help="Only say what would go.")
-@TOKEN_FILE
-@STORE
+@signed
 @json_option
 def prune_command(
     archive: Path | None, token_file: Path | None, store_spec: str | None, as_json: bool, **how: Any

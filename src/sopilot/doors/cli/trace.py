@@ -17,7 +17,7 @@ from sopilot.adapters.signed_files import (
 from sopilot.adapters.text_files import write_whole
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, hand_out, json_option, say
-from sopilot.doors.terminal.stores import NOT_SHOWN, STORE, TOKEN_FILE, may_see, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, require_readable, with_store
 from sopilot.runtime.session import (
     export_trace,
     read_trace,
@@ -50,8 +50,7 @@ def export(
 ) -> None:
     """Write the trace of session ID as JSON Lines."""
 
-    if not may_see(store_spec, token_file, "export", [session_id]) and payloads:
-        raise NOT_SHOWN
+    require_readable(store_spec, token_file, "export", [session_id], contents=payloads)
     kept = {"payloads": payloads, "programs": not without_programs}
     trace = with_store(
         store_spec, lambda store: export_trace(store, session_id, **kept), reading=True

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sopilot.doors.sources.explaining import show_leaf
 from sopilot.language.compiler import Compiled, Unopened, Unprovable, judged_by_model, unprovable
 from sopilot.language.diagnostics import Diagnostic, Place, Severity
+from sopilot.language.handbook import Action
 from sopilot.language.handbook.locating import locate_requirement
 
 
 def compiled_warnings(
-    procedure: str, compiled: Compiled, *, text: str, source: str
+    procedure: str, compiled: Compiled, actions: Mapping[str, Action], *, text: str, source: str
 ) -> list[Diagnostic]:
     """``text`` is the handbook's, so that a place has a line."""
 
@@ -37,6 +40,18 @@ def compiled_warnings(
             "offer one of its actions, or write `verify: arguments`",
         )
         for name in compiled.missing_recipes
+    ]
+    found += [
+        Diagnostic(
+            "wide-verifier",
+            f"`{name}` is verified by `{call.action}`, which reads everything",
+            at(name),
+            "name a verifier that reads only what is asked, beside it under `any`",
+            Severity.NOTE,
+        )
+        for name, ranked in why.recipes.items()
+        for call in ranked.chosen
+        if call.action in actions and actions[call.action].full_state
     ]
     found += [
         Diagnostic(

@@ -188,8 +188,9 @@ class TaskSource:
                 if action.offered and not action.full_state
             )
         compiler = Compiler(
-            handbook.actions, handbook.predicates, offered=offered, tools=tools or "as-written"
-        )
+            handbook.actions, handbook.predicates, offered=offered,
+            tools=tools or "as-written", wide_first=tools == "full-state",
+        )  # fmt: skip
         for name in goals:
             procedure = handbook.procedures[name]
             compiled = compiler.compile(handbook, procedure)

@@ -24,7 +24,11 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
     for name in files:
         # Ids of sessions are whatever a program gave them.
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-            raise mistake("unsafe-name", f"`{name}` cannot name a file of a bundle")
+            raise mistake(
+                "unsafe-name",
+                f"`{name}` cannot name a file of a bundle",
+                help="export a time in which this session has no part",
+            )
     if path.suffix == ".zip":
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with (

@@ -37,7 +37,9 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
             findings = [*findings, *policy_warnings(handbook, text=text, source=source)]
             findings = [*findings, *never_proven(handbook, text=text, source=source)]
             for name, compiled in compile_handbook(handbook).items():
-                found = compiled_warnings(name, compiled, text=text, source=source)
+                found = compiled_warnings(
+                    name, compiled, handbook.actions, text=text, source=source
+                )
                 findings = [*findings, *found]
             findings = [*findings, *recorded_only(handbook, source)]
         return findings

@@ -11,12 +11,12 @@ from sopilot.language.diagnostics.plain_text import counted
 from sopilot.language.handbook import (
     OPERATORS,
     ActionCall,
-    InOrder,
     Leaf,
     Name,
     Recipe,
     Tree,
-    refused,
+    otherwise_of,
+    without_otherwise,
 )
 from sopilot.language.program.model import Function, Kind
 from sopilot.language.render.sentences import condition_of
@@ -55,53 +55,45 @@ def explain(unit: Unit) -> dict[str, Any]:
             }
             for function in unit.program.functions.values()
         ],
-        "notes": [
-            f"{function.name}: {_note(note)}"
-            for function in unit.program.functions.values()
-            for note in function.notes
-        ]
-        + [line for function in unit.program.functions.values() for line in _policy(function)]
-        + [
-            f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
-            for action, leaf in why.unchecked
-        ]
-        + [
-            f"{show_leaf(one.check)} needs {show_leaf(one.gate)}, which "
-            + ("is opened only later" if one.later else "an `any` or `first` can leave shut")
-            for one in why.unopened
-        ]
-        + [
-            f"{_show_tree(one.what)} is dropped: {show_leaf(one.known)} is required before it"
-            + (", so it cannot hold" if one.impossible else "")
-            for one in why.dropped
-        ]
-        + [
-            f"{_show_tree(one)} is checked only while nothing else holds: no tool verifies it"
-            for one in why.postponed
-        ]
-        + [
-            f"refused for {what}: "
-            + (f"then start `{told}`" if told in unit.handbook.procedures else f"the words: {told}")
-            for what, told in _refusals(why.tree)
-        ]
-        + [f"{one} is never asked: what is checked before it excludes it" for one in why.excluded]
-        + [
-            f"{unit.program.entry} may rest on a model's word for {name} (judged_by: model)"
-            for name in judged_by_model(unit.program)
-        ]
-        + [
-            f"{unit.program.entry} waits for a person where it needs {one.predicate}, unprovable"
-            for one in unprovable(unit.program)
-        ],
+        "notes": list(_notes(unit)),
     }
+
+
+def _notes(unit: Unit) -> Iterator[str]:
+    why, entry = unit.explanation, unit.program.entry
+    functions = unit.program.functions.values()
+    for function in functions:
+        yield from (f"{function.name}: {_note(note)}" for note in function.notes)
+    for function in functions:
+        yield from _policy(function)
+    for action, leaf in why.unchecked:
+        yield f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
+    for shut in why.unopened:
+        how = "is opened only later" if shut.later else "an `any` or `first` can leave shut"
+        yield f"{show_leaf(shut.check)} needs {show_leaf(shut.gate)}, which {how}"
+    for one in why.dropped:
+        never = ", so it cannot hold" if one.impossible else ""
+        known = show_leaf(one.known)
+        yield f"{_show_tree(one.what)} is dropped: {known} is required before it{never}"
+    for tree in why.postponed:
+        yield f"{_show_tree(tree)} is checked only while nothing else holds: no tool verifies it"
+    for what, told in _refusals(why.tree):
+        starts = told in unit.handbook.procedures
+        yield f"refused for {what}: " + (f"then start `{told}`" if starts else f"the words: {told}")
+    for name in why.excluded:
+        yield f"{name} is never asked: what is checked before it excludes it"
+    for name in judged_by_model(unit.program):
+        yield f"{entry} may rest on a model's word for {name} (judged_by: model)"
+    for lacking in unprovable(unit.program):
+        yield f"{entry} waits for a person where it needs {lacking.predicate}, unprovable"
 
 
 def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
     """The parts that have an ``otherwise`` of their own, with it."""
     if isinstance(tree, Leaf):
         return
-    if isinstance(tree, InOrder) and tree.otherwise:
-        yield _show_tree(tree), tree.otherwise
+    if otherwise := otherwise_of(tree):
+        yield _show_tree(tree), otherwise
     for child in tree.children:
         yield from _refusals(child)
 
@@ -113,6 +105,8 @@ def _policy(function: Function) -> list[str]:
         lines.append(f"{function.computes} is computed by the machine: {function.value}")
     if function.question:
         lines.append(f"{function.name}: the machine asks the user: {function.question}")
+    if function.tells:
+        lines.append(f"refused for {function.name}: the customer is told only: {function.tells}")
     if function.principal:
         lines.append(f"{function.name} is open for one customer at a time")
     if function.is_fact:
@@ -134,8 +128,8 @@ def show_leaf(leaf: Leaf) -> str:
 def _show_tree(tree: Tree) -> str:
     if isinstance(tree, Leaf):
         return show_leaf(tree)
-    if isinstance(tree, InOrder) and tree.otherwise:
-        return _show_tree(refused(tree))
+    if otherwise_of(tree):
+        return _show_tree(without_otherwise(tree))
     return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"
 
 

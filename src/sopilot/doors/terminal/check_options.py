@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from sopilot.doors.terminal.option_types import FOLDER, NEW_FILE
+from sopilot.doors.terminal.option_types import FOLDER, NEW_FILE, all_of
 from sopilot.lab.discipline import ARMS_CHECKED, CASES, QUESTIONS, TIMEOUT
 from sopilot.lab.discipline.spending import CALLS, MINUTES
 
-_OPTIONS = (
+check_options = all_of(
     click.option("--model", required=True, metavar="MODEL"),
     click.option(
         "--handbook", "source", help="A handbook file or bundled name. Default: all desks."
@@ -60,9 +57,3 @@ _OPTIONS = (
     click.option("--restart", is_flag=True, help="Forget what an earlier call has finished."),
     click.option("--html", type=NEW_FILE, help="Copy the page here."),
 )
-
-
-def check_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sopilot.doors.terminal.option_types import all_of
 from sopilot.doors.terminal.output import say
 from sopilot.doors.terminal.stores import signed, with_person
 from sopilot.runtime.session import SystemClock
@@ -36,9 +37,7 @@ class EntryCommands:
             )
             say(told or "recorded")
 
-        for param in reversed((*self._shared, *params)):
-            run = param(run)
-        self._group.command(name, help=help)(signed(run))
+        self._group.command(name, help=help)(signed(all_of(*self._shared, *params)(run)))
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,9 @@
-"""What values of options are: files, folders, numbers."""
+"""What values of options are: files, folders, numbers; and several options as one."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,18 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 EITHER = click.Path(exists=True, path_type=Path)
 NEW = click.Path(path_type=Path)
 NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def all_of(*options: Decorator) -> Decorator:
+    """Options as they stand above a command: help names them in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
 
 
 def finite(command: click.Command) -> click.Command:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
-from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER
+from sopilot.doors.terminal.option_types import FILE, NEW_FOLDER, all_of
 from sopilot.lab.bench.report import MOST_MISSING
 from sopilot.lab.bench.screen import SCREENS
 
-_OPTIONS = (
+report_options = all_of(
     click.option(
         "-o",
         "--output",
@@ -46,9 +43,3 @@ _OPTIONS = (
         help="Exit with 1 if an arm lacks a verdict for more than this share of its tasks.",
     ),
 )
-
-
-def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command

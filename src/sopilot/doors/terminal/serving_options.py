@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 
 from sopilot.adapters.logs import FORMATS
+from sopilot.doors.terminal.option_types import all_of
 from sopilot.doors.terminal.settings import read_config
 from sopilot.runtime.session import Settings
 
-_OPTIONS = (
+serving_options = all_of(
     click.option(
         "--require-pins",
         is_flag=True,
@@ -55,9 +54,3 @@ _OPTIONS = (
         help="A YAML or JSON file of these options by their names, with ${VARIABLES} filled in.",
     ),
 )
-
-
-def serving_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command

@@ -13,7 +13,7 @@ import click
 from sopilot.adapters.sign_in import who_asks
 from sopilot.adapters.store_by_name import open_store
 from sopilot.doors.terminal.beside import beside
-from sopilot.doors.terminal.option_types import NEW_FILE
+from sopilot.doors.terminal.option_types import NEW_FILE, all_of
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import Store, SystemClock
@@ -69,9 +69,8 @@ TOKEN_FILE = click.option(
 )
 
 
-def signed(command: Callable[..., None]) -> Callable[..., None]:
-    """By whoever has the token, on this store."""
-    return TOKEN_FILE(STORE(command))
+signed = all_of(TOKEN_FILE, STORE)
+"""By whoever has the token, on this store."""
 
 
 def with_person(
@@ -87,24 +86,33 @@ def with_person(
     return with_store(spec, run)
 
 
-NOT_SHOWN = mistake(
-    "not-entitled",
-    "contents are shown to other roles alone",
-    help="give --token-file of somebody whom `sopilot privacy readers` names",
-)
-
-
 def require_readable(
-    spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
+    spec: str | None,
+    token_file: Path | None,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    contents: bool = True,
 ) -> None:
-    if not may_see(spec, token_file, what, session_ids):
-        raise NOT_SHOWN
+    """Where ``contents`` are wanted at all; that somebody asked is on record either way."""
+    if not may_see(spec, token_file, what, session_ids) and contents:
+        raise mistake(
+            "not-entitled",
+            "contents are shown to other roles alone",
+            help="give the token of somebody who may read them: --token-file",
+        )
 
 
 def may_see(
-    spec: str | None, token_file: Path | None, what: str, session_ids: Sequence[str]
+    spec: str | None,
+    token_file: Path | None,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    to_all: bool = False,
 ) -> bool:
-    """Whether contents are shown to whoever asks; where the store demands it, on record."""
+    """Whether contents are shown to whoever asks (``to_all``: they are, whoever it is); where
+    the store demands it, on record."""
 
     async def look(store: Store) -> tuple[bool, bool]:
         who = await who_asks(store, token_file)
@@ -115,6 +123,8 @@ def may_see(
         with_person(
             spec,
             token_file,
-            lambda store, who: note_reading(store, what, session_ids, who=who, clock=SystemClock()),
+            lambda store, who: note_reading(
+                store, what, session_ids, who=who, clock=SystemClock(), to_all=to_all
+            ),
         )
     return allowed

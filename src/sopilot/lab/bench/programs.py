@@ -55,5 +55,6 @@ class ProgramShelf:
                 shared.predicates,
                 offered=offered_actions(shared, self._tools),
                 tools=self._tools,
+                wide_first=self._tools == "full-state",
             )
         return self._compilers[domain]

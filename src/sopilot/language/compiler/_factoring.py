@@ -14,8 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sopilot.language.compiler._simplify import refusing
-from sopilot.language.handbook import AnyOf, First, Leaf, Tree, names_in, negate, refusals
+from sopilot.language.handbook import (
+    AnyOf,
+    First,
+    Leaf,
+    Tree,
+    every_otherwise,
+    names_in,
+    negate,
+    otherwise_of,
+)
 
 LEAF_BUDGET = 7
 
@@ -73,7 +81,7 @@ class Factoring:
                 break
             parts = shorter
         keys = self._lighten(parts, inside)
-        node = FactorNode(kind, tuple(plan for _, plan, _ in parts), refusing(tree))
+        node = FactorNode(kind, tuple(plan for _, plan, _ in parts), otherwise_of(tree))
         if complete and kind is First:
             group = self._group(tree, node, complete, "a `first` inside an `any`")
             return group, frozenset((group,))
@@ -90,12 +98,12 @@ class Factoring:
         )
         for position in heavy:
             tree, plan, held = parts[position]
-            if (refusals(tree) and refusals(tree) != [refusing(tree)]) or len(held) == 1:
+            if every_otherwise(tree) not in ([], [otherwise_of(tree)]) or len(held) == 1:
                 continue
             group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
             kept: Plan = group
-            if refusing(tree):
-                kept = FactorNode(type(tree), (group,), refusing(tree))
+            if otherwise_of(tree):
+                kept = FactorNode(type(tree), (group,), otherwise_of(tree))
             parts[position] = (tree, kept, frozenset((group,)))
             keys = _union(parts)
             if len(keys) <= self._budget:
@@ -108,7 +116,7 @@ class Factoring:
         run: list[_Part] = []
         held: set[object] = set()
         for part in parts:
-            if refusals(part[0]):
+            if every_otherwise(part[0]):
                 runs += [self._run(kind, run, complete), part] if run else [part]
                 run, held = [], set()
                 continue

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot import __version__
+from sopilot.language.compiler._callees import Callees
 from sopilot.language.compiler._factoring import Factoring, Group
 from sopilot.language.compiler._goal import (
-    argument_of,
     goal_arguments,
-    goal_terms,
     guard_of,
+    inputs_by_name,
     own,
     refusal,
     start_names,
@@ -53,7 +53,6 @@ from sopilot.language.handbook import (
     Action,
     Handbook,
     Leaf,
-    Name,
     Predicate,
     Procedure,
     Recipe,
@@ -65,12 +64,10 @@ from sopilot.language.handbook.codec import handbook_hash
 from sopilot.language.program.model import (
     Act,
     ActionFacts,
-    Arguments,
     CompleteStep,
     Function,
     Guarded,
     Kind,
-    Local,
     Program,
     Source,
 )
@@ -120,7 +117,8 @@ class Compiler:
     """Compiles the procedures of handbooks that share actions and predicates.
 
     What depends on the actions, predicates and offered tools alone is computed
-    once and shared between programs.
+    once and shared between programs. ``wide_first`` is for benchmarks: a reader of the full
+    state comes before narrower verifiers.
     """
 
     def __init__(
@@ -130,6 +128,7 @@ class Compiler:
         *,
         offered: frozenset[str] | None = None,
         tools: str = "",
+        wide_first: bool = False,
     ) -> None:
         self._actions = {**actions, **{name: Action(name) for name in BUILT_IN}}
         self._predicates = predicates
@@ -137,6 +136,7 @@ class Compiler:
             offered = frozenset(name for name, action in actions.items() if action.offered)
         self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
+        self._wide_first = wide_first
         self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
@@ -237,32 +237,14 @@ class Compiler:
         optional = optional_parameters(
             leaves(tree), left_out(procedure, goal), self._predicates, self._actions
         )
-        resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
-
-        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
-            found = resolved.get(leaf)
-            if found is None:
-                if isinstance(leaf, Group):
-                    passed = (name for name in leaf.parameters if name in scope)
-                    found = (leaf.name, tuple((name, Local(name)) for name in passed))
-                else:
-                    none = optional.get(leaf.predicate, ())
-                    arguments = tuple(
-                        (p, argument_of(t, scope))
-                        for p, t in leaf.arguments
-                        if p not in none or isinstance(t, Name)
-                    )
-                    found = (names.rule(leaf.predicate), arguments)
-                resolved[leaf] = found
-            return found
-
+        callees = Callees(names, scope, optional)
         functions: dict[str, Function] = {}
         act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=Schedule(resolve).process(
+            steps=Schedule(callees.of).process(
                 plan,
                 act,
                 CompleteStep("done"),
@@ -276,12 +258,11 @@ class Compiler:
                 name=group.name,
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
-                steps=Schedule(resolve).group(group),
+                steps=Schedule(callees.of).group(group),
                 optional=optional_names(group.parameters, leaves(tree), optional),
             )
         called = without_uncalled(functions, procedure.name)
-        named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
-        used = [predicate for predicate in named if names.rule(predicate) in called]
+        used = [one for one in callees.predicates if names.rule(one) in called]
         for predicate in used:
             function = self._function(names.rule(predicate), predicate, optional.get(predicate, ()))
             functions[function.name] = function
@@ -294,18 +275,11 @@ class Compiler:
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
-            excluded=tuple(predicate for predicate in named if predicate not in used),
+            excluded=tuple(one for one in callees.predicates if one not in used),
         )
-        inputs = {item.name: item for item in goal.inputs}
-        own = {item.name: item for item in procedure.inputs}
         types = scope_types(
             parameters,
-            {
-                term.name: inputs[name]
-                for name, term in goal_terms(goal, procedure)
-                if isinstance(term, Name)
-            }
-            | own,
+            inputs_by_name(goal, procedure),
             leaves(tree),
             self._actions,
             self._predicates,
@@ -316,7 +290,11 @@ class Compiler:
         ranked = self._ranked.get(predicate)
         if ranked is None:
             ranked = self._ranked[predicate] = rank_recipes(
-                self._predicates[predicate], self._actions, self._predicates, self._offered
+                self._predicates[predicate],
+                self._actions,
+                self._predicates,
+                self._offered,
+                wide_first=self._wide_first,
             )
         return ranked
 
@@ -351,6 +329,7 @@ def compile_procedure(
     *,
     offered: frozenset[str] | None = None,
     tools: str = "",
+    wide_first: bool = False,
 ) -> Compiled:
     """One procedure of one handbook. ``offered`` defaults to every offered action."""
     if procedure not in handbook.procedures:
@@ -360,7 +339,13 @@ def compile_procedure(
             Place(path=f"procedures.{procedure}"),
             did_you_mean(procedure, handbook.procedures),
         )
-    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    compiler = Compiler(
+        handbook.actions,
+        handbook.predicates,
+        offered=offered,
+        tools=tools,
+        wide_first=wide_first,
+    )
     return compiler.compile(handbook, handbook.procedures[procedure])
 
 

@@ -3,9 +3,12 @@
 In:  a predicate's alternatives in source order, the actions that are offered.
 Out: the alternatives that can be carried out, most robust first, and what was dropped.
 
-A full-state read needs no argument and no login, so it ranks first where it is
-offered. Then: nothing missing, fewest values to be found, fewest gates to open,
-fewest calls, source order.
+The narrowest comes first: a read of the full state shows everybody's data where one
+customer's is asked for, so it comes after every recipe that can be carried out whole without
+one. Then: fewest values to be found, fewest gates to open, fewest calls, source order.
+
+A benchmark that offers such a reader measures with it: ``wide_first`` turns that round, for
+the read needs no argument and no login.
 
 A fallback must not need a gate that the chosen recipe does not need: nobody has
 opened it when the fallback's turn comes.
@@ -30,7 +33,7 @@ from sopilot.language.handbook import (
 )
 from sopilot.language.handbook.origins import resolved_recipe
 
-_Rank = tuple[bool, int, int, int, int, int]
+_Rank = tuple[bool, int, bool, int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ def rank_recipes(
     actions: Mapping[str, Action],
     predicates: Mapping[str, Predicate],
     offered: frozenset[str],
+    *,
+    wide_first: bool = False,
 ) -> RankedRecipes:
     notes: list[str] = []
     ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
@@ -86,8 +91,9 @@ def rank_recipes(
             for call in usable
         )
         # A reader that stands for only a part of the recipe proves less than the whole.
-        full_state = not absent and all(actions[call.action].full_state for call in usable)
-        key = (not full_state, len(absent), unknown, len(gates), len(usable), position)
+        whole = wide_first and not absent and all(actions[one.action].full_state for one in usable)
+        wide = not wide_first and any(actions[call.action].full_state for call in usable)
+        key = (not whole, len(absent), wide, unknown, len(gates), len(usable), position)
         ranked.append((key, usable, tuple(absent), gates))
     ranked.sort(key=lambda entry: entry[0])
     if not ranked:
@@ -118,11 +124,11 @@ def _called(recipe: Recipe) -> str:
 def _because(key: _Rank, rivals: int) -> str:
     if rivals == 1:
         return "the only recipe that is offered"
-    not_full_state, absent, unknown, gates, calls, position = key
-    if not not_full_state:
+    not_whole, absent, _, unknown, gates, calls, position = key
+    if not not_whole:
         return "it reads the full state, so it needs no argument and no gate"
     return (
-        f"fewest obstacles of {rivals} recipes: {absent} verifiers missing, "
+        f"narrowest, and fewest obstacles, of {rivals} recipes: {absent} verifiers missing, "
         f"{unknown} values to find, {gates} gates to open, {calls} calls, "
         f"position {position + 1} in the source"
     )

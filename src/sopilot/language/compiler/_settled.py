@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sopilot.language.compiler._simplify import refusing
 from sopilot.language.handbook import (
     NOTHING,
     Action,
@@ -32,6 +31,7 @@ from sopilot.language.handbook import (
     Predicate,
     Tree,
     leaves,
+    otherwise_of,
     with_children,
 )
 
@@ -116,7 +116,7 @@ class Settled:
                 children.append(left)
             if not complete:
                 self._learn(child, facts)
-        if len(children) == 1 and not refusing(tree):
+        if len(children) == 1 and not otherwise_of(tree):
             return children[0]
         return with_children(tree, tuple(children))
 

@@ -10,7 +10,17 @@ Out: the same tree without needless one-child nodes, empty conjunctions, nested 
 from __future__ import annotations
 
 from sopilot.language.diagnostics import mistake
-from sopilot.language.handbook import NOTHING, All, AnyOf, First, InOrder, Leaf, Tree, with_children
+from sopilot.language.handbook import (
+    NOTHING,
+    All,
+    AnyOf,
+    First,
+    InOrder,
+    Leaf,
+    Tree,
+    otherwise_of,
+    with_children,
+)
 
 
 def simplify(tree: Tree) -> Tree:
@@ -20,7 +30,7 @@ def simplify(tree: Tree) -> Tree:
     children: dict[Tree, None] = {}
     for child in tree.children:
         simple = simplify(child)
-        if not isinstance(simple, Leaf) and type(simple) is kind and not refusing(simple):
+        if not isinstance(simple, Leaf) and type(simple) is kind and not otherwise_of(simple):
             for grandchild in simple.children:
                 children.setdefault(grandchild)
         elif simple != NOTHING:
@@ -32,7 +42,7 @@ def simplify(tree: Tree) -> Tree:
         only = next(iter(children))
         # A lone option of `any` still owes all its evidence, so only a leaf stands for it; what
         # refuses in its own way stays apart.
-        if (kind is not AnyOf or isinstance(only, Leaf)) and not refusing(tree):
+        if (kind is not AnyOf or isinstance(only, Leaf)) and not otherwise_of(tree):
             return only
     if not children:
         if kind is All or kind is InOrder:
@@ -43,8 +53,3 @@ def simplify(tree: Tree) -> Tree:
             help="give `any` or `first` at least one option",
         )
     return with_children(tree, tuple(children))
-
-
-def refusing(tree: Tree) -> str:
-    """What follows a refusal for this part, if it says so itself."""
-    return tree.otherwise if isinstance(tree, InOrder) else ""

@@ -62,6 +62,7 @@ def gate_function(
         predicate=predicate.name,
         verdict=predicate.verdict,
         remedy=predicate.remedy,
+        tells=predicate.tells,
         notes=notes,
         closed_by=recipe_act("close", predicate.closed_by, predicate, actions)
         if predicate.closed_by is not None
@@ -83,4 +84,5 @@ def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]
         predicate=predicate.name,
         fallbacks=((recipe_act("done", predicate.done, predicate, actions),),),
         remedy=predicate.remedy,
+        tells=predicate.tells,
     )

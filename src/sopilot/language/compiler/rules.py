@@ -64,6 +64,7 @@ def rule_function(
         fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
         verdict=predicate.verdict,
         remedy=predicate.remedy,
+        tells=predicate.tells,
         notes=notes,
         judged_by_model=predicate.judged_by_model,
         computes=predicate.computes,

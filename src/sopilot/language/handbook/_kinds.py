@@ -26,7 +26,8 @@ from sopilot.language.handbook._tree import (
     Origin,
     Path,
     Tree,
-    refused,
+    otherwise_of,
+    without_otherwise,
 )
 from sopilot.language.handbook._yaml_text import Value, flow, scalar
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -243,10 +244,10 @@ def _write_tree(tree: Tree, handbook: Handbook) -> Value:
         # A leaf binds every parameter in order, so position is enough.
         text = f"{tree.predicate}({', '.join(write_term(term) for _, term in tree.arguments)})"
         return scalar(text) if tree.wanted else {"not": scalar(text)}
-    if isinstance(tree, InOrder) and tree.otherwise:
+    if otherwise := otherwise_of(tree):
         return {
-            "requires": _write_tree(refused(tree), handbook),
-            "otherwise": scalar(tree.otherwise),
+            "requires": _write_tree(without_otherwise(tree), handbook),
+            "otherwise": scalar(otherwise),
         }
     return {OPERATORS[type(tree)]: [_write_tree(child, handbook) for child in tree.children]}
 
@@ -259,8 +260,8 @@ def tree_to_json(tree: Tree) -> Json:
         if not tree.wanted:
             data["wanted"] = False
         return data
-    if isinstance(tree, InOrder) and tree.otherwise:
-        return {"requires": tree_to_json(refused(tree)), "otherwise": tree.otherwise}
+    if otherwise := otherwise_of(tree):
+        return {"requires": tree_to_json(without_otherwise(tree)), "otherwise": otherwise}
     return {OPERATORS[type(tree)]: [tree_to_json(child) for child in tree.children]}
 
 

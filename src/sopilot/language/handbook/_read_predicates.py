@@ -40,6 +40,12 @@ from sopilot.language.handbook.wording import placeholders
 _POSITION = re.compile(r"\b(?:result|results)\b[\w.]*\[\s*[0-9]+\s*\]")
 
 
+_NOT_BOUND = (
+    "neither a parameter of the predicate nor of the handbook",
+    "no parameter of the handbook: what a customer is told names nothing of the case",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Declaration:
     name: str
@@ -108,6 +114,7 @@ def read_predicate(
     by_user = isinstance(verify, ScalarNode) and verify.text == USER
     seen = known | {NOW} | (set() if tool_free else VERDICT_NAMES | set(asks))
     wording = ("says", "says_not", "remedy", "question")
+    _told_apart(report, found, what)
     names = declaration.parameters
     special: dict[str, Callable[[], object]] = {
         "verify": lambda: (
@@ -125,6 +132,7 @@ def read_predicate(
         "verdict": lambda: read_expression(report, found["verdict"].value, seen, "verdict"),
         "judged_by": lambda: _judged_by_model(report, found),
         **{one: partial(_wording, report, found, one, known) for one in wording},
+        "tells": partial(_wording, report, found, "tells", constants.keys()),
     }
     read = read_plain(report, found, PREDICATE, special)
     if "closed_by" in found and "established_by" not in found:
@@ -305,12 +313,20 @@ def _one_way(report: DiagnosticCollector, key: ScalarNode, found: Fields, what: 
         report.error("missing-recipe", message, key, help)
 
 
-def _wording(report: DiagnosticCollector, found: Fields, key: str, known: frozenset[str]) -> str:
+def _told_apart(report: DiagnosticCollector, found: Fields, what: str) -> None:
+    """``tells`` is all that the customer hears."""
+    for key in ("remedy", "question"):
+        if "tells" in found and key in found:
+            message = f"{what} has `tells`, and `{key}` would tell the customer more"
+            report.error("told-twice", message, found[key].key, "drop one of the two")
+
+
+def _wording(report: DiagnosticCollector, found: Fields, key: str, known: Collection[str]) -> str:
     node = found[key].value
     read = fields.text if key == "question" else fields.worded
     template = read(report, node, f"`{key}`")
     for name in placeholders(template):
         if name not in known:
-            message = f"`{{{name}}}` is neither a parameter of the predicate nor of the handbook"
+            message = f"`{{{name}}}` is {_NOT_BOUND[key == 'tells']}"
             report.error("unbound-placeholder", message, node, did_you_mean(name, known))
     return template

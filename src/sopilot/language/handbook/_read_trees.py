@@ -14,8 +14,8 @@ from sopilot.language.handbook._tree import (
     InOrder,
     Leaf,
     Tree,
+    every_otherwise,
     negate,
-    refusals,
     substitute,
 )
 from sopilot.language.handbook.collector import DiagnosticCollector
@@ -169,7 +169,7 @@ def _refused(
 
 
 def _refuses_nothing(report: DiagnosticCollector, node: Node, tree: Tree, because: str) -> None:
-    if refusals(tree):
+    if every_otherwise(tree):
         message = f"an `otherwise` stands where nothing is refused: {because}"
         help = "put it around the whole operator, or on the procedure"
         report.error("otherwise-unused", message, node, help)

@@ -155,17 +155,25 @@ def with_children(tree: All | AnyOf | InOrder | First, children: tuple[Tree, ...
     return rebuilt
 
 
-def refused(tree: InOrder) -> Tree:
+def otherwise_of(tree: Tree) -> str:
+    """What follows a refusal for this part, if it says so itself."""
+    return tree.otherwise if isinstance(tree, InOrder) else ""
+
+
+def without_otherwise(tree: Tree) -> Tree:
     """What is required, without what follows where it is not met."""
-    return tree.children[0] if len(tree.children) == 1 else InOrder(tree.children)
+    if isinstance(tree, InOrder) and tree.otherwise:
+        return tree.children[0] if len(tree.children) == 1 else InOrder(tree.children)
+    return tree
 
 
-def refusals(tree: Tree) -> list[str]:
+def every_otherwise(tree: Tree) -> list[str]:
     """What follows where a part of it is the reason of a refusal, each once."""
     if isinstance(tree, Leaf):
         return []
-    own = [tree.otherwise] if isinstance(tree, InOrder) and tree.otherwise else []
-    return list(dict.fromkeys([*own, *(one for child in tree.children for one in refusals(child))]))
+    own = [otherwise_of(tree)] if otherwise_of(tree) else []
+    below = (one for child in tree.children for one in every_otherwise(child))
+    return list(dict.fromkeys([*own, *below]))
 
 
 def leaves(tree: Tree) -> list[Leaf]:

@@ -72,6 +72,7 @@ _FUNCTION_KEYS = (
     "value",
     "optional",
     "question",
+    "tells",
 )
 
 
@@ -211,6 +212,7 @@ class _Loader:
             value=text_or_none(report, found, "value"),
             optional=texts(report, found, "optional"),
             question=optional_text(report, found, "question"),
+            tells=wording(report, found, "tells"),
         )
         if report.failed:
             self._broken.add(name)

@@ -143,6 +143,7 @@ def _write_function(name: str, function: Function, lines: list[str]) -> None:
         ("computes", function.computes or None),
         ("value", function.value),
         ("question", function.question or None),
+        ("tells", function.tells or None),
     ):
         if value is not None:
             lines.append(f"    {key}: {text_to_yaml(value)}")

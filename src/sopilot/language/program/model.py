@@ -249,7 +249,8 @@ class Function:
     ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
     is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
     ``computes`` is the parameter that ``value`` gives; ``optional`` ones may have no value;
-    ``question`` is what the user is asked.
+    ``question`` is what the user is asked; ``tells`` is all that a customer is told where a
+    request is refused for it.
     """
 
     name: str
@@ -270,6 +271,7 @@ class Function:
     value: str | None = None
     optional: tuple[str, ...] = ()
     question: str = ""
+    tells: str = ""
 
     @property
     def reads_clock(self) -> bool:

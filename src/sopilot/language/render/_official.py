@@ -20,8 +20,9 @@ from sopilot.language.handbook import (
     Procedure,
     Tree,
     leaves,
-    refused,
+    otherwise_of,
     sentence,
+    without_otherwise,
 )
 from sopilot.language.handbook.translated import in_language
 from sopilot.language.render._quoted import Rendered, Writer
@@ -118,9 +119,9 @@ def _write(
     if isinstance(tree, Leaf):
         writer.quote(in_language(sentence(handbook, tree), language), action)
         return
-    if isinstance(tree, InOrder) and tree.otherwise:
-        _write(writer, handbook, refused(tree), action, language, indent)
-        writer.write(f"\n{indent}" + table["official_otherwise"].format(told=tree.otherwise))
+    if otherwise := otherwise_of(tree):
+        _write(writer, handbook, without_otherwise(tree), action, language, indent)
+        writer.write(f"\n{indent}" + table["official_otherwise"].format(told=otherwise))
         return
     writer.write(table[_HEADERS[type(tree)]])
     for number, child in enumerate(tree.children, 1):

@@ -13,7 +13,8 @@ from sopilot.language.handbook import (
     Leaf,
     Procedure,
     Tree,
-    refused,
+    otherwise_of,
+    without_otherwise,
 )
 from sopilot.language.render._official import Required, is_empty, worded_requirements
 from sopilot.language.render._quoted import Rendered, Writer
@@ -65,9 +66,9 @@ def _write(
         writer.quote(next(said), action)
         writer.line()
         return
-    if isinstance(tree, InOrder) and tree.otherwise:
-        writer.line("# " + table["official_otherwise"].format(told=tree.otherwise))
-        _write(writer, said, refused(tree), action, language, indent)
+    if otherwise := otherwise_of(tree):
+        writer.line("# " + table["official_otherwise"].format(told=otherwise))
+        _write(writer, said, without_otherwise(tree), action, language, indent)
         return
     writer.line(table[_BLOCKS[type(tree)]])
     for child in tree.children:

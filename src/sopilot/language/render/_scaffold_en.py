@@ -17,6 +17,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "true_means": "True means: {says}",
     "false_means": "False means: {says}",
     "establishes": "Establishes: {says}",
+    "told": "Where a request is refused for this, the user is told only: {says}",
     # --- steps ---
     "check_must": "{call} must be {wanted}; else → {target}",
     "check_find": "find out {call}",
@@ -117,6 +118,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     ),
     "now_complete": "{tool} complete; its summary tells the user what was done.",
     "now_fail": "{tool} fail; its reason tells the user what is not met.",
+    "now_fail_told": (
+        "{tool} fail; its reason is for the records alone. Not a word to the user of what is not "
+        "met, or of what a tool answered. Tell the user only: {says}"
+    ),
     # --- whole program ---
     "flat_intro": (
         "The program below is the procedure. Start in the process and take its steps in order: "

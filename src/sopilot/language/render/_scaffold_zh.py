@@ -17,6 +17,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "true_means": "为 true 表示：{says}",
     "false_means": "为 false 表示：{says}",
     "establishes": "须达成：{says}",
+    "told": "若因此项拒绝请求，只对用户说：{says}",
     # --- steps ---
     "check_must": "{call} 须为 {wanted}；否则 → {target}",
     "check_find": "查明 {call}",
@@ -106,6 +107,10 @@ CHINESE: Final[Mapping[str, str]] = {
     "now_return_machine": ("流程引擎无法判断：{tool} return，附 holds 和证据，或 undecided。"),
     "now_complete": "{tool} complete；其 summary 告知用户办理了什么。",
     "now_fail": "{tool} fail；其 reason 告知用户哪一项与要求不符。",
+    "now_fail_told": (
+        "{tool} fail；其 reason 只供记录。绝不向用户透露哪一项与要求不符，也不透露工具的结果。"
+        "只对用户说：{says}"
+    ),
     # --- whole program ---
     "flat_intro": (
         "下面的程序就是办事流程。从流程开始，依次执行以下各步："

@@ -33,7 +33,7 @@ from sopilot.language.program import (
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import TOOL, words
 from sopilot.language.render._steps import NOTHING_ALONE, ByMachine, write_step
-from sopilot.language.render.sentences import named_constants, purpose, wants_false
+from sopilot.language.render.sentences import named_constants, purpose, telling, wants_false
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 EVIDENCE_SHOWN: Final = 4
@@ -95,8 +95,23 @@ def render_frame(
             # What was asked for has been tried: what to make of that comes before asking again.
             step = next((one for one in active.steps if isinstance(one, Act)), step)
         missing = [name for name in _supplied(step) if name not in known]
-        writer.line(_now(step, active, table, missing, _cited(failed), by_machine))
+        told = told_on_failing(active, program, results, language)
+        writer.line(_now(step, active, table, missing, _cited(failed), by_machine, told))
     return writer.finish().text
+
+
+def told_on_failing(
+    function: Function, program: Program, results: Mapping[str, FrameResult], language: str
+) -> str:
+    """All that the user may hear of why the function fails, by the checks that came out
+    otherwise than it wants them; empty where nothing is kept from the user."""
+    blamed = [
+        name
+        for step in _checks(function)
+        if step.slot in results and results[step.slot].holds != step.wanted
+        for name in results[step.slot].unmet or (step.function,)
+    ]
+    return " ".join(telling(blamed, program, language))
 
 
 def frame_bound(program: Program, language: str = "en") -> int:
@@ -209,7 +224,9 @@ def _now(
     missing: Sequence[str],
     failed: str,
     by_machine: ByMachine,
+    told: str = "",
 ) -> str:
+    """``told``: all that the user may hear of why the program fails."""
     fields = {"tool": TOOL, "names": ", ".join(f"`{name}`" for name in missing), "seqs": failed}
     fields["way"] = table["way_gate" if function.kind is Kind.GATE else "way_fail"]
     if isinstance(step, Check):
@@ -233,6 +250,8 @@ def _now(
         key = "now_emit"
     elif isinstance(step, ReturnStep) and by_machine.judges and function.verdict is not None:
         key = "now_return_machine"
+    elif isinstance(step, FailStep) and told:
+        key, fields["says"] = "now_fail_told", told
     else:
         key = _NOW[type(step)]
     return table["now"].format(todo=table[key].format(**fields))
@@ -258,14 +277,16 @@ def _bound(function: Function, program: Program, language: str) -> int:
     result += _around(table["not_met"]) + blamed + _around(table["keeps"]) + VALUE_BUDGET
     slots = [len(slot) + result for slot in shown_slots(function)]
     size += _listed(table, "results", slots)
+    told = " ".join(telling(program.functions, program, language))
     moving = 0
     for step in function.steps:
         for missing in ([], _supplied(step)):
             shown = [name for name in shown_names(function) if name not in missing]
             values = [len(name) + len(" = ") + VALUE_BUDGET for name in shown]
             todo = max(
-                len(_now(step, function, table, missing, failed, pace))
+                len(_now(step, function, table, missing, failed, pace, words_told))
                 for failed in ("", "#" * cited)
+                for words_told in ("", told)
                 for pace in _PACES
             )
             moving = max(moving, _listed(table, "known", values) + todo + 1)

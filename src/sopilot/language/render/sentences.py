@@ -6,7 +6,7 @@ finds something out, the quotation says which result it describes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from sopilot.language.handbook.translated import in_language
@@ -89,6 +89,14 @@ def purpose(function: Function, program: Program, language: str) -> list[str]:
     return [table["true_if"].format(condition=condition) + how]
 
 
+def telling(functions: Iterable[str], program: Program, language: str) -> tuple[str, ...]:
+    """All that the customer may be told where a request is refused for these functions; empty
+    where nothing is to be kept from them."""
+    found = [program.functions[name].tells for name in functions if name in program.functions]
+    told = (in_language(fill(one, program.constants), language) for one in found if one)
+    return tuple(dict.fromkeys(told))
+
+
 def _sides(
     function: Function, program: Program, table: Mapping[str, str], language: str
 ) -> list[str]:
@@ -102,7 +110,8 @@ def _sides(
     if function.says_not and wants_false(function, program):
         says_not = in_language(fill(function.says_not, values), language)
         lines.append(table[FALSE_MEANS].format(says=says_not))
-    return lines
+    told = telling([function.name], program, language)
+    return [*lines, *(table["told"].format(says=one) for one in told)]
 
 
 def wants_false(function: Function, program: Program) -> bool:
@@ -117,7 +126,12 @@ def wants_false(function: Function, program: Program) -> bool:
 def named_constants(function: Function, program: Program) -> tuple[str, ...]:
     """The constants that the function's text may name."""
     called = [program.functions.get(one.function) for one in _checks(function)]
-    templates = [one for each in (function, *called) if each for one in (each.says, each.says_not)]
+    templates = [
+        one
+        for each in (function, *called)
+        if each
+        for one in (each.says, each.says_not, each.tells)
+    ]
     return tuple(dict.fromkeys(name for one in templates for name in placeholders(one)))
 
 

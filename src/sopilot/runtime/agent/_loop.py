@@ -18,7 +18,7 @@ from sopilot.runtime.agent._providers import (
 )
 from sopilot.runtime.agent._recovery import must_start_again, recover
 from sopilot.runtime.agent._refusals import refusals
-from sopilot.runtime.agent._result import Ending, SessionResult
+from sopilot.runtime.agent._result import Ending, Refusal, SessionResult
 from sopilot.runtime.agent.arms import Arm
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.calls import Ended, Waiting
@@ -177,7 +177,12 @@ class Run:
             domain_calls=spending.domain_calls,
             agent_turns=spending.agent_turns,
             user_turns=spending.user_turns,
-            refusals=refusals(self._session) if ending is Ending.REFUSED else (),
+            refusals=refusals(self._session, driver.briefing.language)
+            if ending is Ending.REFUSED
+            else (),
             fault=fault,
             lost=self._lost,
         )
+
+    def _refusals(self) -> tuple[Refusal, ...]:
+        return refusals(self._session, self._driver.briefing.language)

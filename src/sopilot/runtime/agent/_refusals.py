@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from sopilot.language.handbook.wording import fill, named
 from sopilot.language.program.model import Check, Function, Kind, Program
 from sopilot.language.render import quote_value
+from sopilot.language.render.sentences import telling
 from sopilot.runtime.agent._result import Refusal
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import JSON
@@ -15,7 +16,7 @@ from sopilot.runtime.vm import Event, Status
 _EVIDENCE_SHOWN = 160
 
 
-def refusals(session: Session) -> tuple[Refusal, ...]:
+def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
     """The unmet checks of the process that failed last, latest first."""
     failed = [
         process
@@ -43,7 +44,11 @@ def refusals(session: Session) -> tuple[Refusal, ...]:
         sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         found[sentence] = Refusal(
-            function.predicate or function.name, sentence, evidence, function.remedy
+            function.predicate or function.name,
+            sentence,
+            evidence,
+            function.remedy,
+            " ".join(telling([function.name], program, language)),
         )
     return tuple(reversed(found.values()))
 

@@ -52,12 +52,18 @@ _ALWAYS_TOLD = tuple(one.name for one in fields(RequestRecord) if one.default is
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was refused, for the user: what fails, what shows it, what could be done."""
+    """Why a request was refused: what fails, what shows it, what could be done. Where it
+    ``tells`` something, the customer hears that and nothing else of it."""
 
     rule: str
     sentence: str
     evidence: tuple[str, ...] = ()
     remedy: str = ""
+    tells: str = ""
+
+
+def to_customer(refusals: Sequence[Refusal]) -> str:
+    return " ".join(dict.fromkeys(one.tells for one in refusals if one.tells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,12 @@ class SessionResult:
     """What the attempts of the last request cost, where none of them succeeded."""
 
     @property
+    def to_customer(self) -> str:
+        """The reason in words for the customer; it is another one than ``reason`` where the
+        refusal rests on something that the customer must not learn."""
+        return to_customer(self.refusals) or self.reason
+
+    @property
     def usage(self) -> Usage:
         return Usage(
             sum(one.prompt_tokens for one in self.requests),
@@ -93,6 +105,7 @@ class SessionResult:
             "session": self.session_id,
             "ending": str(self.ending),
             "reason": self.reason,
+            "to_customer": self.to_customer,
             "budget": self.budget,
             "domain_calls": self.domain_calls,
             "agent_turns": self.agent_turns,

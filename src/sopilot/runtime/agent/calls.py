@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from sopilot.language.diagnostics import RunEnded
 from sopilot.language.render import LANGUAGES, quote_value
-from sopilot.runtime.agent._result import Ending
+from sopilot.runtime.agent._refusals import refusals
+from sopilot.runtime.agent._result import Ending, to_customer
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
@@ -175,7 +176,9 @@ class CallHandler:
         outcome = await self._session.operate(operation)
         self.fitted = outcome.accepted
         if outcome.accepted and isinstance(operation, Complete | Fail):
-            self._closing_words(self._said)
+            failed = isinstance(operation, Fail)
+            told = to_customer(refusals(self._session, self._language)) if failed else ""
+            self._closing_words(told or self._said)
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
         return step_answer(outcome, self._answers, self._language)
 

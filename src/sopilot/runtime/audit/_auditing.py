@@ -15,6 +15,7 @@ from sopilot.runtime.audit._finding import Finding
 from sopilot.runtime.audit._report import Report, decided, score
 from sopilot.runtime.audit._resolved_function import ProgramCode, read_program
 from sopilot.runtime.audit._state import PendingCall, ProcessView, is_withheld
+from sopilot.runtime.audit._tipping_off import judge_told
 from sopilot.runtime.trace.chain import Head, SealedEvent, verify_chain
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Actor, Event
 from sopilot.runtime.vm.values import JSON, Judge
@@ -71,6 +72,7 @@ def audit_trace(
         for seq, some in (changes or {}).items()
     }
     run = read_events(codes, plain, judge=judge, changes=later)
+    judge_told(run, plain)
     if ended:
         _judge_end(run, plain)
     if broken is not None:

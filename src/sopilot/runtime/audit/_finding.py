@@ -70,6 +70,7 @@ TITLES: Final[Mapping[str, str]] = {
     "refusal-without-cause": "Refusal without a false predicate",
     "otherwise-not-started": "What follows a refusal was not started",
     "completion-without-goal": "Completion without the goal",
+    "tipped-off": "The customer was told what must not be told",
     "claimed-completion": "Completion claimed, never accepted",
     "goal-without-completion": "Goal reached, process never completed",
     "wrong-branch": "Branch against the bound results",

@@ -219,6 +219,7 @@ def fail(run: AuditState, event: Event) -> None:
                     "evidence": list(one.evidence),
                     "return": one.producer,
                     "remedy": one.remedy,
+                    "tells": one.tells,
                 }
                 for one in process.unmet
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sopilot.language.handbook.wording import fill
 from sopilot.language.program.model import (
     Act,
     Ask,
@@ -174,6 +175,7 @@ def _unmet(
             function, process.program.program.constants, frame.values, holds=binding.holds
         ),
         function.remedy,
+        fill(function.tells, process.program.program.constants),
         binding.holds,
         binding.evidence,
         binding.producer,

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sopilot.language.handbook import ActionCall, Leaf, Name, Tree, leaves
+from sopilot.language.handbook.wording import fill
 from sopilot.runtime.audit._requirement import decided, leaves_behind, recipes_of, required_by
 from sopilot.runtime.audit._transcript_leaf import Proof
 from sopilot.runtime.audit.transcript import Transcript
@@ -59,6 +60,7 @@ class Grounds:
                 "evidence": [call.index for call in self.proof.calls(leaf, values) or []],
                 "return": None,
                 "remedy": handbook.predicates[leaf.predicate].remedy,
+                "tells": fill(handbook.predicates[leaf.predicate].tells, handbook.parameters),
             }
             for leaf in leaves_behind(handbook, self.tree)
             if known(leaf) is (not leaf.wanted)

@@ -77,6 +77,7 @@ class UnmetCheck:
     sentence: str
     found: str
     remedy: str
+    tells: str
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int

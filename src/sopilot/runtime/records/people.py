@@ -173,11 +173,13 @@ def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnosti
     had = people.has_administrator()
     if fold := _FOLDS.get(name):
         fold(people, details)
-    added = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
+    new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
     for one in people.persons.values():
-        if added is not None and one is not added and (shared := added.names & one.names):
+        if new is not None and one is not new and (shared := new.names & one.names):
             return Diagnostic(
-                "name-taken", f"`{min(shared)}` is a name of {one.name}: nobody is two people"
+                "name-taken",
+                f"`{min(shared)}` is a name of {one.name}: nobody is two people",
+                help=f"choose another, or say anew who {one.name} is: `sopilot people add --anew`",
             )
     if had and not people.has_administrator():
         return Diagnostic(

@@ -9,11 +9,11 @@ from typing import Any
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.vm.values import JSON
 
-SHREDDED = "shredded"
+SHREDDED, PRUNED = "shredded", "pruned"
 ANY = "*"
 """Of a handbook without a period of its own."""
 
-ENDINGS = ("completed", "refused", "ended", "running", "waiting", "unknown", "new")
+_ENDINGS = ("completed", "refused", "ended", "running", "waiting", "unknown", "new")
 """How a session stands, as `sopilot sessions` says it."""
 
 
@@ -47,12 +47,12 @@ class Policy:
 def period_details(given: Mapping[str, Any]) -> dict[str, Any]:
     """A class of sessions, and how many days its contents are kept."""
     name, at, status = str(given["kind"]).partition("@")
-    if not name or (at and status not in ENDINGS):
+    if not name or (at and status not in _ENDINGS):
         raise mistake(
             "no-class",
             f"`{given['kind']}` names no class of sessions",
             help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
-            + ", ".join(f"@{one}" for one in ENDINGS),
+            + ", ".join(f"@{one}" for one in _ENDINGS),
         )
     return {"handbook": given["kind"], "seconds": given["days"] * 86_400}
 
@@ -72,7 +72,7 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
             policy.readers = _texts(it.get("roles"))
         elif name == "hold_set":
             policy.holds[str(it["what"])] = str(it.get("why"))
-        elif name == "pruned":
+        elif name == PRUNED:
             heads: Any = it["sessions"]
             for session_id, (seq, digest) in heads.items():
                 policy.pruned[session_id] = (int(seq), str(digest))

@@ -139,7 +139,7 @@ def _takes_over(known: Sequence[Version], one: Version, at: float) -> None:
             one.end = later.begin
 
 
-_SENTENCES = ("says", "says_not", "remedy", "confirm", "question", "otherwise")
+_SENTENCES = ("says", "says_not", "remedy", "tells", "confirm", "question", "otherwise")
 
 
 def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:

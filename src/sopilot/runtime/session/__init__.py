@@ -16,7 +16,14 @@ from sopilot.runtime.session._opening import (
 )
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
-from sopilot.runtime.session._store import Batch, Lease, NewSession, SessionRecord, Store
+from sopilot.runtime.session._store import (
+    LOCKED,
+    Batch,
+    Lease,
+    NewSession,
+    SessionRecord,
+    Store,
+)
 from sopilot.runtime.session._trace_file import (
     TraceFile,
     export_trace,
@@ -57,6 +64,7 @@ from sopilot.runtime.session.recovery import Recovered
 from sopilot.runtime.session.trace_check import Problem, verify_trace
 
 __all__ = [
+    "LOCKED",
     "Batch",
     "CallAnswer",
     "CallLedger",

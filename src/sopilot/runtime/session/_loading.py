@@ -43,15 +43,13 @@ async def load(
     ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
     welcome, and stands nowhere."""
     record, events = await read_session(store, session_id)
-    if "pruned" in record.metadata:
+    if record.is_pruned:
         raise Pruned(session_id)
-    locked = "locked" in record.metadata
-    if not shredded and (locked or record.metadata.get("shredded") is not None):
-        why = (
-            "are under a key, and SOPILOT_KEYS names no folder of keys" if locked else "were erased"
-        )
+    if not shredded and (record.is_locked or record.is_erased):
+        under_key = "are under a key, and SOPILOT_KEYS names no folder of keys"
+        why = under_key if record.is_locked else "were erased"
         raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
-    payloads = {} if locked else await store.payloads(session_id)
+    payloads = {} if record.is_locked else await store.payloads(session_id)
     return await loaded(store, record, events, payloads, known)
 
 
@@ -65,7 +63,7 @@ async def loaded(
     """From what the store has of it; it is asked for programs alone that are not ``known``."""
     session_id = record.id
     settings = settings_from_json(record.metadata.get("settings", {}))
-    erased = "locked" in record.metadata or record.metadata.get("shredded") is not None
+    erased = record.is_locked or record.is_erased
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:

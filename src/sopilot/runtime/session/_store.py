@@ -19,6 +19,10 @@ from sopilot.runtime.vm.values import Fields
 _NOTHING: Mapping[str, Any] = {}
 ABOUT = ("handbook", "arm", "model", "goals")
 """What a session's metadata, and the header of its trace, repeat of its first event."""
+LOCKED = "locked"
+"""In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
+_ERASED, _PRUNED = "shredded", "pruned"
+_KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 
 
 class Lease(NamedTuple):
@@ -37,7 +41,7 @@ class Batch(NamedTuple):
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
     new artifacts by hash. ``lines`` are the events as they are written, where
     the caller has them already. ``actions`` are the rows of the register that the
-    events made or changed. ``reached`` is the head behind them, where the caller has it.
+    events made or changed.
     """
 
     expected: Head
@@ -47,7 +51,6 @@ class Batch(NamedTuple):
     programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
     actions: Sequence[ActionRow] = ()
-    reached: Head | None = None
 
     def encoded(self) -> Sequence[str]:
         if self.lines is not None:
@@ -56,8 +59,6 @@ class Batch(NamedTuple):
 
     @property
     def head(self) -> Head:
-        if self.reached is not None:
-            return self.reached
         if not self.events:
             return self.expected
         last = self.events[-1]
@@ -87,6 +88,37 @@ class SessionRecord:
     head: Head
     owner: str = ""
     lease_expires_at: float = 0.0
+
+    @property
+    def is_locked(self) -> bool:
+        """Its contents are under a key that is not at hand."""
+        return LOCKED in self.metadata
+
+    @property
+    def is_erased(self) -> bool:
+        return self.metadata.get(_ERASED) is not None
+
+    @property
+    def is_pruned(self) -> bool:
+        """Its events were deleted."""
+        return _PRUNED in self.metadata
+
+    @property
+    def is_unfinished(self) -> bool:
+        """A call of it waits for people, or nobody knows how it ended."""
+        summary = self.summary
+        unknown = summary.get("status") == "unknown"
+        return bool(summary.get("waiting") or summary.get("open") or unknown)
+
+    def metadata_when_erased(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _ERASED: at}
+
+    def metadata_when_pruned(self, at: float) -> dict[str, Any]:
+        return {**self._without_contents(), _PRUNED: at}
+
+    def _without_contents(self) -> dict[str, Any]:
+        kept = {name: self.metadata[name] for name in _KEPT if name in self.metadata}
+        return {**kept, "salt": "", "extra": {}}
 
     def as_json(self) -> dict[str, JSON]:
         """Without what only a resumer needs."""
@@ -212,7 +244,7 @@ async def read_session(store: Store, session_id: str) -> tuple[SessionRecord, li
     record = await store.record(session_id)
     events = await store.events(session_id)
     for _ in range(_READINGS):
-        if len(events) == record.head.seq + 1 or "pruned" in record.metadata:
+        if len(events) == record.head.seq + 1 or record.is_pruned:
             break
         record = await store.record(session_id)
         if len(events) != record.head.seq + 1:

@@ -50,7 +50,7 @@ async def export_trace(
 ) -> TraceFile:
     """Payloads stay behind unless asked for: what leaves is redacted, and still verifies."""
     record = await store.record(session_id)
-    if "pruned" in record.metadata:
+    if record.is_pruned:
         raise Pruned(session_id)
     events = await store.events(session_id)
     hashes = stored_hashes(record)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.records.people import (
+    ADDED,
     ADMINISTRATOR,
     People,
     Principal,
@@ -47,7 +48,7 @@ async def change_people(
                 "only an administrator changes the people of this store",
                 help="give an administrator's token: --token-file",
             )
-    said = added(people, details) if name == "person_added" else details
+    said = added(people, details) if name == ADDED else details
     problem = why_not(people, name, said)
     if problem is not None:
         raise UserMistake([problem])

@@ -23,10 +23,10 @@ from sopilot.runtime.vm.values import Fields
 
 JOURNAL = "privacy"
 READING = "reading"
-DEMANDS = frozenset({"privacy", "keys"})
-KEYS = "keys"
-KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
-_EVERY = 1 << 62
+EVERY = 1 << 62
+"""How many sessions are listed where none is left out."""
+_KEYS = "keys"
+_DEMANDS = frozenset({"privacy", _KEYS})
 
 
 async def load_policy(store: Store) -> Policy:
@@ -47,14 +47,18 @@ async def _require_entitled(store: Store, who: Principal | None) -> None:
     if people.has_administrator():
         person = people.person(who.name) if who is not None else None
         if person is None or not {"administrator", "privacy"} & set(person.roles):
-            raise mistake("not-entitled", "only the role `privacy` or an administrator does this")
+            raise mistake(
+                "not-entitled",
+                "only the role `privacy` or an administrator does this",
+                help="give the token of one of them: --token-file",
+            )
 
 
 async def settings_here(store: Store, people: People, settings: Settings) -> Settings:
     """Private, where the store demands it. Raises where it demands keys and none are named."""
-    if KEYS in people.demands and not getattr(store, "encrypts", False):
+    if _KEYS in people.demands and not getattr(store, "encrypts", False):
         raise _no_keys("contents of new sessions must be under keys here")
-    if settings.private or not DEMANDS & people.demands:
+    if settings.private or not _DEMANDS & people.demands:
         return settings
     policy = await load_policy(store)
     return replace(settings, private=True, columns=policy.columns)
@@ -70,7 +74,7 @@ async def may_read(store: Store, who: Principal | None) -> bool:
 
 
 async def is_demanded(store: Store) -> bool:
-    return bool(DEMANDS & (await load_people(store)).demands)
+    return bool(_DEMANDS & (await load_people(store)).demands)
 
 
 def _no_keys(message: str) -> UserMistake:
@@ -78,31 +82,37 @@ def _no_keys(message: str) -> UserMistake:
 
 
 async def note_reading(
-    store: Store, what: str, session_ids: Sequence[str], *, who: Principal | None, clock: Clock
+    store: Store,
+    what: str,
+    session_ids: Sequence[str],
+    *,
+    who: Principal | None,
+    clock: Clock,
+    to_all: bool = False,
 ) -> None:
-    """Who looks at contents, before they are shown."""
-    allowed = await may_read(store, who)
-    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": allowed}
+    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them."""
+    shown = to_all or await may_read(store, who)
+    said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
     await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
 async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
     """Every session in which one of these texts stands, wherever in it."""
-    wanted = [folded for text in texts if (folded := _folded(text))]
+    wanted = [plain for text in texts if (plain := _as_looked_for(text))]
     found = []
-    for record in await store.sessions(limit=_EVERY):
-        if "locked" in record.metadata:
+    for record in await store.sessions(limit=EVERY):
+        if record.is_locked:
             raise _no_keys("contents are under keys, and cannot be searched without them")
         values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
         values += [await store.payloads(record.id), record.metadata]
-        said = (_folded(text) for value in values for text in _texts(value))
+        said = (_as_looked_for(text) for value in values for text in _texts(value))
         if any(one in text for text in said for one in wanted):
             found.append(record)
     return found
 
 
-def _folded(text: str) -> str:
-    """As it is looked for: of whatever case, width and composition."""
+def _as_looked_for(text: str) -> str:
+    """Of whatever case, width and composition."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
@@ -219,13 +229,12 @@ async def shred(
     bare, running, waiting, erased = [], [], [], {}
     now = clock.now()
     for record in records:
-        if record.id in held or is_journal(record.id) or record.metadata.get("shredded"):
+        if record.id in held or is_journal(record.id) or record.is_erased:
             continue
         if record.metadata.get("settings", {}).get("private") is not True:
             bare.append(record.id)
             continue
-        if not unfinished and (record.summary.get("waiting") or record.summary.get("open")
-                               or record.summary.get("status") == "unknown"):  # fmt: skip
+        if record.is_unfinished and not unfinished:
             waiting.append(record.id)
             continue
         try:
@@ -233,11 +242,10 @@ async def shred(
         except LeaseHeld:
             running.append(record.id)
             continue
-        kept = {name: record.metadata[name] for name in KEPT if name in record.metadata}
-        erased[record.id] = {**kept, "salt": "", "extra": {}, "shredded": now}
+        erased[record.id] = record.metadata_when_erased(now)
         await store.release(lease)
     if erased:
-        said: dict[str, JSON] = {"sessions": list(erased), "why": why, **written_by(who)}
+        said: dict[str, JSON] = {"sessions": list(erased), "why": why}
         await change_policy(store, SHREDDED, said, who=who, clock=clock)
         await store.shred(erased)
     return Shredded(tuple(erased), held, tuple(bare), tuple(running), tuple(waiting))
@@ -257,8 +265,8 @@ async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
     policy = await load_policy(store)
     return [
         one
-        for one in await store.sessions(limit=_EVERY)
-        if not one.metadata.get("shredded")
+        for one in await store.sessions(limit=EVERY)
+        if not one.is_erased
         and policy.due(
             str(one.metadata.get("handbook") or ""),
             one.updated_at,

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sopilot.language.diagnostics import mistake
 from sopilot.language.diagnostics.plain_text import counted
 from sopilot.runtime.records.people import Principal
+from sopilot.runtime.records.privacy import PRUNED
 from sopilot.runtime.session._store import Lease, SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.journal import is_journal
-from sopilot.runtime.session.privacy import KEPT, change_policy, load_policy, on_hold
+from sopilot.runtime.session.privacy import EVERY, change_policy, load_policy, on_hold
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 
 ENDED = ("completed", "refused", "ended")
-_EVERY = 1 << 62
 _AT_A_TIME = 500
 _LEASE_SECONDS = 600.0
 
@@ -70,7 +69,7 @@ async def prune(
             "not-ended", f"`{unknown[0]}` is no state of an ended session", help=", ".join(ENDED)
         )
     now = clock.now()
-    old = [one for one in await store.sessions(limit=_EVERY) if _is_old(one, states, now, days)]
+    old = [one for one in await store.sessions(limit=EVERY) if _is_old(one, states, now, days)]
     held = await on_hold(store, await load_policy(store), old)
     going: dict[str, SessionRecord] = {}
     running: list[str] = []
@@ -109,21 +108,15 @@ async def _delete(
     for begin in range(0, len(records), _AT_A_TIME):
         part = records[begin : begin + _AT_A_TIME]
         heads: dict[str, JSON] = {one.id: [one.head.seq, one.head.hash] for one in part}
-        await change_policy(store, "pruned", {"sessions": heads, "why": why}, who=who, clock=clock)
-        await store.prune({one.id: {**_kept(one), "pruned": now} for one in part})
-
-
-def _kept(record: SessionRecord) -> dict[str, Any]:
-    kept = {name: record.metadata[name] for name in KEPT if name in record.metadata}
-    return {**kept, "salt": "", "extra": {}}
+        await change_policy(store, PRUNED, {"sessions": heads, "why": why}, who=who, clock=clock)
+        await store.prune({one.id: one.metadata_when_pruned(now) for one in part})
 
 
 def _is_old(record: SessionRecord, states: Sequence[str], now: float, days: float) -> bool:
     return (
         not is_journal(record.id)
-        and "pruned" not in record.metadata
+        and not record.is_pruned
+        and not record.is_unfinished
         and record.summary.get("status") in states
-        and not record.summary.get("waiting")
-        and not record.summary.get("open")
         and now - record.updated_at >= days * 86_400
     )

@@ -12,7 +12,7 @@ from sopilot.runtime.records.deviations import DEVIATIONS, fold_deviations
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import Pruned
-from sopilot.runtime.session.journal import entries
+from sopilot.runtime.session.journal import folded
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head
 
@@ -71,7 +71,7 @@ async def register(
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
     found: dict[str, tuple[str, ...]] = {}
-    for one in fold_deviations(await entries(store, DEVIATIONS)).values():
+    for one in (await folded(store, DEVIATIONS, fold_deviations)).values():
         found[one.session_id] = (*found.get(one.session_id, ()), one.briefly)
     return replace(select(rows, conditions, total=total, columns=columns), findings=found)
 

@@ -195,7 +195,7 @@ async def _read(
             message = f"session {session_id} cannot be read: {problem}"
             gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
             continue
-        if loaded.record.metadata.get("shredded") is not None and session_id not in policy.erased:
+        if loaded.record.is_erased and session_id not in policy.erased:
             message = f"the contents of session {session_id} are gone, and nobody erased them"
             gaps.append(Gap(ERASED, message, session_id, entry.number))
             continue

@@ -20,6 +20,7 @@ from sopilot.language.program.model import (
     ReturnStep,
 )
 from sopilot.language.render import ByMachine, quote_value, render_frame, words
+from sopilot.language.render.frame import told_on_failing
 from sopilot.runtime.agent.arms._view import View, known_values
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm import Position
@@ -78,6 +79,10 @@ def state_slot(view: View) -> str:
         values = [f"{name} = {shown_value(value)}" for name, value in known.items()]
         lines.append(table["known"].format(items=between.join(values)))
     lines += evidence_line(here, table)
+    if isinstance(here.step, FailStep):
+        function = here.source.functions[here.frame.function]
+        told = told_on_failing(function, here.source, here.frame.slots, view.briefing.language)
+        lines += [table["told"].format(says=told)] if told else []
     lines.append(table["next"].format(items=next_move(here, known, table)))
     return "\n".join(lines)
 

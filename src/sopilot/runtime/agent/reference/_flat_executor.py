@@ -87,6 +87,7 @@ class FlatExecutor:
         self._tools = tools
         self._replies = Replies(facts)
         self._opened: set[str] = set()
+        self._telling: list[str] = []
         self._goal_seq: int | None = None
 
     def reply(self) -> ModelReply:
@@ -107,7 +108,11 @@ class FlatExecutor:
         if any(one.ok and one.action == self._goal(process).action for one in self._facts.seen):
             # What a check looks at may be another since the goal was reached.
             executed, why = True, DONE
-        said = "It is done." if executed else f"I cannot do this: {why}."
+        if not executed and self._telling:
+            # The user reads the reason, too.
+            said = why = " ".join(dict.fromkeys(self._telling))
+        else:
+            said = "It is done." if executed else f"I cannot do this: {why}."
         outcome = {"outcome": "executed" if executed else "refused", "reason": why}
         return self._replies.tool(END_SESSION, outcome, said)
 
@@ -145,7 +150,10 @@ class FlatExecutor:
             return step.wanted
         called = self._functions[step.function]
         resolved = self._ask_for(frame, step.arguments)
-        return self._run(_Frame(called, dict(resolved.values)))
+        holds = self._run(_Frame(called, dict(resolved.values)))
+        if holds != step.wanted and called.tells:
+            self._telling.append(called.tells)
+        return holds
 
     def _run(self, frame: _Frame) -> bool:
         function = frame.function

@@ -78,7 +78,7 @@ class MachineExecutor:
                 return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
                 blamed = _blamed(facts.slot) or facts.judged or ", ".join(move.unmet)
-                return self._replies.refuse(blamed or move.function)
+                return self._replies.refuse(blamed or move.function, _told(facts.slot))
             case _:
                 return self._replies.step("select_branch", option="next")
 
@@ -263,7 +263,7 @@ class MachineExecutor:
             ahead = self._move.ahead.get(edge)
         calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
-            refusal = self._replies.refuse(judged)
+            refusal = self._replies.refuse(judged, _told(self._facts.slot))
             return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
@@ -363,4 +363,15 @@ def _blamed(slot: str) -> str:
         named = slot.rpartition(before)[2].partition(behind)[0] if before in slot else ""
         if named:
             return named
+    return ""
+
+
+def _told(slot: str) -> str:
+    """All that the user may hear of a refusal here."""
+    for line in reversed(slot.splitlines()):
+        for table in LANGUAGES.values():
+            for key in ("now_fail_told", "told"):
+                *_, marker = table[key].removesuffix("{says}").rpartition("}")
+                if marker in line:
+                    return line.partition(marker)[2]
     return ""

@@ -165,6 +165,9 @@ def _read_line(frame: ReadFrame, steps: list[Step], line: str, language: str) ->
             calls = read_acts(rest, table)
             frame.function = replace(function, fallbacks=(*function.fallbacks, calls))
         return
+    rest = _after(line, table["told"])
+    if rest is not None:
+        frame.function = replace(function, tells=rest)
     rest = _after(line, table["results"])
     if rest is not None:
         frame.results = _results(rest)

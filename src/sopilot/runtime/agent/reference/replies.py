@@ -43,11 +43,12 @@ class Replies:
     def ask(self, names: Sequence[str]) -> ModelReply:
         return ModelReply(f"{ASK}{', '.join(f'`{name}`' for name in names)}?")
 
-    def refuse(self, why: str) -> ModelReply:
-        return self.give_up(f"a requirement is not met: {why}")
+    def refuse(self, why: str, told: str = "") -> ModelReply:
+        return self.give_up(f"a requirement is not met: {why}", told)
 
-    def give_up(self, reason: str) -> ModelReply:
-        return self.step("fail", f"I cannot do this: {reason}.", reason=reason)
+    def give_up(self, reason: str, told: str = "") -> ModelReply:
+        """``told``: all that the user may hear of it."""
+        return self.step("fail", told or f"I cannot do this: {reason}.", reason=reason)
 
     def step(self, operation: str, /, content: str = "", **fields: JSON) -> ModelReply:
         return ModelReply(content, (self.step_call(operation, **fields),))
