@@ -98,11 +98,8 @@ def backup_command(file: Path, as_json: bool, **given: Any) -> None:
 def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
     """Copy a back-up into an empty store, of either kind. Leases of before are worth nothing."""
     rows = with_store(store_spec, lambda store: restore(store, file))
-    give(
-        as_json,
-        rows,
-        [f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"],
-    )
+    copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
+    give(as_json, rows, [copied])
 
 
 @command.command("size")
