@@ -218,15 +218,21 @@ class Compiler:
         require_valid(program, predicates, accepted=self._accepted)
         self._accepted.update((name, f) for name, f in functions.items() if f.predicate)
 
-    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+    def _checked(
+        self, handbook: Handbook, procedure: Procedure
+    ) -> tuple[Tree, tuple[Guard, ...], Settled]:
+        """The tree that is checked, the gates that it needs, and what was settled in it."""
         tree = simplify(obligations(handbook, procedure))
         guards = self._closure.close(tree)
-        in_front = all(guard.hoisted for guard in guards)
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             tree = simplify(hoist(tree, guards))
         settled = Settled(self._actions, self._predicates)
-        tree = simplify(settled.tree(tree))
+        return simplify(settled.tree(tree)), guards, settled
+
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+        tree, guards, settled = self._checked(handbook, procedure)
+        in_front = all(guard.hoisted for guard in guards)
         names = Names(procedure.name, self._predicates)
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
