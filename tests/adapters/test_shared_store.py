@@ -186,3 +186,6 @@ def test_commands_run_audit_and_refuse_by_role(
     assert ran(auditor, "approve", "list", session_id) == (0, "nothing waits\n")
     code, said = ran(auditor, "run", "bank-desk")
     assert (code, "permission denied" in said) == (1, True)
+    assert "--runtime to run sessions" in said
+    code, said = ran(postgres.dsn, "store", "migrate", "--runtime", "nobody_made_it")
+    assert (code, "make it first: CREATE ROLE" in said) == (1, True)

@@ -130,7 +130,10 @@ class _EncryptedStore:
             return value
         cipher = self._cipher_of(session_id)
         if cipher is None:
-            raise StoreCorrupt(f"the key of session {session_id} is not in {self._keys.path}")
+            raise StoreCorrupt(
+                f"the key of session {session_id} is not in {self._keys.path}: it was thrown away, "
+                "or SOPILOT_KEYS names another folder"
+            )
         return _unlock(cipher, session_id, value)
 
     def _whole(self, record: SessionRecord) -> SessionRecord:

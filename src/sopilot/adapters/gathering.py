@@ -6,12 +6,40 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
+
+from sopilot.runtime.session import Batch, Lease
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-MOST_TOGETHER = 200
+Own = TypeVar("Own")
+_MOST_TOGETHER = 200
+
+
+class Append(NamedTuple):
+    """What one session writes; ``expires``: its lease then."""
+
+    lease: Lease
+    batch: Batch
+    now: float
+    expires: float
+
+
+class PerLoop(Generic[Own]):
+    """What every event loop has one of; loops may ask from threads of their own."""
+
+    def __init__(self, make: Callable[[], Own]) -> None:
+        self._make = make
+        self._of: WeakKeyDictionary[asyncio.AbstractEventLoop, Own] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def of(self, loop: asyncio.AbstractEventLoop) -> Own:
+        found = self._of.get(loop)
+        if found is None:
+            with self._lock:
+                found = self._of.setdefault(loop, self._make())
+        return found
 
 
 @dataclass(slots=True)
@@ -40,16 +68,11 @@ class Gathered(Generic[Item, Answer]):
         self._many = many
         self._apart = apart
         self._at_once = at_once
-        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue[Item, Answer]]
-        self._queues = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._queues: PerLoop[_Queue[Item, Answer]] = PerLoop(_Queue)
 
     async def write(self, item: Item) -> Answer:
         loop = asyncio.get_running_loop()
-        queue = self._queues.get(loop)
-        if queue is None:
-            with self._lock:
-                queue = self._queues.setdefault(loop, _Queue())
+        queue = self._queues.of(loop)
         if queue.under_way >= self._at_once:
             answer: asyncio.Future[Answer] = loop.create_future()
             queue.waiting.append((item, answer))
@@ -68,12 +91,12 @@ class Gathered(Generic[Item, Answer]):
     async def _work(self, queue: _Queue[Item, Answer]) -> None:
         try:
             while queue.waiting:
-                together = queue.waiting[:MOST_TOGETHER]
-                del queue.waiting[:MOST_TOGETHER]
+                together = queue.waiting[:_MOST_TOGETHER]
+                del queue.waiting[:_MOST_TOGETHER]
                 for (_, future), answer in zip(
                     together, await self._written([item for item, _ in together]), strict=True
                 ):
-                    _settle(future, answer)
+                    settle(future, answer)
         finally:
             queue.under_way -= 1
 
@@ -94,7 +117,7 @@ class Gathered(Generic[Item, Answer]):
             return problem
 
 
-def _settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+def settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
     if future.done():
         return  # who asked has gone
     if isinstance(answer, Exception):

@@ -69,7 +69,10 @@ class KeyFolder:
         return self.path / name[-2:] / name
 
     def _lost(self, session_id: str) -> bytes:
-        raise StoreCorrupt(f"the key of session {session_id} in {self.path} is damaged")
+        raise StoreCorrupt(
+            f"the key of session {session_id} in {self.path} is damaged: bring it back from a "
+            "copy of that folder"
+        )
 
     def _unusable(self, problem: OSError) -> StoreUnavailable:
         return StoreUnavailable(f"the keys in {self.path} cannot be used: {problem.strerror}")

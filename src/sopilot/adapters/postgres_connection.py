@@ -70,6 +70,14 @@ _ROLLED_BACK = "40"
 """How the codes begin with which the server says that it took a transaction back."""
 
 
+_CURES = {
+    "42501": "; `sopilot store migrate` by the tables' owner says who may: --runtime to run "
+    "sessions, --keeper to delete as well",
+    "42704": "; make it first: CREATE ROLE",
+}
+"""By SQLSTATE: insufficient privilege, and what is granted to a role that is not there."""
+
+
 class StatementRefused(StoreUnavailable):
     """The server is there and says that nothing was written."""
 
@@ -121,7 +129,8 @@ class PostgresServer:
             lost = isinstance(problem, psycopg.OperationalError | psycopg.InterfaceError)
             if lost and not (problem.sqlstate or "").startswith(_ROLLED_BACK):
                 raise StoreUnavailable(f"PostgreSQL is not available: {said}") from problem
-            raise StatementRefused(f"PostgreSQL refused: {said}") from problem
+            cure = _CURES.get(problem.sqlstate or "", "")
+            raise StatementRefused(f"PostgreSQL refused: {said}{cure}") from problem
 
     def known_programs(self, db: AsyncConnection) -> set[str]:
         """Hashes that this connection has stored: a database that was put back to an earlier

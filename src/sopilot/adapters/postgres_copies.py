@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BATCH = 1000
 _OF = "session IN (SELECT number FROM {sessions} WHERE id = ANY(%s))"
 _ACTIONS = "session, call, at, action, outcome, grade, expires_at, arguments, rest"
-READ: Mapping[str, tuple[str, str]] = {
+_READ: Mapping[str, tuple[str, str]] = {
     "meta": ("SELECT name, value FROM {meta} WHERE name = 'register_due'", ""),
     "programs": ("SELECT sha256, artifact FROM {programs}", ""),
     "sessions": (
@@ -33,7 +33,7 @@ READ: Mapping[str, tuple[str, str]] = {
     "seals": ("SELECT number, line FROM {seals} ORDER BY number", ""),
 }
 _OWN = "OVERRIDING SYSTEM VALUE"
-FILL: Mapping[str, str] = {
+_FILL: Mapping[str, str] = {
     "meta": "INSERT INTO {meta} VALUES (%s,%s) ON CONFLICT (name) DO UPDATE"
     " SET value = EXCLUDED.value",
     "programs": "INSERT INTO {programs} VALUES (%s,%s) ON CONFLICT DO NOTHING",
@@ -69,7 +69,7 @@ class PostgresCopies:
     async def _read(
         self, db: AsyncConnection, table: str, only: Collection[str] | None
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        query, own = READ[table]
+        query, own = _READ[table]
         some = only is not None and bool(own)
         spelled = _BYTES.get(table, frozenset())
         async with db.cursor(name=f"copy_{table}") as cursor:
@@ -90,7 +90,7 @@ class PostgresCopies:
             async def fill(table: str, rows: list[Sequence[Any]]) -> None:
                 spelled = _BYTES.get(table, frozenset())
                 await cursor.executemany(
-                    self._server.sql(FILL[table]),
+                    self._server.sql(_FILL[table]),
                     [
                         [one.encode() if at in spelled else one for at, one in enumerate(row)]
                         for row in rows
@@ -108,7 +108,7 @@ class PostgresCopies:
     async def sizes(self) -> dict[str, tuple[int, int | None]]:
         found: dict[str, tuple[int, int | None]] = {}
         async with self._server.transaction() as db:
-            for table in READ:
+            for table in _READ:
                 name = self._server.sql(f"{{{table}}}").decode()
                 query = f"SELECT count(*), pg_total_relation_size('{name}') FROM {name}"
                 row = await (await db.execute(query.encode())).fetchone()

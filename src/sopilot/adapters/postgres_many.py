@@ -5,23 +5,17 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
+from sopilot.adapters.gathering import Append
 from sopilot.adapters.postgres_records import ON_CONFLICT
 from sopilot.adapters.postgres_rows import text_of
 from sopilot.runtime.records.log import NO_ACTIONS
-from sopilot.runtime.session import Batch, Lease, NewSession
+from sopilot.runtime.session import Batch, NewSession
 from sopilot.runtime.trace import Head, genesis
 
 
 class Create(NamedTuple):
     session: NewSession
     owner: str
-    now: float
-    expires: float
-
-
-class Append(NamedTuple):
-    lease: Lease
-    batch: Batch
     now: float
     expires: float
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sopilot.adapters.gathering import Gathered
+from sopilot.adapters.gathering import Append, Gathered
 from sopilot.adapters.postgres_connection import PostgresServer, StatementRefused
 from sopilot.adapters.postgres_copies import PostgresCopies
 from sopilot.adapters.postgres_many import (
     APPEND_MANY,
     CREATE_MANY,
     LOG_MANY,
-    Append,
     Create,
     appended,
     created,

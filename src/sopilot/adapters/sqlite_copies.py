@@ -14,7 +14,7 @@ from sopilot.runtime.vm.values import Fields, spell
 _BATCH = 1000
 _OF = "session IN (SELECT number FROM temp.wanted)"
 _ACTIONS = "session, call, at, action, outcome, grade, expires_at, arguments, rest"
-READ: Mapping[str, tuple[str, str]] = {
+_READ: Mapping[str, tuple[str, str]] = {
     "meta": ("SELECT name, value FROM meta WHERE name = 'register_due'", ""),
     "programs": ("SELECT sha256, artifact FROM programs", ""),
     "sessions": (
@@ -42,7 +42,7 @@ _SESSIONS = (
         (0, 6, 7, 3, 8, 5),
     ),
 )
-FILL: Mapping[str, str] = {
+_FILL: Mapping[str, str] = {
     "meta": "INSERT OR REPLACE INTO meta VALUES (?, ?)",
     "programs": "INSERT OR IGNORE INTO programs VALUES (?, ?)",
     "events": f"INSERT INTO events VALUES (? * {EVENTS_PER_SESSION} + ?, ?)",
@@ -75,7 +75,7 @@ class SQLiteCopies:
 
             async def fill(table: str, rows: list[Sequence[Any]]) -> None:
                 if table != "sessions":
-                    db.executemany(FILL[table], rows)
+                    db.executemany(_FILL[table], rows)
                     return
                 for statement, columns in _SESSIONS:
                     db.executemany(statement, [[row[at] for at in columns] for row in rows])
@@ -85,7 +85,7 @@ class SQLiteCopies:
     async def sizes(self) -> dict[str, tuple[int, int | None]]:
         found: dict[str, tuple[int, int | None]] = {}
         async with self._file.reading() as db:
-            for table in READ:
+            for table in _READ:
                 rows = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                 found[table] = (rows, None)
         files = (self._file.path.with_name(self._file.path.name + end) for end in ("", "-wal"))
@@ -112,7 +112,7 @@ class SQLiteCopies:
 async def _read(
     db: sqlite3.Connection, table: str, only: Collection[str] | None
 ) -> AsyncIterator[list[Sequence[Any]]]:
-    query, own = READ[table]
+    query, own = _READ[table]
     if only is not None and own:
         db.execute("DELETE FROM temp.wanted")
         db.executemany(

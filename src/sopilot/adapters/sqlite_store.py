@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from sopilot.adapters.gathering import Append
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
@@ -90,7 +91,7 @@ class SQLiteStore(SQLiteCopies):
             add_entry(db, now, Head(session.id, -1, start))
             lease = Lease(session.id, owner, 1, expires)
             if session.first is not None:
-                self._append(db, (lease, session.first, now, expires))
+                self._append(db, Append(lease, session.first, now, expires))
         return lease
 
     async def acquire(
@@ -144,10 +145,10 @@ class SQLiteStore(SQLiteCopies):
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
-        await self._appends.add(lease.session_id, (lease, batch, now, expires))
+        await self._appends.add(lease.session_id, Append(lease, batch, now, expires))
         return Lease(lease.session_id, lease.owner, lease.token, expires)
 
-    def _append(self, db: sqlite3.Connection, one: tuple[Lease, Batch, float, float]) -> None:
+    def _append(self, db: sqlite3.Connection, one: Append) -> None:
         lease, batch, now, expires = one
         head = batch.head
         number = self._numbers.get(lease.session_id)

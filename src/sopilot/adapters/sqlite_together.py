@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
+from sopilot.adapters.gathering import PerLoop, settle
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.language.diagnostics import RunEnded
 
@@ -36,16 +35,11 @@ class Together(Generic[Item]):
     ) -> None:
         self._file = file
         self._write = write
-        self._moments: WeakKeyDictionary[asyncio.AbstractEventLoop, _Moment[Item]]
-        self._moments = WeakKeyDictionary()
-        self._lock = threading.Lock()
+        self._moments: PerLoop[_Moment[Item]] = PerLoop(_Moment)
 
     async def add(self, writer: str, item: Item) -> None:
         loop = asyncio.get_running_loop()
-        moment = self._moments.get(loop)
-        if moment is None:
-            with self._lock:
-                moment = self._moments.setdefault(loop, _Moment())
+        moment = self._moments.of(loop)
         if moment.writer is not None and moment.writer != writer:
             done = loop.create_future()
             moment.waiting.append((item, done))
@@ -73,12 +67,7 @@ class Together(Generic[Item]):
         except Exception as problem:
             answers = [problem] * len(together)
         for (_, done), answer in zip(together, answers, strict=True):
-            if done.done():
-                continue  # who asked has gone
-            if answer is None:
-                done.set_result(None)
-            else:
-                done.set_exception(answer)
+            settle(done, answer)
         # They go on before this: what they write next waits for it.
         loop.call_soon(self._come_round, loop, moment)
 

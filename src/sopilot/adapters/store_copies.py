@@ -18,27 +18,27 @@ from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.session import Store
 
-Row = Sequence[Any]
-Rows = Callable[[str, Collection[str] | None], AsyncIterator[list[Row]]]
-Fill = Callable[[str, list[Row]], Any]
+_Row = Sequence[Any]
+_Rows = Callable[[str, Collection[str] | None], AsyncIterator[list[_Row]]]
+_Fill = Callable[[str, list[_Row]], Any]
 
-TABLES = (
+_TABLES = (
     "meta", "programs", "sessions", "events", "payloads", "signatures", "actions", "decisions",
     "log", "seals",
 )  # fmt: skip
 """In the order in which they are filled. Both kinds of store give and take the same columns."""
-WHOLE_STORE = frozenset({"meta", "log", "seals"})
+_WHOLE_STORE = frozenset({"meta", "log", "seals"})
 """What belongs to no session: no part of a copy of some of them."""
 
 
-class Copied(Protocol):
+class _Copyable(Protocol):
     """What a store can do beside running sessions."""
 
-    def read_rows(self) -> AbstractAsyncContextManager[Rows]:
+    def read_rows(self) -> AbstractAsyncContextManager[_Rows]:
         """All of it as it stood at one moment, whoever writes meanwhile."""
         ...
 
-    def fill_rows(self) -> AbstractAsyncContextManager[Fill]:
+    def fill_rows(self) -> AbstractAsyncContextManager[_Fill]:
         """All of it or nothing. Every lease of before is worth nothing."""
         ...
 
@@ -57,13 +57,13 @@ async def copy_rows(
             "there are sessions in this store: a copy would be mixed with them",
             help="name a new file, or an empty database",
         )
-    counts = dict.fromkeys(TABLES, 0)
+    counts = dict.fromkeys(_TABLES, 0)
     async with (
-        cast(Copied, source).read_rows() as read,
-        cast(Copied, target).fill_rows() as fill,
+        cast(_Copyable, source).read_rows() as read,
+        cast(_Copyable, target).fill_rows() as fill,
     ):
-        for table in TABLES:
-            if session_ids is not None and table in WHOLE_STORE:
+        for table in _TABLES:
+            if session_ids is not None and table in _WHOLE_STORE:
                 continue
             async for rows in read(table, session_ids):
                 counts[table] += len(rows)
@@ -101,7 +101,7 @@ async def restore(store: Store, file: Path) -> dict[str, int]:
 
 
 async def sizes(store: Store) -> dict[str, tuple[int, int | None]]:
-    return await cast(Copied, store).sizes()
+    return await cast(_Copyable, store).sizes()
 
 
 def size_lines(found: dict[str, tuple[int, int | None]]) -> list[str]:

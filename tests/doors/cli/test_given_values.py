@@ -83,3 +83,24 @@ def test_a_damaged_world_is_told(tmp_path: Path) -> None:
     refused = call("resume", session, "--store", store)
     assert isinstance(refused.exception, UserMistake)
     assert "the desk's state" in str(refused.exception)
+
+
+def test_what_only_a_gate_asks_for_is_known_and_typed(tmp_path: Path) -> None:
+    desk, results = tmp_path / "desk.yaml", tmp_path / "results.yaml"
+    desk.write_text("""
+handbook: desk
+actions:
+  check_in: {input: {who: string, pin: {type: string, secret: true}}}
+  hand_out: {input: {who: string}, irreversible: true, confirm: false}
+predicates:
+  known(who): {says: "{who} is known.", established_by: "check_in(who, pin)"}
+procedures:
+  hand_out: {requires: known(who)}
+""")
+    results.write_text("{check_in: {}, hand_out: {}}")
+    run = ("run", str(desk), "--results", str(results), "--knows", "who=Ann", "--knows")
+    ran = call(*run, "pin=0471")
+    assert (ran.exit_code, ran.stderr) == (0, "")
+    ran = call(*run, "pin=4711")
+    assert (ran.exit_code, ran.stderr) == (0, ""), ran.output
+    assert "did you mean `pin`?" in call(*run, "pim=4711").stderr

@@ -87,6 +87,8 @@ def test_the_documented_example() -> None:
         ("a(user)", a()),
         ("[a(user), b(user, amount)]", All((a(), b()))),
         ("{all: [b(user,amount), a(user)]}", All((b(), a()))),
+        ("[not: b(user, amount), a(user)]", All((b(False), a()))),
+        ("[a(user), not: b(user, amount=amount)]", All((a(), b(False)))),
         ("{not: {all: [a(user), b(user, amount)]}}", AnyOf((a(False), b(False)))),
         ("{not: {in_order: [a(user), {not: a(user)}]}}", First((a(False), a()))),
         ("b(amount=amount, user=user)", b()),
@@ -99,6 +101,12 @@ def test_the_documented_example() -> None:
 )
 def test_requirements(written: str, tree: object) -> None:
     assert desk(written).procedures["act"].requires == tree
+
+
+def test_braces_end_a_call() -> None:
+    broken = DESK.replace("REQUIRES", "[{not: b(user}, amount)]").replace("RECIPE", "peek()")
+    _, found = read_handbook(broken, "desk.yaml")
+    assert {one.code for one in found} == {"bad-expression"}
 
 
 LOOK = ActionCall("look", (("user", Name("who")), ("key", Constant("k"))))

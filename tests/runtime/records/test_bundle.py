@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,6 +90,22 @@ def test_an_archive_and_no_overwriting(bundle: Path) -> None:
     wanted = ("export", "--from", "2020-01-01", "--to", "2020-01-02", "-o")
     assert run(*wanted, str(bundle)).exception is not None
     assert run(*wanted, str(bundle.parent / "none.zip")).exit_code == 0
+
+
+def test_an_archive_is_verified_as_it_is(bundle: Path) -> None:
+    packed, key = bundle.parent / "all.zip", str(bundle.parent / "k.pub")
+    span = ("--from", "2020-01-01", "--to", "2099-01-01")
+    assert run("export", *span, "-o", str(packed)).exit_code == 0
+    whole = run("verify", "--bundle", str(packed), "--key", key)
+    assert (whole.exit_code, whole.output[:18]) == (0, "whole and complete"), whole.output
+    with zipfile.ZipFile(packed, "w") as archive:
+        for path in (one for one in bundle.rglob("*") if one.is_file()):
+            text = path.read_text() + ("\n" if path.name == "register.csv" else "")
+            archive.writestr(f"all/{path.relative_to(bundle)}", text)
+    assert run("verify", "--bundle", str(packed), "--key", key).exit_code == 1
+    packed.write_text("not one")
+    refused = run("verify", "--bundle", str(packed), "--key", key)
+    assert "the .zip that `sopilot export` wrote" in str(refused.exception)
 
 
 @settings(max_examples=20, deadline=None)

@@ -214,3 +214,33 @@ def test_help_and_greeting_say_what_there_is() -> None:
     assert "asks for the `goal`" in run("chat", "bank-desk").stdout
     run("run", "bank-desk", "--task", "transfer-rent-share")
     assert "not guarded" in run("register").stdout or "proven" in run("register").stdout
+
+
+def test_what_is_refused_names_its_cure() -> None:
+    run("people", "add", "Sue", "--role", "supervisor", "--alias", "s.huber")
+    assert "s.huber" in run("people", "list").stdout
+    run("people", "demand", "identity")
+    for wanted, cure in [
+        (("handbooks", "release", "bank-desk", "--as", "Ada"), "give --token-file"),
+        (("handbooks", "diff", "bank-desk", "1", "2"), "`sopilot handbooks list` has them"),
+        (("deviations", "comment", "7", "--as", "Ada", "hm"), "`sopilot deviations list`"),
+        (
+            ("run", "bank-desk", "--task", "wire-rent-lyon"),
+            "neither `--approve` nor a scenario's `approvals` can",
+        ),
+    ]:
+        told = run(*wanted).exception
+        assert isinstance(told, UserMistake), wanted
+        assert cure in told.diagnostics[0].help, (wanted, told)
+
+
+def test_journals_are_not_counted_as_sessions(tmp_path: Path) -> None:
+    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("people", "add", "Sue")
+    key, heads = str(tmp_path / "k"), str(tmp_path / "heads.jsonl")
+    run("trace", "keygen", key)
+    run("seal", "--key", key, "--to", heads)
+    good = ("verify", "--head", heads, "--key", f"{key}.pub")
+    assert run(*good).stdout.startswith("complete: all 1 session and 1 journal that were sealed")
+    found = json.loads(run(*good, "--json").stdout)
+    assert (found["sessions"], found["journals"]) == (1, 1)

@@ -87,7 +87,8 @@ def backup_command(file: Path, as_json: bool, **given: Any) -> None:
     spec = given["store_spec"]
     may_see(spec, given["token_file"], "backup", [str(file)], to_all=True)
     rows = with_store(spec, lambda store: back_up(store, file), reading=True)
-    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events in {file}"])
+    copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
+    give(as_json, rows, [copied])
 
 
 @command.command("restore")
@@ -97,7 +98,8 @@ def backup_command(file: Path, as_json: bool, **given: Any) -> None:
 def restore_command(file: Path, store_spec: str | None, as_json: bool) -> None:
     """Copy a back-up into an empty store, of either kind. Leases of before are worth nothing."""
     rows = with_store(store_spec, lambda store: restore(store, file))
-    give(as_json, rows, [f"{rows['sessions']} sessions, {rows['events']} events from {file}"])
+    copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
+    give(as_json, rows, [copied])
 
 
 @command.command("size")

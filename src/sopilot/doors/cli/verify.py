@@ -11,7 +11,8 @@ import click
 
 from sopilot.adapters.seal_targets import read_sealed
 from sopilot.adapters.signed_files import checked_proof, public_key
-from sopilot.doors.terminal.option_types import FILE, FOLDER
+from sopilot.doors.sources.bundling import unpacked
+from sopilot.doors.terminal.option_types import EITHER, FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, digests_beside, with_store
 from sopilot.language.diagnostics import UserMistake
@@ -35,7 +36,7 @@ _LONG_LOG = 1_000_000
     help="A public key to trust, or the file with it (`sopilot trace keygen` makes FILE.pub).",
 )
 @click.option("--proof", "proof_file", type=FILE, help="From `sopilot prove`; needs no store.")
-@click.option("--bundle", type=FOLDER, help="What `sopilot export` wrote; needs no store.")
+@click.option("--bundle", type=EITHER, help="What `sopilot export` wrote; needs no store.")
 @click.option(
     "--without-events",
     is_flag=True,
@@ -63,7 +64,8 @@ def command(
         raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
     if bundle is not None:
-        good, lines = examined(bundle, keys)
+        with unpacked(bundle) as folder:
+            good, lines = examined(folder, keys)
         give(as_json, {"whole": good, "says": lines}, lines)
         sys.exit(0 if good else 1)
     if proof_file is not None:

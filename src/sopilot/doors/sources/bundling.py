@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from sopilot.adapters.text_files import write_whole
@@ -20,7 +24,11 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
     for name in files:
         # Ids of sessions are whatever a program gave them.
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
-            raise mistake("unsafe-name", f"`{name}` cannot name a file of a bundle")
+            raise mistake(
+                "unsafe-name",
+                f"`{name}` cannot name a file of a bundle",
+                help="export a time in which this session has no part",
+            )
     if path.suffix == ".zip":
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with (
@@ -34,3 +42,24 @@ def write_bundle(path: Path, files: Mapping[str, str]) -> None:
         target = path / name
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_whole(target, text, private=True)
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """The bundle as a folder, an archive for as long as it is looked at."""
+    if path.is_dir():
+        yield path
+        return
+    place = Place(str(path))
+    with tempfile.TemporaryDirectory() as room:
+        try:
+            with zipfile.ZipFile(path) as archive:
+                if sum(one.file_size for one in archive.infolist()) > shutil.disk_usage(room).free:
+                    cure = "set TMPDIR to a place with more room"
+                    raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
+                archive.extractall(room)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+            cure = "name the folder or the .zip that `sopilot export` wrote"
+            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, cure) from error
+        inside = list(Path(room).iterdir())
+        yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(room)

@@ -12,7 +12,7 @@ import yaml
 
 from sopilot.adapters.text_files import read_text
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
-from sopilot.language.program import Program
+from sopilot.language.program import Act, Program, Unknown
 from sopilot.runtime.agent import DEEP_BUDGETS, Budgets
 from sopilot.runtime.vm.schema_check import violation
 
@@ -45,10 +45,26 @@ def check_told(knows: Mapping[str, Any], programs: Mapping[str, Program], where:
 
 
 def misfit(name: str, value: Any, programs: Mapping[str, Program]) -> str:
-    """Why a value fits none of the programs that have such a name."""
-    kinds = [program.types[name] for program in programs.values() if name in program.types]
-    problems = [violation(value, kind, f"`{name}`") for kind in kinds]
+    """Why a value fits none of the places that take such a name."""
+    problems = [violation(value, kind, f"`{name}`") for kind in taken(programs).get(name, ())]
     return next((one for one in problems if one), "") if all(problems) else ""
+
+
+def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object]]]:
+    """What the user may be asked for, with the JSON Schemas it must meet one of: inputs of
+    procedures, and what else a call needs (the password of a login)."""
+    kinds: dict[str, list[Mapping[str, object]]] = {}
+    for program in programs.values():
+        for name, kind in program.types.items():
+            kinds.setdefault(name, []).append(kind)
+        for step in (one for function in program.functions.values() for one in function.steps):
+            wanted = step.arguments if isinstance(step, Act) else ()
+            facts = program.actions.get(step.action) if isinstance(step, Act) else None
+            for given, value in wanted:
+                if isinstance(value, Unknown):
+                    kind = facts.inputs.get(given, {}) if facts else {}
+                    kinds.setdefault(value.name, []).append(kind)
+    return kinds
 
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:

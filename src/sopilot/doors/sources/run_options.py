@@ -13,6 +13,7 @@ from sopilot.desks.bundled import bundled_names
 from sopilot.desks.folders import is_workflow_folder
 from sopilot.desks.tasks import Task
 from sopilot.doors.sources._source import FolderSource, TaskSource
+from sopilot.doors.sources.given_values import taken
 from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
@@ -141,8 +142,7 @@ def who_answers(options: RunOptions, source: TaskSource) -> str:
 
 
 def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:
-    programs = source.briefing(options.goal).programs.values() if options.knows else ()
-    names = {name for program in programs for name in program.types}
+    names = set(taken(source.briefing(options.goal).programs)) if options.knows else set()
     return [
         f"no procedure takes `{name}` (--knows): {did_you_mean(name, names)}"
         for name in options.knows

@@ -13,6 +13,7 @@ import click
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+EITHER = click.Path(exists=True, path_type=Path)
 NEW = click.Path(path_type=Path)
 NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

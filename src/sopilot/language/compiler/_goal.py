@@ -7,6 +7,7 @@ from sopilot.language.handbook import (
     Binding,
     Constant,
     Handbook,
+    Input,
     Name,
     Procedure,
     Scalar,
@@ -61,6 +62,18 @@ def goal_terms(goal: Action, procedure: Procedure) -> Binding:
     """Every input of the goal; one that the procedure does not mention keeps its own name."""
     given = dict(procedure.arguments)
     return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
+
+
+def inputs_by_name(goal: Action, procedure: Procedure) -> dict[str, Input]:
+    """What is known of the names of a procedure: its own inputs, and those of the goal that they
+    become."""
+    inputs = {item.name: item for item in goal.inputs}
+    become = {
+        term.name: inputs[name]
+        for name, term in goal_terms(goal, procedure)
+        if isinstance(term, Name)
+    }
+    return become | {item.name: item for item in procedure.inputs}
 
 
 def argument_of(term: Term, scope: frozenset[str]) -> Argument:

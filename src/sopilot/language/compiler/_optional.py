@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
     Constant,
@@ -31,7 +32,7 @@ _NOTHING = Constant(None)
 
 def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
     """Names of a procedure that a call of its action may leave out, each with its input."""
-    bound = {**{item.name: Name(item.name) for item in action.inputs}, **dict(procedure.arguments)}
+    bound = dict(goal_terms(action, procedure))
     given = {item.name for item in procedure.inputs if item.required}
     given |= {one.name for one in procedure.computed}
     found = {
@@ -58,7 +59,7 @@ def optional_parameters(
         name: tuple(
             parameter
             for parameter, used in parameters.items()
-            if used <= empty and has_meaning_without(predicates[name], parameter, actions)
+            if used <= empty and _has_meaning_without(predicates[name], parameter, actions)
         )
         for name, parameters in terms.items()
     }
@@ -84,7 +85,7 @@ def optional_names(
     return tuple(name for name in names if Name(name) in may - needed)
 
 
-def has_meaning_without(
+def _has_meaning_without(
     predicate: Predicate, parameter: str, actions: Mapping[str, Action]
 ) -> bool:
     """Whether its author says what holds where the parameter has no value."""

@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot import __version__
+from sopilot.language.compiler._callees import Callees
 from sopilot.language.compiler._factoring import Factoring, Group
 from sopilot.language.compiler._goal import (
-    argument_of,
     goal_arguments,
-    goal_terms,
     guard_of,
+    inputs_by_name,
     own,
     refusal,
     start_names,
@@ -53,7 +53,6 @@ from sopilot.language.handbook import (
     Action,
     Handbook,
     Leaf,
-    Name,
     Predicate,
     Procedure,
     Recipe,
@@ -65,12 +64,10 @@ from sopilot.language.handbook.codec import handbook_hash
 from sopilot.language.program.model import (
     Act,
     ActionFacts,
-    Arguments,
     CompleteStep,
     Function,
     Guarded,
     Kind,
-    Local,
     Program,
     Source,
 )
@@ -221,15 +218,21 @@ class Compiler:
         require_valid(program, predicates, accepted=self._accepted)
         self._accepted.update((name, f) for name, f in functions.items() if f.predicate)
 
-    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+    def _checked(
+        self, handbook: Handbook, procedure: Procedure
+    ) -> tuple[Tree, tuple[Guard, ...], Settled]:
+        """The tree that is checked, the gates that it needs, and what was settled in it."""
         tree = simplify(obligations(handbook, procedure))
         guards = self._closure.close(tree)
-        in_front = all(guard.hoisted for guard in guards)
         tree = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             tree = simplify(hoist(tree, guards))
         settled = Settled(self._actions, self._predicates)
-        tree = simplify(settled.tree(tree))
+        return simplify(settled.tree(tree)), guards, settled
+
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+        tree, guards, settled = self._checked(handbook, procedure)
+        in_front = all(guard.hoisted for guard in guards)
         names = Names(procedure.name, self._predicates)
         factoring = Factoring(names.group)
         plan = factoring.plan(tree)
@@ -240,32 +243,14 @@ class Compiler:
         optional = optional_parameters(
             leaves(tree), left_out(procedure, goal), self._predicates, self._actions
         )
-        resolved: dict[Leaf | Group, tuple[str, Arguments]] = {}
-
-        def resolve(leaf: Leaf | Group) -> tuple[str, Arguments]:
-            found = resolved.get(leaf)
-            if found is None:
-                if isinstance(leaf, Group):
-                    passed = (name for name in leaf.parameters if name in scope)
-                    found = (leaf.name, tuple((name, Local(name)) for name in passed))
-                else:
-                    none = optional.get(leaf.predicate, ())
-                    arguments = tuple(
-                        (p, argument_of(t, scope))
-                        for p, t in leaf.arguments
-                        if p not in none or isinstance(t, Name)
-                    )
-                    found = (names.rule(leaf.predicate), arguments)
-                resolved[leaf] = found
-            return found
-
+        callees = Callees(names, scope, optional)
         functions: dict[str, Function] = {}
         act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
             parameters=parameters,
-            steps=Schedule(resolve).process(
+            steps=Schedule(callees.of).process(
                 plan,
                 act,
                 CompleteStep("done"),
@@ -279,12 +264,11 @@ class Compiler:
                 name=group.name,
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
-                steps=Schedule(resolve).group(group),
+                steps=Schedule(callees.of).group(group),
                 optional=optional_names(group.parameters, leaves(tree), optional),
             )
         called = without_uncalled(functions, procedure.name)
-        named = dict.fromkeys(leaf.predicate for leaf in resolved if isinstance(leaf, Leaf))
-        used = [predicate for predicate in named if names.rule(predicate) in called]
+        used = [one for one in callees.predicates if names.rule(one) in called]
         for predicate in used:
             function = self._function(names.rule(predicate), predicate, optional.get(predicate, ()))
             functions[function.name] = function
@@ -297,18 +281,11 @@ class Compiler:
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
-            excluded=tuple(predicate for predicate in named if predicate not in used),
+            excluded=tuple(one for one in callees.predicates if one not in used),
         )
-        inputs = {item.name: item for item in goal.inputs}
-        own = {item.name: item for item in procedure.inputs}
         types = scope_types(
             parameters,
-            {
-                term.name: inputs[name]
-                for name, term in goal_terms(goal, procedure)
-                if isinstance(term, Name)
-            }
-            | own,
+            inputs_by_name(goal, procedure),
             leaves(tree),
             self._actions,
             self._predicates,

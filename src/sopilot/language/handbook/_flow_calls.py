@@ -2,7 +2,8 @@
 
 ``[covers(user, amount), open()]`` is three scalars to YAML: inside brackets a
 comma ends an unquoted one. People write it nevertheless, and it has only one
-sensible reading, so neighbours are joined until the parentheses balance.
+sensible reading, so neighbours are joined until the parentheses balance, behind a
+key without braces of its own (``[not: covers(user, amount)]``) as well.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from sopilot.language.handbook.nodes import Node, ScalarNode
+from sopilot.language.handbook.nodes import MapNode, Node, ScalarNode
 
 
 def _is_plain(node: Node) -> TypeGuard[ScalarNode]:
@@ -31,11 +32,24 @@ def _joined(first: ScalarNode, last: ScalarNode) -> ScalarNode:
     return replace(first, text=f"{first.text}, {last.text}", end=last.end)
 
 
+def _with(before: Node, item: ScalarNode) -> Node | None:
+    """``before`` and what follows it, if it waits for that. A pair in braces does not: its
+    mapping starts before its key."""
+    if _is_open(before):
+        return _joined(before, item)
+    if isinstance(before, MapNode) and len(before.pairs) == 1:
+        ((key, value),) = before.pairs
+        bare = (before.line, before.column) == (key.line, key.column)
+        if bare and _is_open(value):
+            return replace(before, pairs=((key, _joined(value, item)),))
+    return None
+
+
 def join_items(items: Sequence[Node]) -> list[Node]:
     done: list[Node] = []
     for item in items:
-        if done and _is_open(last := done[-1]) and _is_plain(item):
-            done[-1] = _joined(last, item)
+        if done and _is_plain(item) and (longer := _with(done[-1], item)):
+            done[-1] = longer
         else:
             done.append(item)
     return done

@@ -177,7 +177,9 @@ def why_not(people: People, name: str, details: Mapping[str, JSON]) -> Diagnosti
     for one in people.persons.values():
         if new is not None and one is not new and (shared := new.names & one.names):
             return Diagnostic(
-                "name-taken", f"`{min(shared)}` is a name of {one.name}: nobody is two people"
+                "name-taken",
+                f"`{min(shared)}` is a name of {one.name}: nobody is two people",
+                help=f"choose another, or say anew who {one.name} is: `sopilot people add --anew`",
             )
     if had and not people.has_administrator():
         return Diagnostic(

@@ -11,10 +11,15 @@ from sopilot.runtime.records.people import People
 
 def people_lines(people: People) -> Iterator[str]:
     rows = [
-        (one.name, ", ".join(one.roles) or "-", _tokens(people, one.name) or "-")
+        (
+            one.name,
+            ", ".join(one.aliases) or "-",
+            ", ".join(one.roles) or "-",
+            _tokens(people, one.name) or "-",
+        )
         for one in people.persons.values()
     ]
-    yield table(rows, ("NAME", "ROLES", "TOKENS")) if rows else "nobody is known here"
+    yield table(rows, ("NAME", "ALSO", "ROLES", "TOKENS")) if rows else "nobody is known here"
     for role, conditions in people.limits.items():
         yield f"{role} decides within {', '.join(conditions) or 'no limit'}"
     for one in people.deputies:

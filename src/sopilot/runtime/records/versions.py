@@ -66,7 +66,8 @@ class Versions:
     def known(self, handbook: str, number: int) -> Version:
         found = self.find(handbook, number)
         if found is None:
-            raise mistake("unknown-version", f"`{handbook}` has no version {number} here")
+            message = f"`{handbook}` has no version {number} here"
+            raise mistake("unknown-version", message, help="`sopilot handbooks list` has them")
         return found
 
     def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:

@@ -66,12 +66,17 @@ def no_witness(
     if not same_name(by):
         return Diagnostic("nobody", "say who found out how the call ended")
     if who is None and "identity" in people.demands:
-        return Diagnostic(UNAUTHENTICATED, _PROVE, help="give --token-file")
+        return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN)
     names = people.names_of(by)
     return _party(metadata, configuration, pending.arguments, pending.process, names, by)
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
+_TOKEN = "give --token-file"
+_NO_MACHINE = (
+    "approve with `sopilot approve approve` and a token; neither `--approve` nor a scenario's "
+    "`approvals` can"
+)
 
 
 def principal_from_json(value: JSON) -> Principal | None:
@@ -112,11 +117,12 @@ def _entitlement(
     """How they proved who they are and through what they decide in this role."""
     through, own = "", role
     if "identity" in people.demands and (who is None or who.method == MACHINE):
-        return Diagnostic(UNAUTHENTICATED, _PROVE, help="give --token-file")
+        return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN if who is None else _NO_MACHINE)
     if who is not None and who.method != MACHINE:
         entitled = people.entitled(by, role, at, expires_at)
         if entitled is None:
-            return Diagnostic("not-entitled", f"{by} has no part as {role} now")
+            cure = "`sopilot people list` shows who has which role, and when"
+            return Diagnostic("not-entitled", f"{by} has no part as {role} now", help=cure)
         own, through = entitled
     beyond = people.beyond(own, arguments)
     if beyond is not None:

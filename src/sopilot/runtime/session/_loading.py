@@ -37,15 +37,15 @@ class Loaded:
 
 
 async def load(
-    store: Store, session_id: str, *, known: Collection[ProgramSet] = (), shredded: bool = False
+    store: Store, session_id: str, *, known: Collection[ProgramSet] = (), even_erased: bool = False
 ) -> Loaded:
     """``known`` spares reading artifacts that the caller has at hand under the same hashes.
-    ``shredded``: one whose contents were erased, or are under a key that is not at hand, is
+    ``even_erased``: one whose contents were erased, or are under a key that is not at hand, is
     welcome, and stands nowhere."""
     record, events = await read_session(store, session_id)
     if record.is_pruned:
         raise Pruned(session_id)
-    if not shredded and (record.is_locked or record.is_erased):
+    if not even_erased and (record.is_locked or record.is_erased):
         under_key = "are under a key, and SOPILOT_KEYS names no folder of keys"
         why = under_key if record.is_locked else "were erased"
         raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")

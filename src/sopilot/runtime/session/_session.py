@@ -350,12 +350,11 @@ class Session(Leased):
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
-        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions)
         self._lease = await self._write(lease, batch)
         self._stale = False
         self.configuration = configuration
-        self.head = head
+        self.head = batch.head
         self._events += sealed
         self._own_events += events
         for event in events:

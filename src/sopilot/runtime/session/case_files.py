@@ -156,10 +156,12 @@ async def continue_deviation(
     people, known = await load_people(store), await load_deviations(store)
     one = known.get(number)
     if one is None:
-        raise mistake("unknown-deviation", f"there is no deviation {number}")
+        cure = "`sopilot deviations list` has their numbers"
+        raise mistake("unknown-deviation", f"there is no deviation {number}", help=cure)
     writer = written_by(who, by)
     if "identity" in people.demands and who is None:
-        raise mistake("unauthenticated", "this store asks people to prove who they are")
+        message = "this store asks people to prove who they are"
+        raise mistake("unauthenticated", message, help="give --token-file")
     problem = why_not(one, step, people.names_of(str(writer["by"])))
     if problem is not None:
         raise UserMistake([problem])

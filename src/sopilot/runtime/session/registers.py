@@ -26,7 +26,7 @@ class Traces:
 
     async def loaded(self, session_id: str) -> Loaded:
         """Raises what ``load`` does of a session that is damaged."""
-        loaded = await load(self._store, session_id, known=self._known.values(), shredded=True)
+        loaded = await load(self._store, session_id, known=self._known.values(), even_erased=True)
         self._known[id(loaded.first)] = loaded.first
         return loaded
 

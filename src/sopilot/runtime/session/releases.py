@@ -110,7 +110,8 @@ async def _found(store: Store, handbook: str, number: int) -> Version:
 
 async def _writer(store: Store, who: Principal | None, by: str) -> dict[str, JSON]:
     if who is None and "identity" in (await load_people(store)).demands:
-        raise mistake("unauthenticated", "this store asks people to prove who they are")
+        message = "this store asks people to prove who they are"
+        raise mistake("unauthenticated", message, help="give --token-file")
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
         raise mistake("nobody", "whoever does this must be named: --as, or a token")

@@ -29,6 +29,7 @@ from sopilot.runtime.records.log import (
 from sopilot.runtime.records.privacy import Policy
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.errors import Pruned
+from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.session.privacy import load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
 from sopilot.runtime.trace import Head
@@ -50,6 +51,7 @@ class Verified:
     gaps: list[Gap]
     seal: SealedHead
     sessions: int = 0
+    """With the journals, which are kept as sessions are."""
     events_read: int = 0
     """Sessions whose events were read, and not their heads alone."""
     moved: int = 0
@@ -58,6 +60,7 @@ class Verified:
     """Sessions whose events were deleted on record."""
     unsealed: list[str] = field(default_factory=list)
     """Sessions that only entries behind the head know."""
+    journals: int = 0
 
     @property
     def complete(self) -> bool:
@@ -148,6 +151,7 @@ async def verify_store(
         compared.later,
         pruned=pruned,
     )
+    found.journals = sum(map(is_journal, compared.covered))
     found.unsealed = [one for one in now.heads if one not in compared.covered]
     return found
 

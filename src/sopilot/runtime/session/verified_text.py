@@ -13,7 +13,8 @@ def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
     return {
         "complete": found.complete,
         "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": found.seal.key},
-        "sessions": found.sessions,
+        "sessions": found.sessions - found.journals,
+        "journals": found.journals,
         "events_read": found.events_read,
         "pruned": found.pruned,
         "gone_on": found.moved,
@@ -31,8 +32,10 @@ def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
     if found.gaps:
         yield f"{counted(len(found.gaps), 'gap')} against the head of {when}"
         return
+    own = counted(found.sessions - found.journals, "session")
+    whole = f"{own} and {counted(found.journals, 'journal')}" if found.journals else own
     yield (
-        f"complete: all {counted(found.sessions, 'session')} that were sealed at {when} are here, "
+        f"complete: all {whole} that were sealed at {when} are here, "
         "none was exchanged, cut or rewritten, and none stands in the store without an entry"
     )
     if without_events:
@@ -50,7 +53,7 @@ def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
         )
     if found.moved or found.unsealed:
         yield (
-            f"not covered: what came after the seal ({counted(found.moved, 'session')} went on, "
-            f"{len(found.unsealed)} began since)"
+            f"not covered: what came after the seal (of sessions and journals {found.moved} went "
+            f"on, {len(found.unsealed)} began since)"
         )
     yield "not proven by this: that what was recorded is true, or that everything was recorded"

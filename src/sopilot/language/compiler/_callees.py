@@ -1,0 +1,55 @@
+"""What the checks of a procedure call.
+
+In:  the leaves and groups of its plan.
+Out: for each the name of the function that checks it, and what that is given: names of the
+     process, or constants. A parameter that may be without a value is left out where it has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sopilot.language.compiler._factoring import Group
+from sopilot.language.compiler._goal import argument_of
+from sopilot.language.compiler._naming import Names
+from sopilot.language.handbook import Leaf, Name
+from sopilot.language.program.model import Arguments, Local
+
+
+class Callees:
+    """``scope`` are the names of the process, ``optional`` the parameters of each predicate that
+    may be without a value."""
+
+    def __init__(
+        self, names: Names, scope: frozenset[str], optional: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._names = names
+        self._scope = scope
+        self._optional = optional
+        self._found: dict[Leaf | Group, tuple[str, Arguments]] = {}
+
+    def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
+        found = self._found.get(leaf)
+        if found is None:
+            found = self._group(leaf) if isinstance(leaf, Group) else self._rule(leaf)
+            self._found[leaf] = found
+        return found
+
+    @property
+    def predicates(self) -> list[str]:
+        """Of all leaves that were asked about, each once."""
+        named = (leaf.predicate for leaf in self._found if isinstance(leaf, Leaf))
+        return list(dict.fromkeys(named))
+
+    def _group(self, group: Group) -> tuple[str, Arguments]:
+        passed = (name for name in group.parameters if name in self._scope)
+        return group.name, tuple((name, Local(name)) for name in passed)
+
+    def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
+        optional = self._optional.get(leaf.predicate, ())
+        arguments = tuple(
+            (parameter, argument_of(term, self._scope))
+            for parameter, term in leaf.arguments
+            if parameter not in optional or isinstance(term, Name)
+        )
+        return self._names.rule(leaf.predicate), arguments
