@@ -44,7 +44,8 @@ class Looped:
 
     @property
     def events(self) -> list[Event]:
-        return [sealed.event for sealed in self.session.events]
+        """As they happened: what is kept beside the trace has a name of its own in each session."""
+        return list(self.session.own_events)
 
 
 class Listening:

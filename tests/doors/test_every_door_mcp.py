@@ -43,6 +43,7 @@ from sopilot.doors.mcp.playing import FINISH_TOOL, SAY_TOOL
 from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_arm
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolSchema
+from sopilot.runtime.session.recovery import whole_events
 
 OVER = "The session is over: "
 
@@ -91,7 +92,7 @@ async def compare(client: Client, loop: Looped) -> str:
 
 
 async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
-    events = [sealed.event for sealed in await store.events(session_id)]
+    events = whole_events(await store.events(session_id), await store.payloads(session_id))
     assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
     play = await resume_play(store, session_id)
     await play.close()

@@ -22,6 +22,7 @@ from sopilot.lab.lens import moments_of
 from sopilot.runtime.agent import ARMS, arm_named
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest
+from sopilot.runtime.session.recovery import whole_events
 
 MOST = [
     pytest.param(task, arm, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])
@@ -97,7 +98,7 @@ def test_play(task: str, arm: str, tmp_path: Path) -> None:
     assert came_back[:-1] == answers(loop.dialog)[: len(came_back) - 1]
 
     async def end(store: Store) -> None:
-        events = [sealed.event for sealed in await store.events(session_id)]
+        events = whole_events(await store.events(session_id), await store.payloads(session_id))
         assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
         play = await resume_play(store, session_id)
         await play.close()

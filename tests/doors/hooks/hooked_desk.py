@@ -171,6 +171,6 @@ async def bare_hook() -> ProcedureHook:
 
 
 def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:
-    last = hook.session.events[-1].event
+    last = hook.session.own_events[-1]
     assert last.kind == "domain_result"
     return last.payload["ok"], last.payload["value"]

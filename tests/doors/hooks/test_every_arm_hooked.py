@@ -114,8 +114,7 @@ async def hooked_run(framework: str, arm: str, case: tuple[str, str, str], loop:
         assert hooked.hook.instructions == asked.messages[0].content
         assert seen.tools[0] == asked.tools[0] == hooked.hook.step_tool
         assert compared(seen.messages[1:]) == compared(asked.messages[1:])
-    events = [sealed.event for sealed in hooked.hook.session.events]
-    assert owned(events) == owned(loop.events)
+    assert owned(hooked.hook.session.own_events) == owned(loop.events)
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
