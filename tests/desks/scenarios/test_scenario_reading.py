@@ -53,6 +53,13 @@ def test_what_the_user_knows_is_what_the_goal_takes(written: str, problem: str |
     assert [one.message for one in found] == ([problem] if problem else [])
 
 
+def test_what_only_a_login_asks_for_is_typed_too() -> None:
+    body = "goal: lend\nknows: {password: 4711}\nexpect: executed"
+    _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")
+    problem = "`password` must be of type string for `lend`, found the number `4711`"
+    assert [one.message for one in found] == [problem]
+
+
 def test_a_gate_cannot_be_decreed() -> None:
     body = f"goal: lend\n{FACTS}\nverdicts: {{logged_in: true}}\nexpect: executed"
     _, found = read_scenarios(suite_text(body), HANDBOOK, "it.yaml")

@@ -10,7 +10,7 @@ import pytest
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.session import Store, StoreCorrupt, SystemClock
-from sopilot.runtime.session.case_files import load_deviations
+from sopilot.runtime.session.case_files import kept_audits, load_deviations
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.privacy import load_policy
@@ -22,6 +22,10 @@ async def _register(store: Store) -> object:
     return await register(store, Wanted())
 
 
+async def _audits(store: Store) -> object:
+    return await kept_audits(store, "one")
+
+
 @pytest.mark.parametrize(
     ("journal", "entry", "read"),
     [
@@ -30,6 +34,7 @@ async def _register(store: Store) -> object:
         ("handbooks", "version_released", load_versions),
         ("deviations", "deviation_opened", load_deviations),
         ("deviations", "deviation_opened", _register),
+        ("audits.one", "audited", _audits),
     ],
 )
 def test_an_entry_without_its_details_is_a_damaged_store(
@@ -38,7 +43,7 @@ def test_an_entry_without_its_details_is_a_damaged_store(
     async def case() -> None:
         store = MemoryStore()
         await read(store)
-        await write(store, journal, entry, {}, clock=SystemClock())
+        await write(store, journal, entry, {"findings": [{}]}, clock=SystemClock())
         with pytest.raises(StoreCorrupt, match=f"journal.{journal} is damaged"):
             await read(store)
 

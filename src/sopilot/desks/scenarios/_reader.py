@@ -297,17 +297,34 @@ def _merged(base: Node, own: Node) -> Node:
 
 
 def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
-    """What the goal's own names are, by the inputs of its action that they become."""
+    """What the goal's own names are, by the inputs of its action that they become, and what else
+    the user is asked for (a password), by the input of the one call that needs it."""
     procedure = handbook.procedures.get(goal)
     action = handbook.actions.get(procedure.action) if procedure is not None else None
     if procedure is None or action is None:
         return {}
     renamed = dict(procedure.arguments)
-    return {
+    return _asked(handbook) | {
         term.name: input_schema(item)
         for item in (*action.inputs, *procedure.inputs)
         if isinstance(term := renamed.get(item.name, Name(item.name)), Name)
     }
+
+
+def _asked(handbook: Handbook) -> dict[str, Mapping[str, object]]:
+    """Of names that are different things in different calls nothing is said."""
+    found: dict[str, list[Mapping[str, object]]] = {}
+    for predicate in handbook.predicates.values():
+        gate = [predicate.established_by] if predicate.established_by is not None else []
+        for call in (*gate, *(call for recipe in predicate.recipes for call in recipe)):
+            action = handbook.actions.get(call.action)  # the machine's own questions are none
+            inputs = {item.name: item for item in action.inputs} if action is not None else {}
+            for given, term in call.arguments:
+                if not isinstance(term, Name) or term.name in predicate.parameters:
+                    continue
+                if given in inputs:
+                    found.setdefault(term.name, []).append(input_schema(inputs[given]))
+    return {name: kinds[0] for name, kinds in found.items() if all(k == kinds[0] for k in kinds)}
 
 
 def _tellable(handbook: Handbook) -> frozenset[str]:

@@ -12,7 +12,7 @@ from sopilot.runtime.records.deviations import DEVIATIONS, Deviation, fold_devia
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, entries, folded, write
+from sopilot.runtime.session.journal import Entry, folded, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.trace import reference
 from sopilot.runtime.trace.signing import SigningKey, verify_signature
@@ -92,7 +92,7 @@ def _digest(sentence: str, salt: bytes) -> str:
 
 
 async def kept_audits(store: Store, session_id: str) -> list[KeptAudit]:
-    return [_kept(one) for one in await entries(store, AUDITS + session_id)]
+    return await folded(store, AUDITS + session_id, lambda found: [_kept(one) for one in found])
 
 
 def _kept(entry: Entry) -> KeptAudit:
