@@ -66,6 +66,7 @@ def measure_sopbench(rounds: int) -> dict[str, Any]:
                     offered=offered_actions(
                         handbook, "official" if tools == "official" else "full-state"
                     ),
+                    wide_first=tools == "full-state",
                 )
                 for domain, handbook in shared.items()
             }

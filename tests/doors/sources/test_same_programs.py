@@ -9,9 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.doors.cli.main import sopilot
+from sopilot.doors.sources import compile_source, open_source
 from sopilot.doors.sources.same_programs import others
-from sopilot.language.compiler import compile_handbook
+from sopilot.language.compiler import compile_handbook, compile_procedure
 from sopilot.language.handbook import load_handbook
+from sopilot.language.program import Act
 
 STRICT = """\
 handbook: till
@@ -112,3 +114,27 @@ def test_a_gateway_had_fewer_tools(tmp_path: Path, offered: tuple[str, ...], sam
 def test_no_program_is_no_program_of_the_handbook() -> None:
     (finding,) = others("bank-desk", {0: {}})
     assert "no program at all" in finding.explanation
+
+
+def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> None:
+    """Bundled desks name one beside narrower verifiers; only a benchmark's list prefers it."""
+
+    def verified_by(tools: str | None) -> set[str]:
+        return {
+            step.action
+            for unit in compile_source("bank-desk", tools=tools)
+            for function in unit.program.functions.values()
+            for step in function.steps
+            if isinstance(step, Act)
+        }
+
+    assert "read_ledger" in verified_by("full-state")
+    assert "read_ledger" not in verified_by("official")
+    assert "read_ledger" not in verified_by(None)
+
+
+def test_a_program_of_a_release_that_took_it_first_is_still_its_handbooks() -> None:
+    handbook = open_source("bank-desk").handbook
+    before = compile_procedure(handbook, "transfer", tools="as-written", wide_first=True).program
+    assert before != compile_procedure(handbook, "transfer", tools="as-written").program
+    assert others("bank-desk", {0: {"transfer": before}}) == []
