@@ -137,6 +137,12 @@ def test_explain_names_guard_recipe_and_frames() -> None:
     assert any(frame["because"] for frame in transfer["frames"])
 
 
+def test_explain_says_who_approves() -> None:
+    told = run("explain", "bank-desk").stdout
+    assert "wire_abroad is approved by 2 of: supervisor, auditor, duty_officer" in told
+    assert "close_account is approved by supervisor\n" in told
+
+
 def test_help_is_complete_and_cheap() -> None:
     result = run("--help")
     for name in ("compile", "check", "show", "explain", "stats"):

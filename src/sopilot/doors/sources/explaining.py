@@ -18,7 +18,7 @@ from sopilot.language.handbook import (
     otherwise_of,
     without_otherwise,
 )
-from sopilot.language.program.model import Function, Kind
+from sopilot.language.program.model import Act, Function, Kind, Program
 from sopilot.language.render.sentences import condition_of
 
 
@@ -86,6 +86,16 @@ def _notes(unit: Unit) -> Iterator[str]:
         yield f"{entry} may rest on a model's word for {name} (judged_by: model)"
     for lacking in unprovable(unit.program):
         yield f"{entry} waits for a person where it needs {lacking.predicate}, unprovable"
+    for guard in unit.program.guarded:
+        if guard.needed and guard.action in _acts(unit.program):
+            people = f"{guard.needed} of: " if guard.needed > 1 or len(guard.roles) > 1 else ""
+            where = f", where {guard.when}" if guard.when else ""
+            yield f"{guard.action} is approved by {people}{', '.join(guard.roles)}{where}"
+
+
+def _acts(program: Program) -> set[str]:
+    steps = program.functions[program.entry].steps
+    return {step.action for step in steps if isinstance(step, Act)}
 
 
 def _refusals(tree: Tree) -> Iterator[tuple[str, str]]:
