@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
 import statistics
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -20,17 +19,14 @@ from sopilot.lab.stats import (
     Undefined,
     accuracy,
     compare,
-    discordances_from,
     mcnemar,
-    outcomes_from,
     pair,
     pass_k,
     post_goal,
-    read_rows,
     run_to_run,
 )
 from sopilot.lab.stats.figures import after_goal
-from sopilot.language.diagnostics import Diagnostic, UserMistake
+from sopilot.language.diagnostics import UserMistake
 
 QUICK = settings(deadline=None, max_examples=60)
 
@@ -283,62 +279,6 @@ def test_post_goal_without_a_success_is_undefined() -> None:
     assert isinstance(post_goal([], []).first, Undefined)
 
 
-TEXT = st.text(max_size=6)
-OUTCOMES = st.builds(
-    RunOutcome,
-    task=TEXT.filter(bool),
-    goal=TEXT.filter(bool),
-    kind=st.sampled_from(TaskKind),
-    passed=st.sampled_from([True, False, None]),
-    arm=TEXT,
-    model=TEXT,
-    domain=TEXT,
-    cluster=TEXT,
-    run=st.integers(0, 9),
-    post_goal_calls=st.none() | st.integers(0, 9),
-)
-
-
-@QUICK
-@given(st.lists(OUTCOMES, min_size=1, max_size=5))
-def test_outcomes_survive_every_shape_of_file(outcomes: list[RunOutcome]) -> None:
-    rows = [asdict(item) for item in outcomes]
-    for text in (
-        "\n".join(json.dumps(row) for row in rows),
-        json.dumps(rows, indent=2),
-        json.dumps({"outcomes": rows, "seconds": 3}),
-    ):
-        assert outcomes_from(read_rows(text)) == tuple(outcomes)
-
-
-@QUICK
-@given(st.text(max_size=60) | st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")))
-def test_arbitrary_text_is_read_or_refused_as_the_readers_mistake(text: str) -> None:
-    diagnosed: tuple[Diagnostic, ...] = ()
-    found: tuple[RunOutcome, ...] = ()
-    try:
-        found = outcomes_from(read_rows(text))
-    except UserMistake as mistake:
-        diagnosed = mistake.diagnostics
-    assert bool(found) != bool(diagnosed)
-
-
-@pytest.mark.parametrize(
-    ("goal", "said"),
-    [
-        ('""', 'not `""`'),
-        ("5", "not `5`"),
-        (f'["{"x" * 36}"]', f'not `["{"x" * 36}"]`'),
-        (f'["{"x" * 37}"]', f'not `["{"x" * 37}"…`'),
-    ],
-)
-def test_a_goal_that_is_none_is_told_in_forty_characters(goal: str, said: str) -> None:
-    with pytest.raises(UserMistake) as caught:
-        discordances_from(read_rows(f'{{"goal": {goal}, "wins": 1, "losses": 2}}', "r.jsonl"))
-    (told,) = caught.value.diagnostics
-    assert told.message == f"`goal` must be a text, {said}"
-
-
 def test_what_comes_after_the_goal_is_told_for_each_model_by_itself() -> None:
     rows = [
         replace(outcome(f"a{n}", True, goal=f"g{n}", model=model, calls=calls), arm=arm)
@@ -355,56 +295,6 @@ def test_what_comes_after_the_goal_is_told_for_each_model_by_itself() -> None:
         ("m", 1.0, 3.0),
         ("n", 0.0, 7.0),
     ]
-
-
-def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
-    text = "\n".join(
-        [
-            '{"task": "a", "goal": "g", "kind": "execute", "passed": true}',
-            '{"task": "a", "goal": "g", "kind": "wait", "passd": true}',
-            '{"task": 3, "goal": "g", "kind": "refuse", "passed": 1, "run": -1}',
-        ]
-    )
-    with pytest.raises(UserMistake) as caught:
-        outcomes_from(read_rows(text, "results.jsonl"))
-    said = [str(diagnostic) for diagnostic in caught.value.diagnostics]
-    assert said == [
-        'results.jsonl:2:1: error[bad-field]: `kind` must be `execute` or `refuse`, not `"wait"`',
-        "results.jsonl:2:1: error[missing-field]: `passed` is missing (`true`, `false` or `null`)"
-        "\n  help: did you mean `passd`?",
-        "results.jsonl:3:1: error[bad-field]: `task` must be a text, not `3`",
-        "results.jsonl:3:1: error[bad-field]: `passed` must be `true`, `false` or `null`, not `1`",
-        "results.jsonl:3:1: error[bad-field]: `run` must be a count, not `-1`",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("", "empty"),
-        ("[]", "empty"),
-        ("[1]", "not-an-object"),
-        ("3", "not-an-object"),
-        ("{", "not-json"),
-        ('{"task": NaN}', "not-json"),
-        ("[" * 100_000, "not-json"),
-        ('{"outcomes": 3}', "not-an-object"),
-        ("9" * 5000, "not-json"),
-    ],
-)
-def test_files_that_are_no_results(text: str, code: str) -> None:
-    with pytest.raises(UserMistake) as caught:
-        outcomes_from(read_rows(text))
-    assert caught.value.diagnostics[0].code == code
-
-
-def test_goal_tables_are_read_and_added_up() -> None:
-    text = '{"goal": "a", "wins": 2, "losses": 0}\n{"goal": "a", "wins": 1, "losses": 3}'
-    assert discordances_from(read_rows(text)) == {"a": Discordance(3, 3)}
-    with pytest.raises(UserMistake, match="`losses` is missing"):
-        discordances_from(read_rows('{"goal": "a", "wins": 2}'))
-    with pytest.raises(UserMistake, match="`wins` must be a count"):
-        discordances_from(read_rows('{"goal": "a", "wins": true, "losses": 1}'))
 
 
 def test_pairs_of_one_kind_are_those() -> None:
