@@ -12,6 +12,7 @@ from served import gateway
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.doors.mcp.mcp_server import ProcedureServer
+from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.vm import Event
 
 Scene = Callable[[Client, ProcedureServer, "Watched"], Awaitable[None]]
@@ -24,7 +25,9 @@ class Watched:
 
     async def events(self) -> list[Event]:
         (record,) = await self.store.sessions()
-        return [sealed.event for sealed in await self.store.events(record.id)]
+        return whole_events(
+            await self.store.events(record.id), await self.store.payloads(record.id)
+        )
 
     async def notes(self, name: str) -> list[Any]:
         return [

@@ -60,7 +60,7 @@ def record(arm_name: str) -> Recorded:
         session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=True)
         user = ScriptedUser(task.request, task.knows, goal=task.goal, late=task.late)
         await run_session(session, briefing, arm=arm, model=model, user=user)
-        events = [sealed.event for sealed in session.events]
+        events = list(session.own_events)
         return moments_of(session.machine, events, briefing, arm, tools.schemas(), task.goal)
 
     return asyncio.run(run()), model.asked

@@ -40,6 +40,9 @@ def test_a_trace_needs_its_handbook(store: str, tmp_path: Path) -> None:
     found = CliRunner().invoke(sopilot, ["lens", str(trace)])
     assert isinstance(found.exception, UserMistake)
     assert "--handbook" in str(found.exception)
+    found = CliRunner().invoke(sopilot, ["lens", str(trace), "--handbook", "bank-desk"])
+    assert isinstance(found.exception, UserMistake)
+    assert "keeps back words" in str(found.exception), "a password was said in it"
 
 
 @pytest.mark.slow

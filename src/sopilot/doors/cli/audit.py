@@ -110,20 +110,17 @@ def command(
 
 
 def read_input(
-    what: str,
-    *,
-    handbook: str | None,
-    goal: str | None,
-    store_spec: str | None,
-    told: Told | None = None,
-    token_file: Path | None = None,
-) -> TraceInput | ForeignInput:
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
+    told: Told | None = None, token_file: Path | None = None, secrets: bool = False,
+) -> TraceInput | ForeignInput:  # fmt: skip
     """A file if there is one of that name, else a session."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, told=told)
     masked = not may_see(store_spec, token_file, "audit", [what])
     return with_store(
         store_spec,
-        lambda store: session_input(store, what, handbook=handbook, goal=goal, masked=masked),
+        lambda store: session_input(
+            store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
+        ),
         reading=True,
     )

@@ -69,7 +69,9 @@ def command(
         chosen, taken = sweep_moments(Path(what), arm, sessions, count)
         looked_at: dict[str, object] = {"runs": what, "sessions": taken}
     else:
-        recorded = read_input(what, handbook=handbook, goal=goal, store_spec=store_spec)
+        recorded = read_input(
+            what, handbook=handbook, goal=goal, store_spec=store_spec, secrets=True
+        )
         if not isinstance(recorded, TraceInput):
             raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
         described = (

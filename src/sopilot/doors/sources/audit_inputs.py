@@ -212,10 +212,12 @@ async def session_input(
     handbook: str | None,
     goal: str | None,
     masked: bool = False,
+    secrets: bool = False,
 ) -> TraceInput:
-    """``masked``: judged by what stands in the trace alone, for who may not read contents."""
+    """``masked``: judged by what stands in the trace alone, for who may not read contents.
+    ``secrets``: with those, for a model that reads the words once more."""
     record = await store.record(session_id)
-    trace = await export_trace(store, session_id, payloads=not masked)
+    trace = await export_trace(store, session_id, payloads=not masked, secrets=secrets)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
     return TraceInput(trace, source, not record.owner, asked, named=handbook is not None)

@@ -10,11 +10,12 @@ from sopilot.doors.sources.run_options import RunOptions
 from sopilot.lab.bench import is_sopbench
 from sopilot.lab.bench.recorded_runs import recorded_runs
 from sopilot.lab.lens import ReadMoment, moments_of, spread
-from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.runtime.agent import Briefing, ScriptedTools, arm_named
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.recovery import program_changes, whole_events
-from sopilot.runtime.vm import Machine
+from sopilot.runtime.trace import is_reference
+from sopilot.runtime.vm import Event, Machine
 
 
 def sweep_moments(
@@ -61,6 +62,10 @@ def chosen_moments(
     source = handbook or (described.source if described is not None else None)
     if source is None:
         raise UserMistake("name the SOP of the trace with --handbook")
+    if any(map(_keeps_words_back, events)):
+        message = "this trace keeps back words that the model read: no request can be made again"
+        cure = "look at the session in its store: sopilot lens ID --store STORE"
+        raise mistake("withheld-words", message, help=cure)
     units = [unit for unit in compile_source(source) if unit.procedure.name in trace.programs]
     if not units:
         raise UserMistake(f"`{source}` has none of the goals of this session")
@@ -91,3 +96,9 @@ def chosen_moments(
             "name what the user wants with --goal"
         )
     return chosen
+
+
+def _keeps_words_back(event: Event) -> bool:
+    details = event.payload.get("details")
+    calls = details.get("calls") if isinstance(details, dict) else details
+    return is_reference(event.payload.get("text")) or is_reference(calls)

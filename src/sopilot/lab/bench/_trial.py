@@ -182,7 +182,7 @@ class TrialRunner:
         )
         trace = ""
         if self._keep_traces:
-            trace = write_trace(await export_trace(store, session.id))
+            trace = write_trace(await export_trace(store, session.id, payloads=True, secrets=True))
         await session.release()
         calls = calls_made(await session.whole_events())
         after = post_goal_calls(calls, task.goal_action)

@@ -137,8 +137,9 @@ def _told(event: Event) -> list[str]:
             return []
 
 
-def _line(text: str) -> str:
-    return " / ".join(text.split("\n"))
+def _line(text: object) -> str:
+    """Words that are kept back are told as such."""
+    return " / ".join(text.split("\n")) if isinstance(text, str) else "(not on record)"
 
 
 def _given(arguments: Mapping[str, object]) -> str:

@@ -46,9 +46,16 @@ class TraceFile:
 
 
 async def export_trace(
-    store: Store, session_id: str, *, payloads: bool = False, programs: bool = True
+    store: Store,
+    session_id: str,
+    *,
+    payloads: bool = False,
+    programs: bool = True,
+    secrets: bool = False,
 ) -> TraceFile:
-    """Payloads stay behind unless asked for: what leaves is redacted, and still verifies."""
+    """Payloads stay behind unless asked for: what leaves is redacted, and still verifies.
+    Secrets stay behind with them, unless asked for as well: those of simulated people, and where
+    a model is to read once more what it has read."""
     record = await store.record(session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -60,6 +67,9 @@ async def export_trace(
         needed.update(changed.values())
     texts = {digest: await store.program(digest) for digest in sorted(needed)} if programs else {}
     about = {name: record.metadata.get(name) for name in ABOUT}
+    leaving: Mapping[str, JSON] = {}
+    if payloads:
+        leaving = kept if secrets else await _without_secrets(store, hashes, events, kept)
     return TraceFile(
         session_id,
         tuple(events),
@@ -67,7 +77,7 @@ async def export_trace(
         texts,
         about,
         tuple(await store.signatures(session_id)),
-        await _without_secrets(store, hashes, events, kept) if payloads else {},
+        leaving,
         str(record.metadata.get("salt", "")) if payloads else "",
     )
 
