@@ -275,6 +275,10 @@ def causeless(run: Execution, here: Position) -> bool:
     ):
         # What the user set aside may be dropped.
         return False
+    if any(e.payload.get("name") == "held_call" for e in run.events):
+        licence = run.guard(run.goal_arguments(here))
+        if licence is not None and licence.missing:
+            return False  # it is held, and nobody has to wait for people
     run.inject("refusal-without-cause", Fail("I would rather not"))
     return True
 

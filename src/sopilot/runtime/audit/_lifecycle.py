@@ -24,6 +24,7 @@ from sopilot.runtime.audit._audit_state import (
     mapping,
     text,
 )
+from sopilot.runtime.audit._call_reading import read_call
 from sopilot.runtime.audit._evidence import covered
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
@@ -260,9 +261,14 @@ def _obstacle(run: AuditState, process: ProcessView, frame: FrameView) -> str:
         return f"`{step.action}` is not on offer"
     if process.goal_failed is not None:
         return f"`{step.action}` failed (#{process.goal_failed})"
-    if any(one.process == process.id and one.doubts for one in run.requests.values()):
-        # The world may be another than when its checks were judged: refusing is then right.
-        return f"`{step.action}` was held, because not all that it needs is proven"
+    for one in run.requests.values():
+        if one.process != process.id or not one.doubts:
+            continue
+        now = read_call(run, process, one.action, one.arguments)
+        # The world may be another than when its checks were judged: refusing is then right. Who
+        # has looked again, and found all as it should be, has no cause any more.
+        if now is None or now.doubts:
+            return f"`{step.action}` was held, because not all that it needs is proven"
     return ""
 
 
