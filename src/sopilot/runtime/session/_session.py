@@ -326,13 +326,6 @@ class Session(Leased):
         self.secrets = Secrets(programs, at, self.ledger.held.values())
         self.machine = programs.machine(self.settings.limits)
 
-    async def _write(self, lease: Lease, batch: Batch) -> Lease:
-        now, seconds = self.clock.now(), self.settings.lease_seconds
-        if self._new is None:
-            return await self._store.append(lease, batch, now=now, lease_seconds=seconds)
-        new, self._new = replace(self._new, first=batch), None
-        return await self._store.create(new, owner=lease.owner, now=now, lease_seconds=seconds)
-
     async def commit(
         self,
         configuration: Configuration,
@@ -350,11 +343,17 @@ class Session(Leased):
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions)
-        self._lease = await self._write(lease, batch)
+        head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
+        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        store, now, seconds = self._store, self.clock.now(), settings.lease_seconds
+        if self._new is None:
+            self._lease = await store.append(lease, batch, now=now, lease_seconds=seconds)
+        else:
+            new, self._new = replace(self._new, first=batch), None
+            self._lease = await store.create(new, owner=lease.owner, now=now, lease_seconds=seconds)
         self._stale = False
         self.configuration = configuration
-        self.head = batch.head
+        self.head = head
         self._events += sealed
         self._own_events += events
         for event in events:

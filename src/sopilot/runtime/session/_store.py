@@ -41,7 +41,8 @@ class Batch(NamedTuple):
     ``summary`` is derived from the trace, for listings alone. ``programs`` are
     new artifacts by hash. ``lines`` are the events as they are written, where
     the caller has them already. ``actions`` are the rows of the register that the
-    events made or changed.
+    events made or changed. ``reached`` is the head behind them, where the caller has it: every
+    step makes one.
     """
 
     expected: Head
@@ -51,6 +52,7 @@ class Batch(NamedTuple):
     programs: Mapping[str, str] = _NOTHING
     lines: Sequence[str] | None = None
     actions: Sequence[ActionRow] = ()
+    reached: Head | None = None
 
     def encoded(self) -> Sequence[str]:
         if self.lines is not None:
@@ -59,6 +61,8 @@ class Batch(NamedTuple):
 
     @property
     def head(self) -> Head:
+        if self.reached is not None:
+            return self.reached
         if not self.events:
             return self.expected
         last = self.events[-1]

@@ -147,8 +147,7 @@ def domain_result(
 
 def _as_said(observed: Observed, pending: Pending) -> Observed:
     """What answers a question is the user's next message; another one proves nothing."""
-    message = spoken_at(observed.value)
-    if observed.action not in BUILT_IN or (message >= 0 and message == pending.heard):
+    if observed.action not in BUILT_IN or 0 <= spoken_at(observed.value) == pending.heard:
         return observed
     return observed._replace(ok=False)
 
@@ -158,8 +157,11 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     key = key_of(observed.arguments)
     earlier = of_action.get(key)
     # Of two questions that overlap, the later word of the user counts, not the later result.
-    last_word = spoken_at(earlier.value) if earlier is not None else -1
-    if observed.action in BUILT_IN and 0 <= spoken_at(observed.value) < last_word:
+    if (
+        earlier is not None
+        and observed.action in BUILT_IN
+        and 0 <= spoken_at(observed.value) < spoken_at(earlier.value)
+    ):
         return answers
     if observed.ok:
         succeeded, asked, touched = observed.seq, observed.call_seq, observed.seq
