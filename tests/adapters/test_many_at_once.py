@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.adapters.test_store_conformance import LEASE, StoreFactory, events, start_of
+from store_parts import LEASE, StoreFactory, events, start_of
 
 from sopilot.adapters.gathering import Gathered
 from sopilot.adapters.memory_store import MemoryStore

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from store_parts import LEASE, StoreFactory, events, start_of
 
 from sopilot.runtime.session import (
     Batch,
@@ -19,24 +20,9 @@ from sopilot.runtime.session import (
     StoreUnavailable,
     UnknownSession,
 )
-from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis, seal_all
-from sopilot.runtime.vm import JSON, Event
+from sopilot.runtime.trace import Head, SignedHead
 
-StoreFactory = Callable[[], Store]
 Case = Callable[[Store], Awaitable[None]]
-LEASE = {"now": 100.0, "lease_seconds": 10.0}
-
-
-def events(head: Head, *values: JSON) -> list[SealedEvent]:
-    made = [
-        Event(head.seq + 1 + n, 1.5, "runtime", "note", None, "", {"name": "x", "details": value})
-        for n, value in enumerate(values)
-    ]
-    return seal_all(made, head.hash)
-
-
-def start_of(session_id: str) -> Head:
-    return Head(session_id, -1, genesis(session_id))
 
 
 def run(open_store: StoreFactory, case: Case) -> None:
