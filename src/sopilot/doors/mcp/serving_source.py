@@ -53,7 +53,8 @@ class ServerOptions:
     token_file: Path | None
     allow_host: tuple[str, ...]
     allow_origin: tuple[str, ...]
-    workers: int
+    workers: int | None
+    """Supervised processes; ``None``: this one alone."""
     stateless: bool
     admin: str | None
     limited: tuple[str, ...]
@@ -70,7 +71,7 @@ class ServerOptions:
             self.allow_host,
             self.allow_origin,
             read_limits(self.limited),
-            stateless=self.stateless or self.workers > 1,
+            stateless=self.stateless or (self.workers or 1) > 1,
             admin=self.admin,
         )
 
@@ -84,14 +85,19 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
         raise UserMistake("two upstream servers have the same name; write NAME=… before each")
     settings = options.http()
     arm_named(options.arm)
-    if options.workers > 1 and settings is not None and not serving.is_worker():
-        raise SystemExit(serving.supervise(settings, options.workers, tell))
+    worker = None
+    if options.workers is not None and settings is not None:
+        worker = serving.supervise(settings, options.workers, tell)
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
-        runner.run(_serve(options, specs, settings, tell))
+        runner.run(_serve(options, specs, settings, tell, worker))
 
 
 async def _serve(
-    options: ServerOptions, specs: list[UpstreamSpec], settings: HttpSettings | None, tell: Tell
+    options: ServerOptions,
+    specs: list[UpstreamSpec],
+    settings: HttpSettings | None,
+    tell: Tell,
+    worker: serving.Worker | None,
 ) -> None:
     meter = metrics()
     store = metered(open_store(options.store_spec), meter)
@@ -116,7 +122,7 @@ async def _serve(
         watch = serving.Watch(store, meter, options.sweep_seconds)
         try:
             stopped = await serving.serve(
-                procedures, settings, tell, watch=watch, reread=options.http
+                procedures, settings, tell, watch=watch, reread=options.http, worker=worker
             )
         finally:
             await procedures.close()
