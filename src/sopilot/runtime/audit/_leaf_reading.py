@@ -35,9 +35,7 @@ from sopilot.runtime.vm.values import JSON, holds_stand_in, same
 
 def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> LeafReading:
     function = code.function
-    blank = LeafReading(
-        function.name, function.predicate or function.name, dict(values), holds=None
-    )
+    blank = LeafReading(function.name, function.judges, dict(values), holds=None)
     if has_withheld(dict(values)):
         raise Unreadable
     for name in function.parameters:

@@ -12,22 +12,32 @@ from sopilot.runtime.vm.values import JSON, same
 
 
 class GateCalls(NamedTuple):
-    """The calls that open a gate, or that close it: the latest exact success, when anything
-    touched it last, and whether one is not answered yet."""
+    """The calls that open a gate, or that close it: exact successes, when anything touched it
+    last, and whether one is not answered yet."""
 
-    latest: Answered | None
+    exact: tuple[Answered, ...]
     touched: int
     pending: bool
-    overlapping: bool = False
+
+    @property
+    def latest(self) -> Answered | None:
+        return max(self.exact, key=lambda one: one.asked, default=None)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether another was still running when the latest was asked for."""
+        latest = self.latest
+        return latest is not None and any(
+            one is not latest and one.succeeded > latest.asked for one in self.exact
+        )
 
 
 def either(first: GateCalls | None, second: GateCalls) -> GateCalls:
     """Calls that shut a gate in one of two ways."""
     if first is None:
         return second
-    both = [one for one in (first.latest, second.latest) if one is not None]
     return GateCalls(
-        max(both, key=lambda one: one.asked, default=None),
+        (*first.exact, *second.exact),
         max(first.touched, second.touched),
         first.pending or second.pending,
     )

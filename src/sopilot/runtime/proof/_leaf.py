@@ -326,7 +326,7 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return GateCalls(None, -1, pending=True)
+            return GateCalls((), -1, pending=True)
         (call,) = wanted
         exacts: list[Answered] = []
         touched = -1
@@ -349,11 +349,7 @@ class Prover:
             one.action == act.action and counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
-        latest = max(exacts, key=lambda each: each.asked, default=None)
-        overlapping = latest is not None and any(
-            one is not latest and one.succeeded > latest.asked for one in exacts
-        )
-        return GateCalls(latest, touched, pending, overlapping)
+        return GateCalls(tuple(exacts), touched, pending)
 
     # --- verdicts --------------------------------------------------------------------
 
@@ -364,7 +360,7 @@ class Prover:
         why = "" if holds is not None else "it was judged undecided"
         return LeafVerdict(
             function.name,
-            function.predicate or function.name,
+            function.judges,
             holds,
             grade,
             whole.evidence,
@@ -374,8 +370,7 @@ class Prover:
 
     def _undecided(self, layout: FunctionLayout, why: str) -> LeafVerdict:
         function = layout.function
-        name = function.predicate or function.name
-        return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
+        return LeafVerdict(function.name, function.judges, None, Grade.CLAIMED, (), why)
 
 
 def _told(call: WantedCall) -> str:
