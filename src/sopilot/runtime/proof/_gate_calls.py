@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.runtime.vm.recipe_calls import WantedCall
 from sopilot.runtime.vm.state import Answered
 from sopilot.runtime.vm.values import JSON, same
@@ -56,13 +57,14 @@ def names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type; a tool may read one of another type as
-    it likes."""
+    """Unless it names another value of the same type; a tool may read one of another type, or
+    one that looks the same, as it likes."""
     return not any(
         name in arguments
         and _is_number(arguments[name]) == _is_number(given)
         and (_is_number(given) or type(arguments[name]) is type(given))
         and not same(given, arguments[name])
+        and not look_the_same(given, arguments[name])
         for name, given in call.arguments.items()
     )
 
