@@ -346,3 +346,15 @@ def test_a_program_is_the_same_whatever_was_compiled_before_it() -> None:
         compiler = Compiler(book.actions, book.predicates)
         found = [compiler.compile(one, *one.procedures.values()).program for one in order]
         assert sorted(map(program_to_yaml, found)) == sorted(map(program_to_yaml, alone))
+
+
+def test_secrets_are_those_of_the_handbook_that_is_compiled() -> None:
+    """Whatever the compiler made before, and whatever schema an input has."""
+    book = handbook(leaf("a"))
+    goal = book.procedures["goal"]
+    compiler = Compiler(book.actions, book.predicates)
+    for secret in (False, True, False):
+        pin = Input("pin", schema={"type": "string", "pattern": "[0-9]*"}, secret=secret)
+        one = replace(book, procedures={"goal": replace(goal, inputs=(pin,))})
+        program = compiler.compile(one, one.procedures["goal"]).program
+        assert ("pin" in program.secrets) is secret

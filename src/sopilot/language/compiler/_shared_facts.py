@@ -30,22 +30,24 @@ class HandbookFacts:
 
 class SharedFacts:
     def __init__(self) -> None:
-        self._handbook: Handbook | None = None
+        self._last: tuple[Handbook, HandbookFacts] | None = None
         self._facts: dict[object, HandbookFacts] = {}
 
     def of(self, handbook: Handbook) -> HandbookFacts:
-        if handbook is not self._handbook:
-            if self._handbook is None or not _alike(handbook, self._handbook):
-                self._facts.clear()
-            self._handbook = handbook
+        if self._last is not None and self._last[0] is handbook:
+            return self._last[1]
+        if self._last is None or not _alike(handbook, self._last[0]):
+            self._facts.clear()
         procedures = handbook.procedures.values()
-        key = tuple([(one.action, one.confirm, one.inputs) for one in procedures])
-        facts = self._facts.get(key)
+        key = tuple([(one.action, bool(one.confirm)) for one in procedures])
+        hides = any(item.secret for one in procedures for item in one.inputs)
+        facts = None if hides else self._facts.get(key)
         if facts is None:
             facts = _facts(handbook)
             # Where a secret goes is written in what is required.
             if not facts.secrets:
                 self._facts[key] = facts
+        self._last = (handbook, facts)
         return facts
 
 
