@@ -98,12 +98,12 @@ def _opened(
         others = [
             one
             for one in _gate_calls(moment, act, blank.values)
-            if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
+            if one.awaited or not same(dict(one.arguments), dict(call.arguments))
         ]
-        if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
+        if any(one.done_by() > call.seq for one in others):
             return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
         newest = newest_answer(moment.calls, call.action, call.arguments)
-        if newest is None or newest.awaited or not newest.ok:
+        if newest is None or not newest.ok:
             failed = f"`{call.action}` failed when it was called last"
             return replace(blank, lack=Lack(GATE, failed))
         named[act.answer] = newest.value

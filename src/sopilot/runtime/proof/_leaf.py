@@ -326,14 +326,14 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return GateCalls((), -1, pending=True)
+            return GateCalls((), (), pending=True)
         (call,) = wanted
         exacts: list[Answered] = []
-        touched = -1
+        touching: list[Answered] = []
         for one in self.configuration.answers.get(act.action, {}).values():
             if one.touched < 0 or not counts(call, one.arguments, others):
                 continue
-            touched = max(touched, one.touched)
+            touching.append(one)
             inputs = call.arguments.keys() | set(call.open)
             exact = one.arguments.keys() == inputs or (
                 layout.function.is_fact
@@ -349,7 +349,7 @@ class Prover:
             one.action == act.action and counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
-        return GateCalls(tuple(exacts), touched, pending)
+        return GateCalls(tuple(exacts), tuple(touching), pending)
 
     # --- verdicts --------------------------------------------------------------------
 
