@@ -1,5 +1,5 @@
 """Holes that a fourth attacker found: a second look that leads elsewhere, sums of decimals, texts
-that look the same, and words that are no yes."""
+that look the same, times as texts, and words that are no yes."""
 
 from __future__ import annotations
 
@@ -177,6 +177,35 @@ def test_texts_that_look_the_same_are_neither_equal_nor_unequal(
     assert judge("user in blocked", {"user": other, "blocked": [JOSE, other]})
     assert not judge("user in blocked", {"user": "Josefa", "blocked": [JOSE]})
     assert not judge("user == 'ann'", {"user": "Ann"})
+
+
+NOON = "2026-01-31T11:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("expression", "until", "holds"),
+    [
+        ("until > now", "2026-02-01T00:30:00+14:00", None),  # half an hour ago
+        ("until <= now", "2026-02-01T00:30:00+14:00", None),
+        ("until > now", "2026-01-31T11:00:00.5Z", True),
+        ("until > now", "2026-01-31T11:00:00.5+00:00", True),
+        ("until == now", "2026-01-31T11:00:00Z", None),
+        ("until == now", "2026-02-01T00:30:00+14:00", False),
+        ("until > now", "2026-02-02T00:30:00+14:00", True),
+        ("until > now", "2026-02-01", True),
+        ("until > now", "2026-01-30", False),
+        ("max([until, now]) == now", "2026-02-01T00:30:00+14:00", None),
+        ("until > now", "never", True),
+    ],
+)
+def test_a_time_in_text_is_not_later_than_by_the_clock(
+    expression: str, until: str, holds: bool | None
+) -> None:
+    try:
+        found: bool | None = judge(expression, {"until": until, "now": NOON})
+    except VerdictError:
+        found = None
+    assert found is holds
 
 
 ENROLLED = """
