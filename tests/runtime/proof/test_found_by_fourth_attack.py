@@ -240,6 +240,41 @@ def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
     run(case())
 
 
+TWO_WAYS_IN = """
+handbook: x
+actions:
+  by_mail: {input: {user: string}, changes: []}
+  by_phone: {input: {user: string, number: string}, changes: []}
+  read_user: {input: {user: string}}
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  mailed(user): {says: mailed, established_by: by_mail(user), principal: true}
+  phoned(user): {says: phoned, established_by: "by_phone(user, number)", principal: true}
+  known(user): {says: known, verify: read_user(user), verdict: result.known}
+procedures:
+  pay: {requires: [any: [mailed(user), phoned(user)], known(user)]}
+"""
+
+
+@pytest.mark.parametrize("last", ["ann", "bob", "ann\u200b"])
+def test_one_customer_at_a_time_whichever_way_they_came_in(
+    last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def case() -> None:
+        desk = await open_desk(TWO_WAYS_IN, lambda name, given: {"known": True}, "pg")
+        await desk.call("by_mail", user="ann")
+        await desk.call("by_phone", user=last, number="1")
+        await desk.start("pay", user="ann")
+        await desk.push({"read_user": {"user": "ann"}})
+        if last != "ann":
+            await desk.held("pay", "`mailed` must be true", user="ann")
+            monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+        await desk.done("pay", user="ann")
+        assert ("gate-shut" in errors(desk.session)) is (last != "ann")
+
+    run(case())
+
+
 ASKED = 'You send 500 $ to bob.\nsend (to: "bob", amount: 500)\nyes / no?'
 ASKED_CHINESE = "您的行程将通过银行转给对方张三。\nyes / no?"
 
