@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -301,6 +301,8 @@ class Prover:
         shutting = self._gate_calls(layout, closing, values) if closing is not None else None
         if layout.function.principal:
             shutting = either(shutting, self._gate_calls(layout, act, values, others=True))
+            for gate, opens in self._other_principals(layout):
+                shutting = either(shutting, self._gate_calls(gate, opens, values, others=True))
         shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
         if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
@@ -311,6 +313,14 @@ class Prover:
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
         return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+
+    def _other_principals(self, layout: FunctionLayout) -> Iterator[tuple[FunctionLayout, Act]]:
+        """The other ways in which one customer at a time is known, by the same names."""
+        for program in self.programs.layouts.values():
+            for one in program.functions.values():
+                alike = one.function.principal and one.parameters == layout.parameters
+                if alike and one.recipes[0] != layout.recipes[0]:
+                    yield from ((one, act) for act in one.recipes[0])
 
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON], *, others: bool = False
