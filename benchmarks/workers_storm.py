@@ -2,12 +2,12 @@
 
     python benchmarks/workers_storm.py [--sessions 1000] [--seconds 300] [--every 1] [--json FILE]
 
-Every client sends each request to any server and tries again where one fails. One server is
-killed (SIGKILL) and started again every second, PostgreSQL twice; where starting a server takes
-longer than that, servers are killed before they serve, and ``--every`` must be longer. At the
-end every answer that a client was given must stand in the trace of its own session, once, and
-the chain of every trace must hold. Hand-over is the longest time from a request that
-failed to the next answer, while PostgreSQL was there.
+Every client sends each request to any server and tries again where one fails. Every second the
+worker of one server is killed (SIGKILL), and its supervisor replaces it; PostgreSQL crashes twice.
+Where network namespaces can be made, each server has one of its own, with an address and a cable:
+a host; otherwise an address on loopback. At the end every answer that a client was given must
+stand in the trace of its own session, once, and the chain of every trace must hold. Hand-over is
+the longest time from a request that failed to the next answer, while PostgreSQL was there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ import json
 import os
 import random
 import re
-import socket
+import secrets
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,41 +37,95 @@ from sopilot.runtime.trace import verify_chain
 
 SERVERS = 3
 LONGEST_HAND_OVER = 5.0
+PORT = 8321
+TOKEN = secrets.token_hex(16)
 ENTRY = "from sopilot.doors.cli.main import main; main()"
-HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+HEADERS = {
+    "accept": "application/json, text/event-stream",
+    "content-type": "application/json",
+    "authorization": f"Bearer {TOKEN}",
+}
 ANSWER = re.compile(r"#(\d+) ok: ")
 
 
 class Server:
-    def __init__(self, store: str) -> None:
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self.port: int = one.getsockname()[1]
-        self._store = store
-        self._process: subprocess.Popen[bytes] | None = None
+    """A host: a supervisor with one worker, in a network of its own where there can be one."""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
-
-    def start(self) -> None:
+    def __init__(self, number: int, store: str, folder: Path) -> None:
+        self._space = f"sopilot-{os.getpid()}-{number}"
+        self.apart = _cabled(self._space, number)
+        self._host = f"10.213.{number}.2" if self.apart else f"127.0.0.{number + 1}"
+        tokens = folder / "tokens"
+        tokens.write_text(f"storm {TOKEN}\n")
+        tokens.chmod(0o600)
         limits = ["connections=5000", "requests=5000", "sessions=5000", "sessions-of-one=5000",
                   "clients=100000", "initializes=100000"]  # fmt: skip
         options = [part for one in limits for part in ("--limit", one)]
+        inside = ["ip", "netns", "exec", self._space] if self.apart else []
+        self._log = (folder / f"host-{number}.log").open("wb")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--http", f"127.0.0.1:{self.port}",
-             "--store", self._store, "--stateless", *options],
-            stderr=subprocess.DEVNULL,
+            [*inside, sys.executable, "-c", ENTRY, "mcp", "bank-desk", "--store", store,
+             "--http", f"{self._host}:{PORT}", "--token-file", str(tokens), "--workers", "1",
+             "--stateless", *options],
+            stderr=self._log,
         )  # fmt: skip
 
-    def start_if_ended(self) -> None:
-        if self._process is not None and self._process.poll() is not None:
-            self.start()
+    @property
+    def url(self) -> str:
+        return f"http://{self._host}:{PORT}/mcp"
 
-    def kill(self) -> None:
-        if self._process is not None:
+    async def until_ready(self, http: httpx2.AsyncClient) -> None:
+        while self._process.poll() is None:
+            with contextlib.suppress(httpx2.HTTPError):
+                if (await http.get(self.url.replace("/mcp", "/readyz"))).status_code == 200:
+                    return
+            await asyncio.sleep(0.1)
+        raise RuntimeError(f"{self.url} has ended with {self._process.returncode}")
+
+    def kill(self) -> bool:
+        """The worker; the supervisor starts another."""
+        pid = self._process.pid
+        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        for one in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(one), signal.SIGKILL)
+        return bool(workers)
+
+    def end(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
             self._process.kill()
             self._process.wait()
+        self._log.close()
+        if self.apart:
+            subprocess.run(["ip", "netns", "del", self._space], check=False, timeout=20)
+
+
+def _cabled(space: str, number: int) -> bool:
+    """A network namespace with an address that this one reaches."""
+    here, there = f"sop{os.getpid() % 10000}h{number}", f"sop{os.getpid() % 10000}t{number}"
+    steps = [
+        ["netns", "add", space],
+        ["link", "add", here, "type", "veth", "peer", "name", there],
+        ["link", "set", there, "netns", space],
+        ["addr", "add", f"10.213.{number}.1/24", "dev", here],
+        ["link", "set", here, "up"],
+        ["-n", space, "addr", "add", f"10.213.{number}.2/24", "dev", there],
+        ["-n", space, "link", "set", there, "up"],
+        ["-n", space, "link", "set", "lo", "up"],
+    ]
+    for step in steps:
+        try:
+            done = subprocess.run(["ip", *step], capture_output=True, check=False, timeout=20)
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        if done.returncode:
+            subprocess.run(["ip", "netns", "del", space], capture_output=True, check=False)
+            return False
+    return True
 
 
 @dataclass
@@ -126,12 +182,7 @@ async def killing(servers: list[Server], until: float, every: float) -> int:
     kills = 0
     while time.monotonic() < until:
         await asyncio.sleep(every)
-        for one in servers:  # who found no PostgreSQL has ended, and is started again
-            one.start_if_ended()
-        victim = servers[kills % len(servers)]
-        await asyncio.to_thread(victim.kill)
-        victim.start()
-        kills += 1
+        kills += random.choice(servers).kill()
     return kills
 
 
@@ -161,18 +212,18 @@ async def judged(store: PostgresStore, clients: list[Client]) -> dict[str, int]:
 
 
 async def storm(
-    database: PostgresHere, sessions: int, seconds: float, every: float
+    database: PostgresHere, sessions: int, seconds: float, every: float, folder: Path
 ) -> dict[str, Any]:
     dsn = f"postgres:{database.dsn}"
     store = PostgresStore(database.dsn)
     await store.migrate()
-    servers = [Server(dsn) for _ in range(SERVERS)]
-    for one in servers:
-        one.start()
-    await asyncio.sleep(8)
+    servers = [Server(number, dsn, folder) for number in range(1, SERVERS + 1)]
+    load = os.getloadavg()[0]
     down = [False]
     limits = httpx2.Limits(max_connections=200)
     async with httpx2.AsyncClient(timeout=30, limits=limits) as http:
+        for one in servers:
+            await one.until_ready(http)
         clients = [Client(http, servers) for _ in range(sessions)]
         begun = time.monotonic()
         until = begun + seconds
@@ -185,13 +236,14 @@ async def storm(
             )
         finally:
             for one in servers:
-                one.kill()
+                one.end()
     figures = await judged(store, clients)
     await store.close()
     return {
         "sessions": sessions,
         "seconds": round(time.monotonic() - begun),
         "servers": SERVERS,
+        "networks_of_their_own": sum(one.apart for one in servers),
         "kills": kills,
         "seconds_between_kills": every,
         "restarts_of_postgresql": 2,
@@ -202,7 +254,7 @@ async def storm(
         "misrouted": sum(one.misrouted for one in clients),
         "longest_hand_over_seconds": round(max(one.hand_over for one in clients), 2),
         "cores": os.cpu_count(),
-        "load_average_before": round(os.getloadavg()[0], 1),
+        "load_average_before": round(load, 1),
     }
 
 
@@ -213,8 +265,9 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=1, help="seconds between kills")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    with postgres_here() as database, contextlib.suppress(KeyboardInterrupt):
-        figures = asyncio.run(storm(database, given.sessions, given.seconds, given.every))
+    with postgres_here() as database, tempfile.TemporaryDirectory() as folder:
+        made = storm(database, given.sessions, given.seconds, given.every, Path(folder))
+        figures = asyncio.run(made)
     print(json.dumps(figures, indent=2))
     if given.json:
         given.json.write_text(json.dumps(figures, indent=2) + "\n")

@@ -44,13 +44,16 @@ def test_a_killed_worker_is_replaced_and_all_end_together(tmp_path: Path) -> Non
             found = re.search(r"2 workers at (http://[^/]+)", (tmp_path / "errors").read_text())
         assert found is not None
         assert until_ready(found[1])
-        victim, other = workers_of(supervisor.pid)
-        os.kill(victim, signal.SIGKILL)
-        deadline = time.monotonic() + 30
-        while len(set(workers_of(supervisor.pid)) - {victim}) < 2 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        left = workers_of(supervisor.pid)
-        assert (len(left), victim in left, other in left) == (2, False, True)
+        first, other = workers_of(supervisor.pid)
+        victim = first
+        for _ in range(7):  # being killed is no fault of its own, however often it comes
+            os.kill(victim, signal.SIGKILL)
+            deadline = time.monotonic() + 30
+            while not (new := set(workers_of(supervisor.pid)) - {victim, other}):
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            (victim,) = new
+        assert set(workers_of(supervisor.pid)) == {victim, other}
         assert until_ready(found[1])
         supervisor.send_signal(signal.SIGTERM)
         assert supervisor.wait(60) == 0
@@ -62,3 +65,20 @@ def test_a_killed_worker_is_replaced_and_all_end_together(tmp_path: Path) -> Non
     told = (tmp_path / "errors").read_text()
     assert "worker 0 ended with -9, and is started again" in told
     assert "Traceback" not in told
+
+
+def test_workers_that_never_come_to_serve_are_given_up(tmp_path: Path) -> None:
+    nowhere = f"postgres://nobody@localhost/none?host={tmp_path}"
+    command = [*SOPILOT, "mcp", "bank-desk", "--http", "127.0.0.1:0", "--workers", "1"]
+    ended = subprocess.run(
+        [*command, "--store", nowhere],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
+    )
+    assert ended.returncode == 1
+    assert ended.stderr.count("is started again") == 4
+    assert "giving up" in ended.stderr
+    assert "Traceback" not in ended.stderr

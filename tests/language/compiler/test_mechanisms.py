@@ -107,6 +107,14 @@ def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() 
         assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
 
 
+def test_the_calls_of_a_recipe_are_numbered_from_one() -> None:
+    function = compiled(leaf("balance"), rule("balance", "look", "find+scan")).functions["balance"]
+    assert [step.label for step in function.steps] == ["verify", "judge"]
+    assert [[act.label for act in acts] for acts in function.fallbacks] == [["or_1", "or_2"]]
+    both = compiled(leaf("balance"), rule("balance", "find+look")).functions["balance"]
+    assert [step.label for step in both.steps] == ["verify_1", "verify_2", "judge"]
+
+
 def test_a_full_state_read_that_no_recipe_names_is_never_used() -> None:
     program = compiled(leaf("balance"), rule("balance", "look"), rule("other", "scan"))
     assert "scan" not in program_to_yaml(program).split("functions:")[1]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+from attack_desk import ARMS_WITH_A_MACHINE, FAILED, AttackDesk, open_desk, run
 
+from sopilot.language.program import Kind
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import CallStatus
 from sopilot.runtime.vm import JSON, Call, Return
 
@@ -209,5 +212,133 @@ procedures:
         held = await desk.call("pay", user="ann")
         assert held.status is CallStatus.HELD
         assert "`b` must be true and is undecided" in held.problem
+
+    run(case())
+
+
+CLOSE = "  close: {input: {number: number}, irreversible: true, confirm: false}\npredicates:"
+ENDS = DOORS.replace("predicates:", CLOSE) + "  close: {requires: {not: known(number)}}\n"
+"""The same gate, and an act that it must be shut for."""
+
+
+def disagreements(desk: AttackDesk) -> list[str]:
+    """What the audit finds in what the guard has judged: it reads the trace by itself."""
+    session = desk.session
+    report = audit_trace(session.programs.programs, session.events, judge=session.judge)
+    return [
+        one.explanation
+        for one in report.findings
+        if one.code == "guard-disagrees" or "unproven" in one.explanation
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "known"),
+    [
+        ("", False),
+        ("login:1", True),
+        ("-login:1", False),
+        ("login:2", False),
+        ("login:1 logout:1", False),
+        ("login:1 -logout:1", True),
+        ("login:1 logout:2", True),
+        ("login:1 login:2", False),
+        ("login:1 -login:2", True),
+        ("login:1 login:2 login:1", True),
+        ("login:2 login:1", True),
+        ("login:1 logout:1 login:1", True),
+        ("login:1 logout:1 -login:1", False),
+        # Who of two that overlap came last, nobody can tell.
+        ("login:1> logout:1 <login:1", None),
+        ("login:1 logout:1>", None),
+        ("login:1 login:1> logout:1 <login:1", None),
+        ("login:1 login:2> login:1 <login:2", None),
+        ("login:1>", None),
+        ("logout:1> login:1 <logout:1", None),
+    ],
+)
+@pytest.mark.parametrize("act", ["pay", "close"])
+def test_open_shut_or_neither_as_the_guard_and_the_audit_read_it(
+    calls: str, known: bool | None, act: str
+) -> None:
+    """An act that a gate must be open for and one that it must be shut for: where it is neither,
+    both are held. The audit reads every verdict and every act as the guard does."""
+
+    async def case() -> None:
+        running: dict[str, tuple[asyncio.Future[JSON], asyncio.Task[Any]]] = {}
+        failing: set[str] = set()
+        begun: dict[str, asyncio.Future[JSON]] = {}
+
+        def world(action: str, given: Mapping[str, JSON]) -> Any:
+            word = f"{action}:{given['number']}"
+            if word in begun:
+                return begun.pop(word)
+            return FAILED if word in failing else {"ok": True}
+
+        desk = await open_desk(ENDS, world, "pg")
+        await desk.start(act, number=1)
+        for token in calls.split():
+            word = token.strip("<>-")
+            action, number = word.split(":")
+            given: dict[str, JSON] = {"number": int(number)}
+            if action == "login":
+                given["password"] = "x"
+            if token.startswith("<"):
+                future, task = running.pop(word)
+                future.set_result({"ok": True})
+                await task
+                continue
+            failing = {word} if token.startswith("-") else set()
+            if token.endswith(">"):
+                future = begun[word] = asyncio.get_running_loop().create_future()
+                task = asyncio.create_task(desk.call(action, **given))
+                running[word] = (future, task)
+                while word in begun:
+                    await asyncio.sleep(0)
+            else:
+                await desk.call(action, **given)
+        await desk.push()
+        answer = await desk.call(act, number=1)
+        may = known is (act == "pay")
+        assert (answer.status is CallStatus.DONE) == may, answer.problem
+        assert not disagreements(desk)
+        for future, task in running.values():
+            future.set_result({"ok": True})
+            await task
+
+    run(case())
+
+
+def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
+    """Who decides without the proof decides about what is missing, and about nothing else."""
+    options = [f"p{number}(user)" for number in range(8)]
+    text = "\n".join(
+        [
+            "handbook: till",
+            "actions:",
+            *(f"  ask{n}: {{input: {{user: string}}, read_only: true}}" for n in range(9)),
+            "  pay: {input: {user: string}, irreversible: true, confirm: false}",
+            "predicates:",
+            *(
+                f"  p{n}(user): {{says: x, verify: ask{n}(user), verdict: result}}"
+                for n in range(9)
+            ),
+            "procedures:",
+            f"  pay: {{requires: {{all: [{{any: [{', '.join(options)}]}}, p8(user)]}}}}",
+        ]
+    )
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: action in ("ask0", "ask7"), "pg")
+        functions = desk.session.machine.programs.layouts["pay"].program.functions.values()
+        assert Kind.GROUP in {one.kind for one in functions}
+        await desk.start("pay", user="ann")
+        for number in range(9):
+            await desk.call(f"ask{number}", user="ann")
+        await desk.push()
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`p8` must be true and is false" in held.problem
+        assert "`p1`" not in held.problem
 
     run(case())

@@ -236,3 +236,21 @@ def test_a_rule_that_asks_others_first_holds_by_them_too(
             assert errors(desk.session) == []
 
     run(case())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "named"), [("    predicate: solvent\n", "solvent"), ("", "covered")]
+)
+@pytest.mark.parametrize("balance", [None, 1])
+def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
+    predicate: str, named: str, balance: int | None
+) -> None:
+    async def case() -> None:
+        text = BALANCE.replace("    predicate: covered\n", predicate)
+        desk = await open_by_hand(lambda name, given: {"balance": balance}, text)
+        await desk.start("pay", user="u", amount=500)
+        await desk.push({"read_account": {"user": "u"}})
+        found = "false" if balance else "undecided"
+        await desk.held("pay", f"`{named}` must be true and is {found}", user="u", amount=500)
+
+    run(case())

@@ -301,6 +301,7 @@ def _config(app: ASGIApp, settings: HttpSettings, http: type[Any] | str = "auto"
     return uvicorn.Config(
         app,
         http=http,
+        ws="none",
         log_config=None,  # as the program logs
         log_level="warning",
         access_log=False,

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
 from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
-from sopilot.doors.mcp.workers import Supervisor, inherited, is_worker
+from sopilot.doors.mcp.workers import Supervisor, Worker
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 
 if TYPE_CHECKING:
@@ -27,10 +28,15 @@ if TYPE_CHECKING:
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 _LONGEST_PORT = 5
+_LOADED_ONCE = (
+    "anyio._backends._asyncio", "cel_expr_python.cel", "sopilot.adapters.postgres_store",
+    "sopilot.adapters.sqlite_store", "uvicorn.lifespan.on", "uvloop",
+)  # fmt: skip
+"""By the supervisor, for all its workers; an extra may be missing."""
 Tell = Callable[[str], None]
 __all__ = [
-    "HttpSettings", "Watch", "fast_loop", "http_settings", "is_worker", "serve",
-    "supervise", "telemetry",
+    "HttpSettings", "Watch", "Worker", "fast_loop", "http_settings", "serve", "supervise",
+    "telemetry",
 ]  # fmt: skip
 
 
@@ -41,10 +47,11 @@ async def serve(
     *,
     watch: Watch | None = None,
     reread: Callable[[], HttpSettings | None] | None = None,
+    worker: Worker | None = None,
 ) -> bool:
     """Until the client leaves or somebody stops it; whether standard streams were cut off."""
     if settings is not None:
-        await _serve_http(procedures, settings, tell, watch, reread)
+        await _serve_http(procedures, settings, tell, watch, reread, worker)
         return False
     from mcp.server.stdio import stdio_server
 
@@ -78,12 +85,13 @@ async def _serve_http(
     tell: Tell,
     watch: Watch | None,
     reread: Callable[[], HttpSettings | None] | None,
+    worker: Worker | None,
 ) -> None:
     await procedures.hub.store.sessions(limit=1)  # who cannot reach it must not be asked to serve
-    if is_worker():
-        number, sockets = inherited()
+    if worker is not None:
+        sockets = list(worker.sockets)
         port = sockets[0].getsockname()[1]
-        admin = settings.admin and (settings.admin[0], settings.admin[1] + number)
+        admin = settings.admin and (settings.admin[0], settings.admin[1] + worker.number)
         settings = replace(settings, port=port, admin=admin)
     else:
         settings, sockets = listen(settings)
@@ -96,13 +104,17 @@ async def _serve_http(
     await serve_http(procedures, settings, sockets, watch=watch, reread=again)
 
 
-def supervise(settings: HttpSettings, count: int, tell: Tell) -> int:
-    """Workers that run this very command on one address; the exit code."""
+def supervise(settings: HttpSettings, count: int, tell: Tell) -> Worker:
+    """Comes back in each worker; the supervisor ends here."""
     settings, sockets = listen(settings)
-    for one in sockets:
-        one.set_inheritable(True)
+    for name in _LOADED_ONCE:
+        with suppress(ImportError):
+            import_module(name)
     tell(f"{count} workers at {settings.url}")
-    return Supervisor(sys.argv[1:], sockets, count, tell).run()
+    ended = Supervisor(sockets, count, tell).run()
+    if isinstance(ended, int):
+        raise SystemExit(ended)
+    return ended
 
 
 def telemetry() -> Telemetry | None:

@@ -1,104 +1,114 @@
-"""Several processes behind one address: who starts them, starts them again, and stops them."""
+"""Several processes behind one address: who starts them, starts them again, and stops them.
+
+Everything is imported once, by the supervisor; a worker is a fork of it, and serves a moment after
+the one that it replaces has died. The supervisor itself opens no store and runs no loop: there is
+nothing that two processes could not have in common.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
-VARIABLE = "SOPILOT_WORKER"
-"""In a worker: its number, and the numbers of the sockets that it has inherited."""
-_POLL_SECONDS = 0.1
+from sopilot.language.diagnostics import mistake
+
+_POLL_SECONDS = 0.05
 _TOO_SOON_SECONDS = 2.0
 _MOST_IN_A_ROW = 5
-_ENTRY = "from sopilot.doors.cli.main import main; main()"
+_LONGEST_PAUSE_SECONDS = 2.0
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
-def is_worker() -> bool:
-    return VARIABLE in os.environ
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """What a worker has of its supervisor."""
 
-
-def inherited() -> tuple[int, list[socket.socket]]:
-    """A worker's number and its sockets, once."""
-    number, _, files = os.environ[VARIABLE].partition(":")
-    return int(number), [socket.socket(fileno=int(one)) for one in files.split(",")]
+    number: int
+    sockets: Sequence[socket.socket]
 
 
 class Supervisor:
-    """Keeps ``count`` workers running the same command. One that dies is started again; when
-    they die as soon as they start, all is given up."""
+    """Keeps ``count`` workers. One that dies is started again: at once where it was killed or had
+    served, after a pause that grows where it ended as soon as it had begun. Where none has ever
+    come to serve, all is given up."""
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        sockets: Sequence[socket.socket],
-        count: int,
-        tell: Callable[[str], None],
+        self, sockets: Sequence[socket.socket], count: int, tell: Callable[[str], None]
     ) -> None:
-        self._arguments = list(arguments)
+        if not hasattr(os, "fork"):
+            cure = "start several servers with --stateless, each on a port of its own"
+            raise mistake("no-workers-here", "this system cannot fork processes", help=cure)
         self._sockets = sockets
         self._count = count
         self._tell = tell
-        self._workers: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
+        self._workers: dict[int, tuple[int, float]] = {}
+        self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)
         self._failed = 0
-        self._stop = 0
+        self._served = False
+        self._stopping = False
         self._reload = False
 
-    def run(self) -> int:
-        """Until it is told to stop; the exit code."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stopped)
-        signal.signal(signal.SIGHUP, self._reloaded)
-        for index in range(self._count):
-            self._start(index)
-        while self._workers:
+    def run(self) -> Worker | int:
+        """In a worker: what it has. In the supervisor, when all have ended: the exit code."""
+        handlers = {number: signal.signal(number, self._stopped) for number in _STOPS}
+        handlers[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._reloaded)
+        gc.collect()
+        gc.freeze()  # what was loaded is never looked through again, and stays shared
+        while self._workers or self._due:
+            for index in [one for one, at in self._due.items() if at <= time.monotonic()]:
+                del self._due[index]
+                pid = os.fork()
+                if pid == 0:
+                    for number, handler in handlers.items():
+                        signal.signal(number, handler)
+                    return Worker(index, self._sockets)
+                self._workers[pid] = (index, time.monotonic())
             time.sleep(_POLL_SECONDS)
             if self._reload:
                 self._reload = False
                 self._send(signal.SIGHUP)
             self._look()
-            if self._failed >= _MOST_IN_A_ROW and not self._stop:
-                self._tell("workers end as soon as they start; giving up")
-                self._stopped(signal.SIGTERM, None)
-        return 1 if self._failed >= _MOST_IN_A_ROW else 0
+        return 1 if self._gave_up else 0
 
-    def _start(self, index: int) -> None:
-        files = [one.fileno() for one in self._sockets]
-        value = f"{index}:{','.join(map(str, files))}"
-        self._workers[index] = (
-            subprocess.Popen(
-                [sys.executable, "-c", _ENTRY, *self._arguments],
-                env={**os.environ, VARIABLE: value},
-                pass_fds=files,
-            ),
-            time.monotonic(),
-        )
+    @property
+    def _gave_up(self) -> bool:
+        return self._failed >= _MOST_IN_A_ROW and not self._served
 
     def _look(self) -> None:
-        for index, (process, begun) in tuple(self._workers.items()):
-            code = process.poll()
-            if code is None:
+        for pid, (index, begun) in tuple(self._workers.items()):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
                 continue
-            del self._workers[index]
-            if self._stop:
-                continue
-            soon = time.monotonic() - begun < _TOO_SOON_SECONDS
-            self._failed = self._failed + 1 if soon else 0
-            self._tell(f"worker {index} ended with {code}, and is started again")
-            self._start(index)
+            del self._workers[pid]
+            if not self._stopping:
+                self._replace(index, os.waitstatus_to_exitcode(status), time.monotonic() - begun)
+
+    def _replace(self, index: int, code: int, lived: float) -> None:
+        soon = lived < _TOO_SOON_SECONDS
+        self._served = self._served or not soon
+        self._failed = self._failed + 1 if soon and code > 0 else 0
+        if self._gave_up:
+            self._tell("workers end as soon as they start; giving up")
+            self._stopped(signal.SIGTERM, None)
+            return
+        self._tell(f"worker {index} ended with {code}, and is started again")
+        pause = min(_LONGEST_PAUSE_SECONDS, 0.1 * 2**self._failed) if self._failed else 0.0
+        self._due[index] = time.monotonic() + pause
 
     def _send(self, number: int) -> None:
-        for process, _ in self._workers.values():
+        for pid in self._workers:
             with suppress(ProcessLookupError):
-                process.send_signal(number)
+                os.kill(pid, number)
 
     def _stopped(self, number: int, frame: object) -> None:
-        self._stop += 1
+        self._stopping = True
+        self._due.clear()
         self._send(signal.SIGTERM)
 
     def _reloaded(self, number: int, frame: object) -> None:

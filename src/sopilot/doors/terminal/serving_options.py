@@ -20,9 +20,8 @@ serving_options = all_of(
     click.option(
         "--workers",
         type=click.IntRange(min=1),
-        default=1,
         metavar="N",
-        help="Processes behind the one address; more than one need --stateless.",
+        help="Processes behind the one address, replaced when they die; several are --stateless.",
     ),
     click.option(
         "--stateless",

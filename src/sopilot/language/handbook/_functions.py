@@ -17,6 +17,7 @@ from sopilot.language.handbook._strict_operators import (
     Undecided,
     add,
     at_most,
+    contains,
     numeric,
     within_range,
 )
@@ -145,6 +146,7 @@ def _pairs(first: object, second: object) -> object:
 def _lookup(table: object, key: object, otherwise: object) -> object:
     if not isinstance(table, dict) or not isinstance(key, str) or key == NULL_SIGN:
         raise Undecided("`lookup` needs a table and a text")
+    contains(key, table)  # undecided where a key looks the same
     found = table.get(key, otherwise)
     if found is None or found == NULL_SIGN:
         raise Undecided("the table has no value there")

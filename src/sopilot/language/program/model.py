@@ -274,6 +274,11 @@ class Function:
     tells: str = ""
 
     @property
+    def judges(self) -> str:
+        """What it judges, by name; without a predicate of its own, that is its own."""
+        return self.predicate or self.name
+
+    @property
     def reads_clock(self) -> bool:
         """Whether an expression of it reads the time, under a name with no other meaning."""
         expressions = [one for one in (self.verdict, self.value) if one and NOW in one]

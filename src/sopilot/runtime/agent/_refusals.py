@@ -49,7 +49,7 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         found[sentence] = Refusal(
-            function.predicate or function.name,
+            function.judges,
             sentence,
             evidence,
             function.remedy,

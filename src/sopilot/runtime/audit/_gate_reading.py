@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sopilot.language.handbook import Path
+from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.language.program.model import Act, Literal
 from sopilot.runtime.audit._machine_verdict import machine_verdict
 from sopilot.runtime.audit._moment import (
@@ -116,7 +117,7 @@ def _opened(
 
 def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
     """The calls that may have been carried out and may have been about this gate: all but those
-    that name another value of the same type."""
+    that name another value of the same type, which does not look the same."""
     fixed = _gate_inputs(act, values)
     return [
         one
@@ -127,6 +128,7 @@ def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[Se
             name in one.arguments
             and _kind(one.arguments[name]) is _kind(value)
             and not same(one.arguments[name], value)
+            and not look_the_same(one.arguments[name], value)
             for name, value in fixed.items()
         )
     ]

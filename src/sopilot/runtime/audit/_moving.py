@@ -169,7 +169,7 @@ def _unmet(
 ) -> UnmetCheck:
     function = frame.code.function
     return UnmetCheck(
-        function.predicate or function.name,
+        function.judges,
         function.name,
         run.sentence_of(process, frame, wanted=step.wanted) or step.says,
         found_sentence(

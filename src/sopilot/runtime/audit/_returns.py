@@ -44,7 +44,7 @@ class ReturnReview:
 
     @property
     def predicate(self) -> str:
-        return self.frame.code.function.predicate or self.frame.code.function.name
+        return self.frame.code.function.judges
 
     def find(
         self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any

@@ -5,28 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.runtime.vm.recipe_calls import WantedCall
 from sopilot.runtime.vm.state import Answered
 from sopilot.runtime.vm.values import JSON, same
 
 
 class GateCalls(NamedTuple):
-    """The calls that open a gate, or that close it: the latest exact success, when anything
-    touched it last, and whether one is not answered yet."""
+    """The calls that open a gate, or that close it: exact successes, when anything touched it
+    last, and whether one is not answered yet."""
 
-    latest: Answered | None
+    exact: tuple[Answered, ...]
     touched: int
     pending: bool
-    overlapping: bool = False
+
+    @property
+    def latest(self) -> Answered | None:
+        return max(self.exact, key=lambda one: one.asked, default=None)
+
+    @property
+    def overlapping(self) -> bool:
+        """Whether another was still running when the latest was asked for."""
+        latest = self.latest
+        return latest is not None and any(
+            one is not latest and one.succeeded > latest.asked for one in self.exact
+        )
 
 
 def either(first: GateCalls | None, second: GateCalls) -> GateCalls:
     """Calls that shut a gate in one of two ways."""
     if first is None:
         return second
-    both = [one for one in (first.latest, second.latest) if one is not None]
     return GateCalls(
-        max(both, key=lambda one: one.asked, default=None),
+        (*first.exact, *second.exact),
         max(first.touched, second.touched),
         first.pending or second.pending,
     )
@@ -46,13 +57,14 @@ def names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type; a tool may read one of another type as
-    it likes."""
+    """Unless it names another value of the same type; a tool may read one of another type, or
+    one that looks the same, as it likes."""
     return not any(
         name in arguments
         and _is_number(arguments[name]) == _is_number(given)
         and (_is_number(given) or type(arguments[name]) is type(given))
         and not same(given, arguments[name])
+        and not look_the_same(given, arguments[name])
         for name, given in call.arguments.items()
     )
 

@@ -168,7 +168,6 @@ class _Walk:
         self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
     ) -> bool | None:
         layout = within.layout
-        nowhere = False if within.depth == 0 else None
         while label not in seen:
             seen |= {label}
             step = layout.steps[label]
@@ -180,24 +179,16 @@ class _Walk:
                 slots = {**slots, step.slot: holds}
                 if holds is None and met != unmet:
                     # It stays undecided on both: nothing is proven by assuming it.
-                    other = self._from(within, unmet, slots, seen)
-                    if other is None:
-                        return None
-                    taken = self._from(within, met, slots, seen)
-                    return taken if taken is other else nowhere
+                    return self._both(within, (unmet, met), slots, seen)
                 label = met if holds is step.wanted else unmet
             elif isinstance(step, Branch):
                 truth = _truth(step.when, slots)
                 if truth is None:
-                    other = self._from(within, step.otherwise, slots, seen)
-                    if other is None:
-                        return None
-                    taken = self._from(within, step.then, slots, seen)
-                    return taken if taken is other else nowhere
+                    return self._both(within, (step.otherwise, step.then), slots, seen)
                 label = step.then if truth else step.otherwise
             elif isinstance(step, Choose):
                 ways = (self._from(within, one.target, slots, seen) for one in step.options)
-                return True if any(way is True for way in ways) else nowhere
+                return True if any(way is True for way in ways) else None
             elif self._is_goal(within, step):
                 return True
             elif isinstance(step, Ask) or self._was_done(within, step):
@@ -207,8 +198,16 @@ class _Walk:
             elif isinstance(step, ReturnStep) and layout.soft:
                 return self._leaf(layout, within.values).holds
             else:
-                return nowhere
-        return nowhere
+                return None
+        return None
+
+    def _both(
+        self, within: _Activation, ways: tuple[str, str], slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        first = self._from(within, ways[0], slots, seen)
+        if first is None:
+            return None
+        return first if self._from(within, ways[1], slots, seen) is first else None
 
     def _is_goal(self, within: _Activation, step: Step) -> bool:
         here = within.depth == 0 and step.label == self.goal
