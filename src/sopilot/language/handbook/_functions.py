@@ -8,7 +8,7 @@ of two has no offset, it is taken to be in the other's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from sopilot.language.handbook._strict_operators import (
     at_most,
     contains,
     numeric,
+    on_one_clock,
+    time_of,
     within_range,
 )
 
@@ -79,20 +81,14 @@ def _round(value: object, digits: object) -> object:
 def _time(value: object) -> datetime:
     if not isinstance(value, str) or value == NULL_SIGN:
         raise Undecided("a time was expected, as text")
-    try:
-        if len(value) == 10:
-            return datetime.combine(date.fromisoformat(value), datetime.min.time())
-        return datetime.fromisoformat(value)
-    except ValueError as error:
-        raise Undecided("a text is no time: write 2026-01-31T09:30:00") from error
+    found = time_of(value)
+    if found is None:
+        raise Undecided("a text is no time: write 2026-01-31T09:30:00")
+    return found
 
 
 def _between(earlier: object, later: object) -> timedelta:
-    first, second = _time(earlier), _time(later)
-    if first.tzinfo is None:
-        first = first.replace(tzinfo=second.tzinfo)
-    if second.tzinfo is None:
-        second = second.replace(tzinfo=first.tzinfo)
+    first, second = on_one_clock(_time(earlier), _time(later))
     return second - first
 
 

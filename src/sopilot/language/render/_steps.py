@@ -30,7 +30,12 @@ from sopilot.language.program import (
 from sopilot.language.render._conditions import condition_text
 from sopilot.language.render._quoted import Writer
 from sopilot.language.render._scaffold import words
-from sopilot.language.render.sentences import check_saying, is_demand
+from sopilot.language.render.sentences import (
+    check_saying,
+    constant_texts,
+    is_demand,
+    named_constants,
+)
 from sopilot.language.render.values import quote_literal
 
 INDENT = "    "
@@ -45,6 +50,7 @@ class ByMachine(NamedTuple):
 
 
 NOTHING_ALONE = ByMachine()
+_SAYS_ITS_BODY = (Do, Choose, Branch)
 
 
 def act_text(act: Act, table: Mapping[str, str]) -> str:
@@ -110,15 +116,15 @@ def write_step(
     by_machine: ByMachine = NOTHING_ALONE,
 ) -> None:
     """The step behind ``lead``, and below it what belongs to it. Ends with a line break."""
-    table = words(language)
     if isinstance(step, Check):
         _write_check(writer, lead, step, program, language)
         return
+    table = words(language)
     computed = {one.computes for one in program.functions.values()}
     body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
-    elif not isinstance(step, Do | Choose | Branch) and step.says:
+    elif not isinstance(step, _SAYS_ITS_BODY) and step.says:
         # What `do` and `choose` say is their body already, and a branch says nothing.
         body += table["remark"].format(says=in_language(step.says, language))
     lines = [f"{lead}{body}\n"]
@@ -135,7 +141,38 @@ def write_step(
     writer.write("".join(lines))
 
 
+class _CheckText(NamedTuple):
+    """Behind the lead; ``saying`` is quoted with the function as its owner, or it is not."""
+
+    before: str
+    saying: str = ""
+    quoted: bool = False
+    after: str = ""
+
+
 def _write_check(writer: Writer, lead: str, step: Check, program: Program, language: str) -> None:
+    called = program.functions.get(step.function)
+    if called is None:
+        text = _check_text(step, program, language)
+    else:
+        # Programs check the same things in the same words.
+        key = (
+            *(_CheckText, language, step.slot, step.wanted, step.met, step.unmet, step.says),
+            *(step.arguments, *constant_texts(named_constants(called), program)),
+        )
+        kept: _CheckText | None = called.kept.get(key)
+        if kept is None:
+            kept = called.kept[key] = _check_text(step, program, language)
+        text = kept
+    writer.write(lead + text.before)
+    if text.quoted:
+        writer.quote(text.saying, step.function)
+    else:
+        writer.write(text.saying)
+    writer.write(text.after)
+
+
+def _check_text(step: Check, program: Program, language: str) -> _CheckText:
     table = words(language)
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
@@ -152,16 +189,11 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
             body += (
                 table["found_on"] if step.unmet is None else _goto("found_else", step.unmet, table)
             )
-    writer.write(f"{lead}{body}\n")
     saying = check_saying(step, program, language)
-    if saying is not None:
-        before, after = _around(table[saying.label]) if saying.label else ("", "")
-        writer.write(INDENT + before)
-        if saying.quoted:
-            writer.quote(saying.text, step.function)
-        else:
-            writer.write(saying.text)
-        writer.write(f"{after}\n")
+    if saying is None:
+        return _CheckText(f"{body}\n")
+    before, after = _around(table[saying.label]) if saying.label else ("", "")
+    return _CheckText(f"{body}\n{INDENT}{before}", saying.text, saying.quoted, f"{after}\n")
 
 
 def _around(template: str) -> tuple[str, str]:

@@ -34,7 +34,13 @@ from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import TOOL, words
 from sopilot.language.render._steps import NOTHING_ALONE, ByMachine, write_step
-from sopilot.language.render.sentences import named_constants, purpose, telling, wants_false
+from sopilot.language.render.sentences import (
+    constant_texts,
+    named_constants,
+    purpose,
+    telling,
+    wants_false,
+)
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 EVIDENCE_SHOWN: Final = 4
@@ -142,28 +148,47 @@ def write_function(
         write_step(writer, lead, step, function, program, language, by_machine)
 
 
-_KEPT_AT_MOST: Final = 8_192
-_kept: dict[tuple[object, ...], tuple[list[Function], Rendered]] = {}
+class FunctionText:
+    """The texts of a function that do not depend on a run, with their quotations: by language
+    and constants, for the same functions that it checks."""
+
+    def __init__(self, function: Function, called: list[Function]) -> None:
+        self._called = called
+        names = dict.fromkeys(named_constants(function))
+        for one in called:
+            names.update(dict.fromkeys(named_constants(one)))
+        self.constants = tuple(names)
+        self._texts: dict[tuple[str | None, ...], Rendered] = {}
+
+    def of(self, function: Function, program: Program, language: str) -> Rendered:
+        key = (language, *constant_texts(self.constants, program))
+        text = self._texts.get(key)
+        if text is None:
+            writer = Writer()
+            write_function(writer, function, program, language)
+            text = self._texts[key] = writer.finish()
+        return text
 
 
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
-    """The function's text and quotations. Programs share functions, so texts are kept by what
-    they are made of: the function and those it checks, by identity (the entry holds them
-    alive), the constants that they name, and whether the other side of a rule is wanted."""
-    called = [program.functions.get(one.function) for one in _checks(function)]
-    parts = [function, *[one for one in called if one is not None]]
-    # As text: 500 and 500.0 are equal numbers and different words.
-    constants = [str(program.constants.get(name)) for name in named_constants(function, program)]
-    both = bool(function.says_not) and wants_false(function, program)
-    key = (*map(id, parts), language, both, *constants)
-    kept = _kept.get(key)
-    if kept is None:
-        writer = Writer()
-        write_function(writer, function, program, language)
-        if len(_kept) >= _KEPT_AT_MOST:
-            _kept.clear()
-        kept = _kept[key] = (parts, writer.finish())
-    return kept[1]
+    denied = bool(function.says_not) and wants_false(function, program)
+    return function_text(function, program, denied).of(function, program, language)
+
+
+def function_text(function: Function, program: Program, denied: bool) -> FunctionText:
+    """Kept with the function, which programs share: by the identity of those that it checks
+    (the text holds them alive), and whether its other side is wanted, too."""
+    functions = program.functions
+    called = [
+        functions[step.function]
+        for step in function.steps
+        if isinstance(step, Check) and step.function in functions
+    ]
+    key = (FunctionText, denied, *map(id, called))
+    text: FunctionText | None = function.kept.get(key)
+    if text is None:
+        text = function.kept[key] = FunctionText(function, called)
+    return text
 
 
 def shown_slots(function: Function) -> tuple[str, ...]:

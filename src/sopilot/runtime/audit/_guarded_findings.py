@@ -78,19 +78,15 @@ def judge_proof(run: AuditState, event: Event, call: PendingCall, process: Proce
 def _judge_rereading(
     run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
 ) -> None:
-    """With `recheck` the machine itself has read, just before, all that the call rests on, but
-    for what a model judged: of a newer answer it has not judged."""
+    """With `recheck` the machine itself has read, just before, all that the call rests on."""
     rules = [
         one
         for one in reading.leaves
         if process.program.functions[one.function].function.kind is Kind.RULE
     ]
     answers = {seq: one.predicate for one in rules for seq in one.evidence}
-    judged = {seq for one in rules if one.grade is AuditGrade.ATTESTED for seq in one.evidence}
     for made in run.session_calls:
         predicate = answers.get(made.answered if made.answered is not None else -1)
-        if made.answered in judged:
-            continue
         facts = run.facts.get(made.action)
         if predicate is None or made.action in BUILT_IN or facts is None or facts.changes != ():
             continue

@@ -59,17 +59,12 @@ class Licence:
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
-        """The read-only calls that a machine judges by, each once. What a model judged is not
-        among them: of a newer answer it has not judged."""
+        """The read-only calls that it rests on, each once."""
         found: dict[tuple[str, ArgumentsKey], WantedCall] = {}
-        judged: set[tuple[str, ArgumentsKey]] = set()
         for leaf in self.leaves:
             for call in leaf.calls:
-                key = (call.act.action, key_of(call.arguments))
-                found.setdefault(key, call)
-                if leaf.grade is Grade.ATTESTED:
-                    judged.add(key)
-        return tuple(call for key, call in found.items() if key not in judged)
+                found.setdefault((call.act.action, key_of(call.arguments)), call)
+        return tuple(found.values())
 
     def as_json(self) -> dict[str, JSON]:
         return {"grade": str(self.grade), "leaves": [leaf.as_json() for leaf in self.leaves]}

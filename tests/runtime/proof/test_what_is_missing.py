@@ -1,10 +1,10 @@
-"""``recheck`` beside a predicate that a model judges, and what a held call says of "if … then"."""
+"""What a held call says is missing, where there are alternatives."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attack_desk import AttackDesk, errors, open_desk, run
+from attack_desk import AttackDesk, open_desk, run
 
 from sopilot.runtime.session import CallStatus, ToolResult
 from sopilot.runtime.vm import JSON
@@ -14,7 +14,7 @@ handbook: claims
 actions:
   read_policy: {input: {policy: string}}
   read_report: {input: {policy: string}}
-  pay: {input: {policy: string}, irreversible: true, confirm: false, recheck: true}
+  pay: {input: {policy: string}, irreversible: true, confirm: false}
 predicates:
   medical(policy):
     says: Policy {policy} is a medical one.
@@ -36,22 +36,6 @@ def _answers(name: str, given: Mapping[str, JSON]) -> ToolResult:
 def newest(desk: AttackDesk) -> str:
     found = [one.event.seq for one in desk.session.events if one.event.kind == "domain_result"]
     return f"#{found[-1]}"
-
-
-def test_what_a_model_judged_is_not_read_again_behind_its_back() -> None:
-    async def case() -> None:
-        desk = await open_desk(BOOK, _answers, "pg")
-        await desk.start("pay", policy="p")
-        await desk.call("read_policy", policy="p")
-        await desk.say(True, newest(desk))
-        await desk.call("read_report", policy="p")
-        await desk.say(True, newest(desk))
-        await desk.done("pay", policy="p")
-        assert len(desk.made("read_policy")) == 2
-        assert len(desk.made("read_report")) == 1
-        assert errors(desk.session) == []
-
-    run(case())
 
 
 def test_of_if_then_the_part_that_is_missing_is_named() -> None:
