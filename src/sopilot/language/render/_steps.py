@@ -120,7 +120,9 @@ def write_step(
         _write_check(writer, lead, step, program, language)
         return
     table = words(language)
-    computed = {one.computes for one in program.functions.values()}
+    computed: set[str] = set()
+    if isinstance(step, Act) and step.goal:
+        computed = {one.computes for one in program.functions.values()}
     body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
@@ -212,7 +214,7 @@ def _body(
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
         names = supplied(step.arguments)
-        made = [name for name in names if step.goal and name in computed]
+        made = [name for name in names if name in computed]
         names = [name for name in names if name not in made]
         note = "" if step.says or not names else table["supplied"].format(names=_names(names))
         note += table["computed"].format(names=_names(made)) if made else ""
