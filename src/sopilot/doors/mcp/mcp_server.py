@@ -102,8 +102,8 @@ class ProcedureServer(BesideTools):
             return types.ListToolsResult(tools=[_tool(one) for one in (*shown, *extra)])
         tools = seat.player.session.tools
         if isinstance(tools, GatewayTools):
-            for problem in await tools.refresh():
-                self._tell(problem)
+            for one in await tools.refresh():
+                self._tell(one)
         every = seat.player.driver.arm.offer is Offer.ALL
         offered = [
             offer.tool
