@@ -164,7 +164,7 @@ def _left_out(
         yield ("" if one.made else predicate), why, cure + f"(`{parameter} == null`)"
 
 
-_STEADY = re.compile(r"\b(?:round|day)\s*\(")
+_STEADY = re.compile(r"\b(?:round|day|year|years_between)\s*\(")
 _TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"")
 _CONDITION = re.compile(r"[^?:]*\?")
 _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
@@ -184,7 +184,7 @@ def _moving(procedure: Procedure) -> Iterator[_Told]:
 
 
 def _without_steady(text: str) -> str:
-    """Without what `round` and `day` make of a time."""
+    """Without what `round`, `day`, `year` and `years_between` make of a time."""
     while match := _STEADY.search(text):
         end, depth = match.end(), 1
         while end < len(text) and depth:
