@@ -38,11 +38,11 @@ async def load_policy(store: Store) -> Policy:
 async def change_policy(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
-    await _require_entitled(store, who)
+    await require_entitled(store, who)
     await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
-async def _require_entitled(store: Store, who: Principal | None) -> None:
+async def require_entitled(store: Store, who: Principal | None) -> None:
     people = await load_people(store)
     if people.has_administrator():
         person = people.person(who.name) if who is not None else None
@@ -190,7 +190,7 @@ async def shred_wanted(
     """Sessions in which a subject stands, those that are named, and those beyond their period."""
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
-    await _require_entitled(store, who)  # which sessions a text stands in is told to nobody else
+    await require_entitled(store, who)  # which sessions a text stands in is told to nobody else
     records: dict[str, SessionRecord] = {}
     for one in [
         *(await sessions_with(store, subjects) if subjects else ()),
