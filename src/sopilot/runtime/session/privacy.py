@@ -89,10 +89,14 @@ async def note_reading(
     who: Principal | None,
     clock: Clock,
     to_all: bool = False,
+    or_nothing: bool = False,
 ) -> None:
-    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them."""
+    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them;
+    ``or_nothing``: who may not read them is refused."""
     shown = to_all or await may_read(store, who)
     said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
+    if or_nothing and not shown:
+        said["refused"] = True
     await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
@@ -207,7 +211,7 @@ def reading_lines(readings: Sequence[Entry]) -> list[str]:
     lines = []
     for one in readings:
         it: Fields = one.details
-        seen = "contents" if it["contents"] else "masked"
+        seen = "contents" if it["contents"] else "refused" if it.get("refused") else "masked"
         who = f"{it['by'] or 'somebody'}, {it['identity']}"
         lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
     return [*lines, f"{len(readings)} on record"]
