@@ -55,7 +55,7 @@ class Mutant:
     line: int
     last_line: int
     where: str
-    """Its first line, as it was."""
+    """Its function, and its first line as it was."""
     kind: str
     before: str
     after: str
@@ -72,8 +72,8 @@ class Mutant:
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
     source = file.read_text("utf-8")
-    lines = source.split("\n")
-    for node in nodes(ast.parse(source)):
+    lines, tree = source.split("\n"), ast.parse(source)
+    for node in nodes(tree):
         for kind, changed in changes(node):
             assert isinstance(node, ast.expr | ast.stmt)
             before = ast.get_source_segment(source, node) or ""
@@ -83,7 +83,7 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
             text = spliced(source, node, after)
             shown = str(file.relative_to(ROOT))
             last = node.end_lineno or node.lineno
-            where = short(lines[node.lineno - 1])
+            where = f"{function_at(tree, node.lineno)}: {short(lines[node.lineno - 1])}"
             yield Mutant(shown, node.lineno, last, where, kind, short(before), short(after), text)
 
 
@@ -96,6 +96,16 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
         for child in ast.iter_child_nodes(tree):
             if child not in decorators:
                 yield from nodes(child)
+
+
+def function_at(tree: ast.Module, line: int) -> str:
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
 
 
 def short(text: str) -> str:

@@ -7,9 +7,19 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from vm_programs import ERRAND, PROGRAMS, TRANSFER
+from vm_programs import ERRAND, PROGRAMS, TRANSFER, program
 from vm_runs import Run, decided, logged_in
 
+from sopilot.language.program.model import (
+    Act,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Local,
+    ReturnStep,
+)
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.vm import (
     Amend,
@@ -180,3 +190,56 @@ def test_any_mapping_is_copied_plainly() -> None:
     assert plain(MappingProxyType({"b": 1, "a": MappingProxyType({})})) == {"a": {}, "b": 1}
     assert plain({1, 2}) == {"$dropped": "not JSON"}
     assert plain(float("inf")) == {"$dropped": "not finite: inf"}
+
+
+WHO = Function(
+    "known",
+    Kind.RULE,
+    ("who",),
+    (Act("read", "read_user", (("user", Local("who")),)), ReturnStep("done")),
+    predicate="known",
+)
+GREET = program(
+    "greet",
+    Function(
+        "greet",
+        Kind.PROCESS,
+        ("user",),
+        (
+            Check("check", "known", (("who", Local("user")),), "known", unmet="no"),
+            Act("act", "greet", (("user", Local("user")),), goal=True),
+            CompleteStep("end"),
+            FailStep("no", "No."),
+        ),
+    ),
+    WHO,
+)
+
+
+@pytest.mark.parametrize(
+    ("start", "call", "resolved"),
+    [
+        ({"user": "ann"}, {}, "ann"),
+        ({"user": "ann"}, {"who": "ann"}, "ann"),
+        ({"user": "ann"}, {"user": "ann"}, "ann"),
+        ({}, {"who": "ann"}, "ann"),
+        ({}, {"user": "ann"}, "ann"),
+        ({"user": "ann"}, {"who": "bob"}, None),
+        ({}, {}, ""),
+    ],
+)
+def test_a_value_that_comes_with_the_call_of_a_check(
+    start: dict[str, Any], call: dict[str, Any], resolved: str | None
+) -> None:
+    """By the name of the parameter or of what it is; the audit finds the same."""
+    run = Run({"greet": GREET})
+    run.ok(Start("greet", start))
+    if resolved is None:
+        run.no(Call("known", call))
+        return
+    event = run.ok(Call("known", call)).events[0]
+    assert event.payload["resolved"] == ({"who": resolved} if resolved else {})
+    assert audit_trace({"greet": GREET}, run.events, ended=False).findings == ()
+    if resolved:
+        run.events[-1] = event._replace(payload={**event.payload, "resolved": {"who": "eve"}})
+        assert audit_trace({"greet": GREET}, run.events, ended=False).findings
