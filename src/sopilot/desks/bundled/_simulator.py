@@ -109,15 +109,28 @@ class Simulator:
         problem = argument_problem(action_schema(action), arguments)
         if problem:
             return refuse(problem)
-        working = copy.deepcopy(self._state)
+        working = _copied(self._state)
         try:
-            result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+            result = self._handlers[name](working, **_copied(dict(arguments)))
         except KeyError as missing:
             # Models call tools in states that no procedure leads to.
             return refuse(f"there is no record of {missing}")
         if result.ok:
             self._state = working
         return copy.deepcopy(result)
+
+
+def _copied(value: Any) -> Any:
+    """As ``copy.deepcopy``, which looks at every text and number, too; and a state is copied for
+    every call."""
+    if type(value) is dict:
+        return {key: _copied(one) if type(one) in _MUTABLE else one for key, one in value.items()}
+    if type(value) is list:
+        return [_copied(one) if type(one) in _MUTABLE else one for one in value]
+    return copy.deepcopy(value)
+
+
+_MUTABLE = (dict, list)
 
 
 def _to_json(call: SimulatedCall) -> JSON:
