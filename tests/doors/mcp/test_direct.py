@@ -29,7 +29,9 @@ class World:
         self.server: Server[Any] = Server("toy", on_call_tool=self._call)
 
     async def _call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        said = types.TextContent(text=f"{params.name} {params.arguments} é\n字 {ctx.request.method}")
+        said = types.TextContent(
+            text=f"{params.name} {params.arguments} é\n字 {ctx.request.method}"
+        )
         if params.name == "refuse":
             raise MCPError(types.INVALID_REQUEST, "not here", {"why": "é"})
         if params.name == "break":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import hashlib
 import hmac
 import ipaddress
@@ -290,6 +291,7 @@ async def serve_http(
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     beside = await _serve_admin(watch, settings)
+    gc.freeze()  # what is there now stays: looking through it again and again finds nothing
     try:
         await server.serve(sockets)
     finally:
@@ -297,6 +299,7 @@ async def serve_http(
             task.cancel()
         for number in handlers:
             loop.remove_signal_handler(number)
+        gc.unfreeze()
     await asyncio.gather(looking, *beside, return_exceptions=True)
 
 
