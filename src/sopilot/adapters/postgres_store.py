@@ -302,8 +302,7 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
-                    RECORD + " WHERE left(id, 8) <> 'journal.'"
-                    " ORDER BY created_at DESC, number DESC LIMIT %s"
+                    RECORD + " WHERE left(id, 8) <> 'journal.' ORDER BY number DESC LIMIT %s"
                 ),
                 (limit,),
             )

@@ -13,7 +13,7 @@ from sopilot.runtime.agent._result import Ending, to_customer
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
-from sopilot.runtime.agent.progress import Progress, Watch
+from sopilot.runtime.agent.progress import Progress, Watch, shown_call
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.stated_values import stated_values
 from sopilot.runtime.agent.toolbox import (
@@ -289,7 +289,7 @@ class CallHandler:
         """A tool of the domain, made or held; the operator is asked about what is held."""
         self._spending.spend_domain_call()
         clear = self._session.secrets.shown(name, arguments)
-        self._watch(Progress("call", _shown(name, clear)))
+        self._watch(Progress("call", shown_call(name, clear)))
         answer = await self._session.call_tool(name, arguments, call_id)
         if answer.status is CallStatus.HELD:
             # Nothing was called: a held call costs nothing.
@@ -369,8 +369,3 @@ class CallHandler:
             and sealed.event.payload["action"] in self._goal_actions
             for sealed in self._session.events
         )
-
-
-def _shown(name: str, arguments: Mapping[str, JSON]) -> str:
-    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
-    return f"{name}({values})"
