@@ -61,3 +61,18 @@ def test_a_scenario_that_waits_is_taken_up_again(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert 'call pay_claim(amount=5750, claim="c-2", iban="DE01")' in done.output
     assert "executed" in done.output
+
+
+def test_where_people_must_show_who_they_are_a_simulated_approver_decides_nothing(
+    tmp_path: Path,
+) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    run("people", "demand", "identity")
+    task = ("--task", "a large one/both approve")
+    done = run("run", str(HERE / "claims.yaml"), *task)
+    assert "the handler may not decide here" in done.output
+    assert "waiting" in done.output
