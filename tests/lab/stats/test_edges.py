@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from sopilot.lab.stats import (
+    Discordance,
+    RunOutcome,
+    TaskKind,
     Undefined,
     benjamini_hochberg,
     clopper_pearson,
@@ -21,6 +26,8 @@ from sopilot.lab.stats import (
     tasks_needed,
     wilson,
 )
+from sopilot.lab.stats._binomial import at_most, fair_tail, probability
+from sopilot.lab.stats._difference import score
 from sopilot.lab.stats.accuracy import Rate, balanced_accuracy
 from sopilot.lab.stats.bootstrap import bootstrap_interval
 from sopilot.language.diagnostics import UserMistake
@@ -168,3 +175,32 @@ def test_a_discovery_at_the_threshold_is_one() -> None:
     assert [one.rejected for one in benjamini_hochberg([0.05], 0.05)] == [True]
     assert [one.rejected for one in benjamini_hochberg([0.050001], 0.05)] == [False]
     assert [one.rejected for one in benjamini_hochberg([0.04, 0.05], 0.05)] == [True, True]
+
+
+def test_chances_outside_of_what_can_happen() -> None:
+    some = [probability(one, 3, 0.5) for one in (-1, 0, 3, 4)]
+    assert some == pytest.approx([0.0, 0.125, 0.125, 0.0])
+    assert [probability(one, 3, 1.0) for one in (0, 2, 3)] == [0.0, 0.0, 1.0]
+    assert [probability(one, 3, 0.0) for one in (0, 1, 3)] == [1.0, 0.0, 0.0]
+    some = [at_most(one, 3, 0.5) for one in (-1, 0, 3, 4)]
+    assert some == pytest.approx([0.0, 0.125, 1.0, 1.0])
+    assert [at_most(one, 3, 1.0) for one in (0, 2, 3)] == [0.0, 0.0, 1.0]
+    assert [at_most(one, 3, 0.0) for one in (-1, 0, 2)] == [0.0, 1.0, 1.0]
+    assert [fair_tail(one, 3) for one in (-1, 0, 1, 2, 3, 4)] == [0, 1, 4, 7, 8, 8]
+
+
+def test_a_difference_that_nothing_speaks_for_or_against() -> None:
+    assert score(0, 0, 5, 0.0) == 0.0
+    assert score(5, 0, 5, 1.0) == 0.0
+    assert score(4, 0, 5, 1.0) == -math.inf
+    assert score(0, 4, 5, -1.0) == math.inf
+    assert score(3, 1, 9, 0.0) == pytest.approx(1.0)
+
+
+def test_units_are_clusters_or_goals_of_a_domain() -> None:
+    one = RunOutcome(task="t", goal="g", kind=TaskKind.EXECUTE, passed=True)
+    assert one.unit == "g"
+    assert replace(one, domain="d").unit == "d/g"
+    assert replace(one, domain="d", cluster="c").unit == "c"
+    both = Discordance(3, 1) + Discordance(2, 2)
+    assert (both.total, both.net, both - Discordance(1, 1)) == (8, 2, Discordance(4, 2))

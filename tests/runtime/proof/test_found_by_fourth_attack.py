@@ -1,5 +1,5 @@
 """Holes that a fourth attacker found: a second look that leads elsewhere, sums of decimals, texts
-that look the same, and words that are no yes."""
+that look the same, times as texts, and words that are no yes."""
 
 from __future__ import annotations
 
@@ -179,6 +179,35 @@ def test_texts_that_look_the_same_are_neither_equal_nor_unequal(
     assert not judge("user == 'ann'", {"user": "Ann"})
 
 
+NOON = "2026-01-31T11:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("expression", "until", "holds"),
+    [
+        ("until > now", "2026-02-01T00:30:00+14:00", None),  # half an hour ago
+        ("until <= now", "2026-02-01T00:30:00+14:00", None),
+        ("until > now", "2026-01-31T11:00:00.5Z", True),
+        ("until > now", "2026-01-31T11:00:00.5+00:00", True),
+        ("until == now", "2026-01-31T11:00:00Z", None),
+        ("until == now", "2026-02-01T00:30:00+14:00", False),
+        ("until > now", "2026-02-02T00:30:00+14:00", True),
+        ("until > now", "2026-02-01", True),
+        ("until > now", "2026-01-30", False),
+        ("max([until, now]) == now", "2026-02-01T00:30:00+14:00", None),
+        ("until > now", "never", True),
+    ],
+)
+def test_a_time_in_text_is_not_later_than_by_the_clock(
+    expression: str, until: str, holds: bool | None
+) -> None:
+    try:
+        found: bool | None = judge(expression, {"until": until, "now": NOON})
+    except VerdictError:
+        found = None
+    assert found is holds
+
+
 ENROLLED = """
 handbook: x
 actions:
@@ -207,6 +236,41 @@ def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
             monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
         await desk.done("welcome", user=user)
         assert ("gate-shut" in errors(desk.session)) is held
+
+    run(case())
+
+
+TWO_WAYS_IN = """
+handbook: x
+actions:
+  by_mail: {input: {user: string}, changes: []}
+  by_phone: {input: {user: string, number: string}, changes: []}
+  read_user: {input: {user: string}}
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  mailed(user): {says: mailed, established_by: by_mail(user), principal: true}
+  phoned(user): {says: phoned, established_by: "by_phone(user, number)", principal: true}
+  known(user): {says: known, verify: read_user(user), verdict: result.known}
+procedures:
+  pay: {requires: [any: [mailed(user), phoned(user)], known(user)]}
+"""
+
+
+@pytest.mark.parametrize("last", ["ann", "bob", "ann\u200b"])
+def test_one_customer_at_a_time_whichever_way_they_came_in(
+    last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def case() -> None:
+        desk = await open_desk(TWO_WAYS_IN, lambda name, given: {"known": True}, "pg")
+        await desk.call("by_mail", user="ann")
+        await desk.call("by_phone", user=last, number="1")
+        await desk.start("pay", user="ann")
+        await desk.push({"read_user": {"user": "ann"}})
+        if last != "ann":
+            await desk.held("pay", "`mailed` must be true", user="ann")
+            monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+        await desk.done("pay", user="ann")
+        assert ("gate-shut" in errors(desk.session)) is (last != "ann")
 
     run(case())
 

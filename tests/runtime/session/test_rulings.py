@@ -14,8 +14,10 @@ from sopilot.runtime.records.people import THE_MACHINE, Deputy, People, Person, 
 from sopilot.runtime.session import HeldState, Ruling
 from sopilot.runtime.session._approvals import HeldCall, count_approvals, rule, same_doubt
 from sopilot.runtime.session._entitlement import named, no_witness, objection, principal_from_json
+from sopilot.runtime.session.call_answer import waiting_text
 from sopilot.runtime.session.guards import guarded_actions
 from sopilot.runtime.session.ledger import CallLedger
+from sopilot.runtime.session.protocols import ModelRequest, Usage
 from sopilot.runtime.vm import JSON, Configuration, Event
 from sopilot.runtime.vm.state import Pending
 
@@ -112,6 +114,33 @@ def test_a_held_call_as_json_and_what_it_serves() -> None:
     assert HELD.serves("wire", {"amount": 9.0, "to": "una"})
     assert not HELD.serves("wire", {"amount": 9})
     assert not HELD.serves("fire", HELD.arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "`wire` waits for approval: 1 of 2 from boss, audit (call `w`)"),
+        (
+            {"amended": True},
+            "`wire` waits for approval with other arguments, for which its goal must be started: "
+            "1 of 2 from boss, audit (call `w`)",
+        ),
+        ({"state": HeldState.APPROVED}, "`wire` is approved"),
+        ({"state": HeldState.REJECTED}, "`wire` was rejected; refuse the request or change it"),
+        (
+            {"state": HeldState.REJECTED, "rulings": (Ruling("reject", "ann", "boss", "", 8),)},
+            "`wire` was rejected by boss; refuse the request or change it",
+        ),
+    ],
+)
+def test_what_a_model_is_told_of_a_held_call(changes: dict[str, Any], said: str) -> None:
+    assert waiting_text(replace(ruled(HELD, "approve:ann:boss"), **changes)) == said
+
+
+def test_a_request_to_a_model_is_as_sober_and_patient_as_it_can_be() -> None:
+    asked = ModelRequest(())
+    assert (asked.temperature, asked.timeout_seconds, asked.seed) == (0.0, 600.0, None)
+    assert Usage(1, 2, 3, 4) + Usage(10, 20, 30, 40) == Usage(11, 22, 33, 44)
 
 
 @pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])

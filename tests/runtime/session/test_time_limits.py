@@ -10,7 +10,7 @@ import pytest
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.session import HeldState, Session, open_session
+from sopilot.runtime.session import HeldState, Session, attach_session, open_session
 from sopilot.runtime.session._store import SessionRecord
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.pruning import Pruning, prune
@@ -181,5 +181,37 @@ def test_a_version_ends_after_it_begins(begin: float, end: float | None, fits: b
         else:
             with pytest.raises(UserMistake, match="end before it begins"):
                 await asked
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "read_again"),
+    [
+        ("", False),
+        ("over", False),  # and nobody took it: it is renewed
+        ("over taken", True),
+        ("released", False),
+        ("released taken", True),
+    ],
+)
+def test_a_session_is_read_again_where_somebody_else_had_it(
+    meanwhile: str, read_again: bool
+) -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        session, clock = await waiting(store)
+        if "released" in meanwhile:
+            await session.release()
+        if "over" in meanwhile:
+            clock.advance(session.settings.lease_seconds)
+        if "taken" in meanwhile:
+            async with await attach_session(store, session.id, clock=clock) as other:
+                await other.decide("approve", "w", by="ann", role="supervisor")
+        assert await session.refresh() is read_again
+        assert session.is_current
+        assert session.ledger.held["w"].approvals == int(read_again)
+        assert (await store.record(session.id)).lease_expires_at > clock.now()
+        await session.decide("approve", "w", by="bo", role="auditor")
 
     asyncio.run(case())

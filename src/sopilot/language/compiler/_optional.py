@@ -92,7 +92,8 @@ def _has_meaning_without(
     if parameter in free_names(predicate.verdict) and not _compared(predicate.verdict, parameter):
         return False
     for call in (call for recipe in predicate.recipes for call in recipe):
-        inputs = {item.name: item.required for item in actions[call.action].inputs}
+        declared = actions.get(call.action)  # the machine's own questions are no actions
+        inputs = {item.name: item.required for item in declared.inputs} if declared else {}
         if call.each is not None and call.each.root == parameter:
             return False
         for name, term in call.arguments:

@@ -50,8 +50,9 @@ class VisitMark:
 
     __slots__ = ("position", "used")
 
+    position: int
+
     def __init__(self) -> None:
-        self.position = -1
         self.used = False
 
 

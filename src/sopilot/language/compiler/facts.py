@@ -75,12 +75,13 @@ _BUILT_IN = {
 
 
 def secret_names(handbook: Handbook) -> tuple[str, ...]:
-    """The secret inputs, every name whose value becomes one of them, through however many
-    predicates, and every name that such a value then goes by. In a trace a secret is known by
-    its name, whoever's it is, so names are all that is followed."""
+    """The secret inputs and fields of answers, every name whose value becomes one of them,
+    through however many predicates, and every name that such a value then goes by. In a trace a
+    secret is known by its name, whoever's it is, so names are all that is followed."""
     declared = [item for one in handbook.actions.values() for item in one.inputs]
     declared += [item for one in handbook.procedures.values() for item in one.inputs]
     hidden = {item.name for item in declared if item.secret}
+    hidden |= {name for one in handbook.actions.values() for name in one.secrets}
     if not hidden:
         return ()
     flows = set(_flows(handbook))

@@ -5,7 +5,8 @@ another spelling would prove a negation. Here both are errors, which a verdict p
 undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
 the author wrote may be compared with null. Numbers are calculated with as they are written:
 0.7 + 0.1 is 0.8, as in every till. Texts that differ only in signs that nobody sees are neither
-equal nor unequal. Times can be compared, not calculated with: the library takes none back.
+equal nor unequal, and of two times in text, whose spelling says otherwise than the clock does,
+neither is earlier. Timestamps can be compared, not calculated with: the library takes none back.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import Context, Decimal
 
 from sopilot.language.handbook.look_alikes import look_the_same
@@ -26,6 +27,8 @@ _INT64 = 2**63
 _DECIMALS = Context(prec=60)
 _WRITTEN = 15
 """So many digits of a decimal survive as a double; one with more is the outcome of a division."""
+
+_SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 
 class Undecided(ValueError):
@@ -54,6 +57,43 @@ def _unlike(left: str, right: str) -> None:
     """A tool may well take `José` in two spellings, or with a space behind it, for one."""
     if look_the_same(left, right):
         raise Undecided("two texts look the same and are spelled differently")
+    if _compared(left, right) == 0:
+        raise Undecided(_SPELLED)
+
+
+def time_of(text: str) -> datetime | None:
+    """ISO 8601."""
+    try:
+        if len(text) == 10:
+            return datetime.combine(date.fromisoformat(text), datetime.min.time())
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def on_one_clock(first: datetime, second: datetime) -> tuple[datetime, datetime]:
+    """A time without an offset is taken to be in the other's."""
+    return first.replace(tzinfo=first.tzinfo or second.tzinfo), second.replace(
+        tzinfo=second.tzinfo or first.tzinfo
+    )
+
+
+def _compared(left: str, right: str) -> int | None:
+    """-1, 0 or 1 for two times, in the order of the clock; ``None`` of other texts."""
+    if not all(len(one) > 9 and one[4] == "-" and one[0].isdigit() for one in (left, right)):
+        return None
+    one, other = time_of(left), time_of(right)
+    if one is None or other is None:
+        return None
+    one, other = on_one_clock(one, other)
+    return (one > other) - (one < other)
+
+
+def _in_order(left: str, right: str) -> None:
+    """Texts are ordered by their signs: `02-01T00:30+14:00` is after `01-31T11:00Z`, and before."""
+    clock = _compared(left, right)
+    if clock is not None and clock != (left > right) - (left < right):
+        raise Undecided(_SPELLED)
 
 
 def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
@@ -170,6 +210,8 @@ def _comparable(left: object, right: object) -> None:
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
         raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
+    if isinstance(left, str) and isinstance(right, str):
+        _in_order(left, right)
 
 
 def _kind(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sopilot.language.compiler.rules import MISSING_RECIPE
@@ -102,7 +102,7 @@ def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
     if MISSING_RECIPE in function.notes:
         return "judge_unverified"
     if is_gate and acts:
-        return "judge_gate"
+        return "judge_gate" if function.verdict is None else "judge_gate_answer"
     return "judge_you" if acts or function.kind not in (Kind.RULE, Kind.GATE) else "judge_values"
 
 
@@ -120,7 +120,10 @@ def write_step(
         _write_check(writer, lead, step, program, language)
         return
     table = words(language)
-    body = _body(step, function, table, language, by_machine)
+    computed: set[str] = set()
+    if isinstance(step, Act) and step.goal:
+        computed = {one.computes for one in program.functions.values()}
+    body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
     elif not isinstance(step, _SAYS_ITS_BODY) and step.says:
@@ -206,11 +209,15 @@ def _body(
     table: Mapping[str, str],
     language: str,
     by_machine: ByMachine,
+    computed: Collection[str],
 ) -> str:
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
         names = supplied(step.arguments)
+        made = [name for name in names if name in computed]
+        names = [name for name in names if name not in made]
         note = "" if step.says or not names else table["supplied"].format(names=_names(names))
+        note += table["computed"].format(names=_names(made)) if made else ""
         call = act_text(step, table)
         return table[key].format(call=call) + _goto("goto", step.next, table) + note
     if isinstance(step, Branch):

@@ -9,7 +9,7 @@ the length of the dialog can make a frame larger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from sopilot.language.program import (
@@ -30,6 +30,7 @@ from sopilot.language.program import (
     Step,
     Unknown,
 )
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import TOOL, words
 from sopilot.language.render._steps import NOTHING_ALONE, ByMachine, write_step
@@ -101,8 +102,13 @@ def render_frame(
             # What was asked for has been tried: what to make of that comes before asking again.
             step = next((one for one in active.steps if isinstance(one, Act)), step)
         missing = [name for name in _supplied(step) if name not in known]
+        if isinstance(step, Check) and step.function in program.functions:
+            callee = program.functions[step.function]
+            found = (*callee.optional, callee.computes)  # left out, or computed there
+            missing = [name for name in missing if name not in found]
         told = told_on_failing(active, program, results, language)
-        writer.line(_now(step, active, table, missing, _cited(failed), by_machine, told))
+        loose = _loose(step, active, program)
+        writer.line(_now(step, active, table, missing, _cited(failed), by_machine, told, loose))
     return writer.finish().text
 
 
@@ -113,8 +119,7 @@ def told_on_failing(
     otherwise than it wants them; empty where nothing is kept from the user."""
     blamed = [
         name
-        for step in _checks(function)
-        if step.slot in results and results[step.slot].holds != step.wanted
+        for step in checks_to_blame(function, {slot: one.holds for slot, one in results.items()})
         for name in results[step.slot].unmet or (step.function,)
     ]
     return " ".join(telling(blamed, program, language))
@@ -242,6 +247,17 @@ def _supplied(step: Step) -> list[str]:
     return list(dict.fromkeys(term.name for term in terms))
 
 
+def _loose(step: Step, function: Function, program: Program) -> set[str]:
+    """What a call may be made without: no value that its function needs, no input of the action
+    that is required."""
+    if not isinstance(step, Act):
+        return set()
+    facts = program.actions.get(step.action)
+    named = [(key, term.name) for key, term in step.arguments if isinstance(term, Local | Unknown)]
+    inputs = {name for key, name in named if facts is not None and key not in facts.required}
+    return inputs | set(function.optional)
+
+
 def _now(
     step: Step,
     function: Function,
@@ -250,8 +266,10 @@ def _now(
     failed: str,
     by_machine: ByMachine,
     told: str = "",
+    loose: Collection[str] = (),
 ) -> str:
-    """``told``: all that the user may hear of why the program fails."""
+    """``told``: all that the user may hear of why the program fails; ``loose``: what the call
+    may be made without."""
     fields = {"tool": TOOL, "names": ", ".join(f"`{name}`" for name in missing), "seqs": failed}
     fields["way"] = table["way_gate" if function.kind is Kind.GATE else "way_fail"]
     if isinstance(step, Check):
@@ -263,7 +281,9 @@ def _now(
         if failed:
             key += "_failed"
         elif missing:
-            key = "now_act_with"
+            needed = [name for name in missing if name not in loose]
+            fields["names"] = ", ".join(f"`{name}`" for name in needed or missing)
+            key = "now_act_with" if needed else f"{key}_maybe"
     elif isinstance(step, Ask):
         fields["names"] = ", ".join(f"`{name}`" for name in step.wants)
         behind = function.steps[function.steps.index(step) + 1 :][:1]

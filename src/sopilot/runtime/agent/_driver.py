@@ -127,7 +127,7 @@ class Driver:
             steps=self.arm.machine,
             step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
         )
-        for event in await session.whole_events():
+        for event in session.own_events:
             told.take(event)
         self.dialog = told.messages
         self._since_refresh = told.since_refresh

@@ -117,7 +117,8 @@ def give_back(run: AuditState, event: Event) -> None:
     step = caller.step
     if not isinstance(step, Check):
         raise Contradiction("the caller waits for no result")
-    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name)
+    blamed = frozenset[int]() if frame.code.judges else frame.to_blame()
+    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name, blamed)
     expect(payload, "opened", frame.opened)
     expect(payload, "function", binding.function)
     expect(payload, "function_kind", str(kind))

@@ -12,12 +12,17 @@ from sopilot.runtime.vm.values import JSON, same
 
 
 class GateCalls(NamedTuple):
-    """The calls that open a gate, or that close it: exact successes, when anything touched it
-    last, and whether one is not answered yet."""
+    """The calls that open a gate, or that close it: exact successes, all that may have touched
+    it, and whether one is not answered yet."""
 
     exact: tuple[Answered, ...]
-    touched: int
+    touching: tuple[Answered, ...]
     pending: bool
+
+    @property
+    def touched(self) -> int:
+        """When it was touched last, -1 where nothing did."""
+        return max((one.touched for one in self.touching), default=-1)
 
     @property
     def latest(self) -> Answered | None:
@@ -25,10 +30,12 @@ class GateCalls(NamedTuple):
 
     @property
     def overlapping(self) -> bool:
-        """Whether another was still running when the latest was asked for."""
+        """Whether another may have been carried out since the latest was asked for: then
+        nobody can tell whose answer says how things are."""
         latest = self.latest
-        return latest is not None and any(
-            one is not latest and one.succeeded > latest.asked for one in self.exact
+        return self.pending or (
+            latest is not None
+            and any(one is not latest and one.touched > latest.asked for one in self.touching)
         )
 
 
@@ -38,7 +45,7 @@ def either(first: GateCalls | None, second: GateCalls) -> GateCalls:
         return second
     return GateCalls(
         (*first.exact, *second.exact),
-        max(first.touched, second.touched),
+        (*first.touching, *second.touching),
         first.pending or second.pending,
     )
 

@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -301,6 +301,8 @@ class Prover:
         shutting = self._gate_calls(layout, closing, values) if closing is not None else None
         if layout.function.principal:
             shutting = either(shutting, self._gate_calls(layout, act, values, others=True))
+            for gate, opens in self._other_principals(layout):
+                shutting = either(shutting, self._gate_calls(gate, opens, values, others=True))
         shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
         if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
@@ -311,6 +313,14 @@ class Prover:
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
         return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+
+    def _other_principals(self, layout: FunctionLayout) -> Iterator[tuple[FunctionLayout, Act]]:
+        """The other ways in which one customer at a time is known, by the same names."""
+        for program in self.programs.layouts.values():
+            for one in program.functions.values():
+                alike = one.function.principal and one.parameters == layout.parameters
+                if alike and one.recipes[0] != layout.recipes[0]:
+                    yield from ((one, act) for act in one.recipes[0])
 
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON], *, others: bool = False
@@ -326,14 +336,14 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return GateCalls((), -1, pending=True)
+            return GateCalls((), (), pending=True)
         (call,) = wanted
         exacts: list[Answered] = []
-        touched = -1
+        touching: list[Answered] = []
         for one in self.configuration.answers.get(act.action, {}).values():
             if one.touched < 0 or not counts(call, one.arguments, others):
                 continue
-            touched = max(touched, one.touched)
+            touching.append(one)
             inputs = call.arguments.keys() | set(call.open)
             exact = one.arguments.keys() == inputs or (
                 layout.function.is_fact
@@ -349,7 +359,7 @@ class Prover:
             one.action == act.action and counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
-        return GateCalls(tuple(exacts), touched, pending)
+        return GateCalls(tuple(exacts), tuple(touching), pending)
 
     # --- verdicts --------------------------------------------------------------------
 
