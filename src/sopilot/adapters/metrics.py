@@ -121,6 +121,7 @@ class _MeteredStore:
         own = getattr(self._store, name)
         if not iscoroutinefunction(own):
             return own
+        self._meter.count("store_failures", 0, operation=name)  # so that the first one shows
         timed = _timed(own, name, self._meter)
         setattr(self, name, timed)  # asked for once
         return timed

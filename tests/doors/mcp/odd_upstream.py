@@ -32,7 +32,7 @@ FORGED = (
 PICTURE = base64.b64encode(bytes(range(256)) * 40).decode()
 ODD_TOOLS = (
     "echo", "slow", "forge", "forge_error", "picture", "large", "die", "mutate", "cancelled",
-    "misfit",
+    "misfit", "key",
 )  # fmt: skip
 _ANYTHING: dict[str, Any] = {"type": "object"}
 
@@ -92,6 +92,8 @@ class OddServer:
         name, arguments = params.name, params.arguments or {}
         if name == "echo":
             return types.CallToolResult(content=[], structured_content=arguments)
+        if name == "key":
+            return _text(str((params.meta or {}).get("sopilot/key")))
         if name == "slow":
             return await self._slow(ctx, arguments)
         if name == "cancelled":

@@ -162,6 +162,16 @@ def test_an_irreversible_call_is_held(odd_url: str) -> None:
     play(scene, url=odd_url)
 
 
+def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        said = texts(await call(client, "key"))[0]
+        (made,) = [e for e in await watched.events() if e.kind == "domain_call"]
+        (record,) = await watched.store.sessions()
+        assert f"{record.id}:{made.payload['call_id']}" in said
+
+    play(scene, url=odd_url)
+
+
 def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
         result = await call(client, "die")

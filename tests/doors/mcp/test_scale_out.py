@@ -294,7 +294,35 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         assert await store.records.count_sessions() == 0
         with pytest.raises(StoreUnavailable):
             await store.record("x")
-        assert meter.counted == {"store_failures record": 1}
+        # What has not failed yet is there as 0: a first failure is an increase.
+        assert meter.counted == {"store_failures sessions": 0, "store_failures record": 1}
+
+    asyncio.run(case())
+
+
+def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
+    class Sets(NoMetrics):
+        states: dict[str, float]
+
+        def set(self, name: str, value: float, **labels: str) -> None:
+            if name == "sessions":
+                self.states[labels["state"]] = value
+
+    class Changing(MemoryStore):
+        found: dict[str, int]
+
+        async def states(self) -> dict[str, int]:
+            return self.found
+
+    async def case() -> None:
+        store, meter = Changing(), Sets()
+        meter.states = {}
+        watch = Watch(store, meter)
+        store.found = {"waiting": 2, "running": 1}
+        await watch._count()
+        store.found = {"completed": 3}
+        await watch._count()
+        assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
 
     asyncio.run(case())
 

@@ -59,6 +59,8 @@ class ProcedureServer(BesideTools):
         super().__init__(hub, catalogue, session_id)
         self._tell = tell
         self._meter = meter or NoMetrics()
+        for outcome in ("ok", "not_done", "failed"):
+            self._meter.count("calls", 0, outcome=outcome)
         self._telemetry = telemetry
         self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
