@@ -60,6 +60,7 @@ class Client:
         self.session = ""
         self._state: bool | None = None
         self._started = False
+        self._asked_at = 0.0
         self._number = 0
 
     # --- the wire -------------------------------------------------------------------
@@ -209,6 +210,10 @@ class Client:
         said, slot = await self._call("refund", {"order": self.order, "amount": self.amount})
         if "rejected" in said or "expired" in said:
             return await self._fail("Nobody has approved it.")
+        if "waits for approval" in said and self.kind == "left":
+            self._asked_at = self._asked_at or time.monotonic()
+            if time.monotonic() - self._asked_at > 0.8 * self._hour:
+                return await self._fail("Nobody has decided.")
         if "waits for approval" in said or "outcome" in said.lower() or "twice" in said:
             await asyncio.sleep(self._hour * random.uniform(0.05, 0.2))
             return said, await self.frame()

@@ -37,19 +37,19 @@ import psycopg
 from day_clients import KINDS, Client, Heard
 from day_judge import MOST_MORE_DESCRIPTORS, MOST_MORE_MIB, Judge, flat
 from day_parts import HERE, Host, Prometheus, Shop, prometheus_program
+from day_people import People
 from mcp_processes import SOPILOT
 from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.postgres_store import PostgresStore
-from sopilot.language.diagnostics import SopilotError
-from sopilot.runtime.session import SystemClock
-from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
-from sopilot.runtime.session.reminders import due_calls
-from sopilot.runtime.session.unsettled import waiting_in
 
 HOSTS = 3
 BUSIEST = 0.8
 """Conversations a second at the first peak."""
 SAMPLE_SECONDS = 5.0
+CONNECTIONS = 10
+"""Of a process, at most: docs/production.md says so. The people here are one, too."""
+COMMANDS = 3
+"""Of the command line at a moment, and the one that counts."""
 
 
 def load_at(hour: float) -> float:
@@ -76,20 +76,19 @@ class Day:
         self.marks: list[tuple[float, str, str]] = []
         """When, what, and where."""
         self.samples: list[tuple[float, int, int]] = []
-        self.decided: Counter[str] = Counter()
+        self.people = People(self.store, self.shop, self.hour, self.mark)
         self.commands: Counter[str] = Counter()
         self.archives: list[Path] = []
         self.wrong: list[str] = []
-        self.listed_after: list[float] = []
-        self._settled: set[str] = set()
-        self._begun = 0.0
+        self._one_prune = asyncio.Lock()
+        self.begun = 0.0
         self._database_is_down = False
         self._talking: set[asyncio.Task[None]] = set()
 
     @property
     def now(self) -> float:
         """The hour of the day."""
-        return (time.time() - self._begun) / self.hour
+        return (time.time() - self.begun) / self.hour
 
     def mark(self, what: str, where: str = "") -> None:
         self.marks.append((time.time(), what, where))
@@ -111,49 +110,6 @@ class Day:
         self._talking.discard(task)
         if not task.cancelled() and task.exception() is not None:
             self.wrong.append(f"a client broke: {task.exception()!r}")
-
-    # --- people ---------------------------------------------------------------------
-
-    async def people(self) -> None:
-        """Decide by the order's name; say how calls ended by what the shop's ledger says."""
-        while True:
-            await asyncio.sleep(min(5.0, 0.05 * self.hour))
-            try:
-                for call in await due_calls(self.store):
-                    await self._decide(call.session_id, call.call_id)
-                await self._settle()
-            except SopilotError:
-                if not self._database_is_down:
-                    self.decided["tried again"] += 1
-
-    async def _decide(self, session: str, call: str) -> None:
-        held = {one.call_id: one for one in (await waiting_in(self.store, session)).held}
-        if call not in held:
-            return
-        kind = str(held[call].arguments["order"]).split("-")[0]
-        decision = {"given": "approve", "rejected": "reject"}.get(kind)
-        if decision is None or random.random() < 0.5:  # not this time
-            return
-        _, _, left = await decide_or_leave(
-            self.store, session, decision, call, by="Kim", role="manager"
-        )
-        self.decided[f"{decision}, left for who runs the session" if left else decision] += 1
-
-    async def _settle(self) -> None:
-        done = {one["key"]: one["at"] for one in self.shop.entries()}
-        for record in await self.store.unsettled(now=SystemClock().now()):
-            for one in (await waiting_in(self.store, record.id)).unknown:
-                key = f"{one.session_id}:{one.call_id}"
-                if key not in self._settled:  # people look first, and come back with an answer
-                    self._settled.add(key)
-                    self.mark("unknown", one.session_id[:6])
-                    if key in done:
-                        self.listed_after.append(time.time() - done[key])
-                    continue
-                await settle_when_free(
-                    self.store, one.session_id, one.call_id, ok=key in done, by="Kim"
-                )
-                self.decided["settled: happened" if key in done else "settled: did not"] += 1
 
     # --- what happens to machines ---------------------------------------------------
 
@@ -178,11 +134,11 @@ class Day:
 
     async def crash(self, hours: float) -> None:
         self.mark("PostgreSQL down")
-        self._database_is_down = True
+        self._database_is_down = self.people.away = True
         await asyncio.to_thread(self._database.stop_immediately)
         await asyncio.sleep(hours * self.hour)
         await asyncio.to_thread(self._database.start)
-        self._database_is_down = False
+        self._database_is_down = self.people.away = False
         self.mark("PostgreSQL up")
 
     async def restart_shop(self) -> None:
@@ -210,7 +166,10 @@ class Day:
         return done.stdout
 
     async def prune(self) -> None:
-        archive = self._folder / f"archive-{len(self.archives)}.db"
+        async with self._one_prune:
+            await self._prune(self._folder / f"archive-{self.commands['store prune']}.db")
+
+    async def _prune(self, archive: Path) -> None:
         days = 2 * self.hour / 86400
         await self.command("store", "prune", "--days", f"{days:.8f}", "--archive", str(archive),
                            "--why", "two hours old", "--store", self.spec)  # fmt: skip
@@ -284,10 +243,10 @@ class Day:
                 await host.up()
             if prometheus is not None:
                 await prometheus.up()
-            self._begun = time.time()
+            self.begun = time.time()
             limits = httpx2.Limits(max_connections=500)
             async with httpx2.AsyncClient(timeout=30, limits=limits) as http:
-                people = asyncio.create_task(self.people())
+                people = asyncio.create_task(self.people.decide_all())
                 await asyncio.gather(
                     self.sampling(), self.arrivals(http),
                     *(self._at(hour, act) for hour, act in self.plan()),
@@ -315,7 +274,11 @@ class Day:
         flats = [
             flat("MiB of the host that nobody touched", memory, MOST_MORE_MIB),
             flat("its descriptors", descriptors, MOST_MORE_DESCRIPTORS),
-            flat("connections of PostgreSQL", connections, MOST_MORE_DESCRIPTORS),
+            {
+                "what": "connections of PostgreSQL",
+                "most": max(connections),
+                "flat": max(connections) <= CONNECTIONS * (HOSTS + 1) + COMMANDS,
+            },
         ]
         wrong = [*self.wrong, *judge.faults, *self._tracebacks()]
         wrong += [f"not flat: {one['what']}" for one in flats if not one["flat"]]
@@ -329,11 +292,11 @@ class Day:
             "by_kind": dict(sorted(self.heard.conversations.items())),
             "endings": dict(sorted(self.heard.endings.items())),
             "happened": dict(Counter(what for _, what, _ in self.marks)),
-            "decisions": dict(self.decided),
+            "decisions": dict(self.people.decided),
             "commands": dict(self.commands),
             "failed_requests_tried_again": self.heard.failed_requests,
             "longest_wait_seconds": round(self.heard.longest_wait, 1),
-            "unknown_listed_after_seconds": [round(one, 1) for one in self.listed_after],
+            "unknown_listed_after_seconds": [round(one, 1) for one in self.people.listed_after],
             **figures,
             "flat": flats,
             "wrong": wrong,
@@ -341,7 +304,7 @@ class Day:
 
     def _tracebacks(self) -> list[str]:
         told = []
-        for one in (*self.hosts, self.shop):
+        for one in self.hosts:
             count = one.log.read_text(errors="replace").count("Traceback")
             told += [f"{count} tracebacks in the log of {one.name}"] * bool(count)
         return told
@@ -351,6 +314,8 @@ def missing_for_a_picture() -> list[str]:
     missing = []
     if prometheus_program() is None:
         missing.append("prometheus (on PATH, or its path in $PROMETHEUS)")
+    if find_spec("prometheus_client") is None:
+        missing.append("metrics (pip install 'sopilot[metrics]')")
     if find_spec("matplotlib") is None:
         missing.append("matplotlib (pip install matplotlib)")
     return missing
@@ -366,7 +331,7 @@ async def run(minutes: float, folder: Path, database: PostgresHere, picture: Pat
         if prometheus is not None:
             from day_picture import told
 
-            story = told(prometheus, day.marks, day.hour)
+            story = told(prometheus, day.marks, day.begun, day.hour)
     finally:
         if prometheus is not None:
             await prometheus.stop()

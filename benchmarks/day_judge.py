@@ -72,8 +72,6 @@ class Judge:
                 where[record.id] = store
         for record in await self._store.sessions(limit=EVERYTHING):
             if not record.is_pruned:
-                if record.id in where:
-                    self.faults.append(f"{record.id} is in an archive, and was not pruned")
                 where[record.id] = self._store
             elif record.id not in where:
                 self.faults.append(f"{record.id} was pruned, and is in no archive")

@@ -23,11 +23,10 @@ COLOURS = {"deploy": "tab:blue", "kill": "tab:red", "PostgreSQL down": "black",
 
 
 def told(
-    prometheus: Prometheus, marks: Sequence[tuple[float, str, str]], hour: float
+    prometheus: Prometheus, marks: Sequence[tuple[float, str, str]], begun: float, hour: float
 ) -> dict[str, Any]:
     """What Prometheus answers to every query of every panel, and which alerts fired."""
     ended = time.time()
-    begun = ended - 24 * hour - 60
     step = max(SCRAPE_SECONDS, (ended - begun) / MOST_POINTS)
     dashboard = json.loads(DASHBOARD.read_text("utf-8"))
     panels = []
