@@ -45,6 +45,8 @@ from sopilot.adapters.postgres_store import PostgresStore
 HOSTS = 3
 BUSIEST = 0.8
 """Conversations a second at the first peak."""
+LAST_CLIENT = 23.0
+"""The hour after which nobody comes any more: all have an hour to end."""
 SAMPLE_SECONDS = 5.0
 CONNECTIONS = 10
 """Of a process, at most: docs/production.md says so. The people here are one, too."""
@@ -98,7 +100,7 @@ class Day:
 
     async def arrivals(self, http: httpx2.AsyncClient) -> None:
         kinds, weights = zip(*KINDS.items(), strict=True)
-        while self.now < 23.5:
+        while self.now < LAST_CLIENT:
             await asyncio.sleep(random.expovariate(load_at(self.now)))
             kind = random.choices(kinds, weights)[0]
             client = Client(http, self.hosts, self.heard, kind, self.hour)
@@ -126,7 +128,7 @@ class Day:
         ends = time.monotonic() + 0.5 * self.hour
         while time.monotonic() < ends:
             now = time.monotonic()
-            if not in_a_refund or any(0.1 < now - since < 0.35 for since in host.refunding):
+            if not in_a_refund or any(0.25 < now - since < 0.5 for since in host.refunding):
                 break
             await asyncio.sleep(0.02)
         if host.is_up and host.kill_worker():

@@ -19,6 +19,7 @@ from sopilot.adapters.metrics import NoMetrics
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.journal import STATE as JOURNAL_STATE
 from sopilot.runtime.session.unsettled import sweep
 
 REQUEST_HEADER = "x-request-id"
@@ -83,6 +84,7 @@ class Watch:
     async def _count(self) -> None:
         now = SystemClock().now()
         found = await self.store.states()
+        found.pop(JOURNAL_STATE, None)
         self._states |= found.keys()
         for state in self._states:  # the last one may have left a state
             self.meter.set("sessions", found.get(state, 0), state=state)
