@@ -10,7 +10,6 @@ from statistics import median
 from typing import Any
 
 from day_clients import ALONE, LARGEST, Heard
-from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.sources.audit_inputs import session_input
 from sopilot.runtime.session import Store, SystemClock
@@ -25,7 +24,7 @@ MOST_MORE_DESCRIPTORS = 10.0
 class Judge:
     """Sessions are read where they are: in the store, or, once pruned, in an archive."""
 
-    def __init__(self, store: PostgresStore, archives: Sequence[Path]) -> None:
+    def __init__(self, store: Store, archives: Sequence[Path]) -> None:
         self._store = store
         self._archives = [SQLiteStore(one) for one in archives]
         self.faults: list[str] = []

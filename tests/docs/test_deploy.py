@@ -41,6 +41,15 @@ def test_alerts_and_dashboard_name_metrics_that_there_are() -> None:
     assert metric_names() == shown
 
 
+def test_the_dashboard_is_whole_at_any_scrape_interval() -> None:
+    """Prometheus asks every minute by default: a rate over one has a single point."""
+    asked = [target["expr"] for panel in BOARD["panels"] for target in panel["targets"]]
+    windows = {one for text in asked for one in re.findall(r"\[(.*?)\]", text)}
+    assert windows == {"$__rate_interval", "5m"}
+    places = [tuple(panel["gridPos"].values()) for panel in BOARD["panels"]]
+    assert len(set(places)) == len(places)
+
+
 def test_every_alert_has_its_page_in_the_runbook() -> None:
     told = re.findall(r"^\*\*(\w+)\.\*\*", (ROOT / "docs" / "production.md").read_text(), re.M)
     assert sorted(told) == sorted(rule["alert"] for rule in RULES)

@@ -30,7 +30,7 @@ from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named
-from sopilot.runtime.session import Store, StoreUnavailable, resume_session
+from sopilot.runtime.session import Lease, LeaseLost, Store, StoreUnavailable, resume_session
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
@@ -287,6 +287,9 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         async def record(self, session_id: str) -> Any:
             raise StoreUnavailable("gone")
 
+        async def release(self, lease: Any) -> None:
+            raise LeaseLost("x")
+
     async def case() -> None:
         meter = Told()
         store = metered(Failing(), meter)
@@ -294,8 +297,12 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         assert await store.records.count_sessions() == 0
         with pytest.raises(StoreUnavailable):
             await store.record("x")
-        # What has not failed yet is there as 0: a first failure is an increase.
-        assert meter.counted == {"store_failures sessions": 0, "store_failures record": 1}
+        with pytest.raises(LeaseLost):
+            await store.release(Lease("x", "me", 1, 0.0))
+        # What has not failed yet is there as 0: a first failure is an increase. That a session
+        # is another's is an answer of the store, and no failure.
+        counted = {"sessions": 0, "record": 1, "release": 0}
+        assert meter.counted == {f"store_failures {name}": n for name, n in counted.items()}
 
     asyncio.run(case())
 
@@ -318,7 +325,7 @@ def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
         store, meter = Changing(), Sets()
         meter.states = {}
         watch = Watch(store, meter)
-        store.found = {"waiting": 2, "running": 1}
+        store.found = {"waiting": 2, "running": 1, "journal": 4}
         await watch._count()
         store.found = {"completed": 3}
         await watch._count()

@@ -150,14 +150,14 @@ class McpUpstream(KeptConnection):
     async def _answer(
         self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
     ) -> Answer:
-        """In time, unless the client gives up before."""
+        """In time, unless the client gives up before, where that does no harm."""
         asked = asyncio.ensure_future(request)
         garbled = asyncio.Event()
         spoilt = asyncio.create_task(garbled.wait())
         waits: set[asyncio.Future[Any]] = {asked, spoilt}
         stop: asyncio.Task[Any] | None = None
         self._asked.append(garbled)
-        if link is not None:
+        if link is not None and not link.irreversible:
             stop = asyncio.create_task(link.cancelled.wait())
             waits.add(stop)
         try:

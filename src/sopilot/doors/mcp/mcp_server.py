@@ -189,6 +189,7 @@ class ProcedureServer(BesideTools):
             text = f"Done: {json.dumps(score.as_json())}"
             return answered(text, "", ok=True, session_id=session.id)
         else:
+            link.irreversible = name in session.programs.guarded
             async with session.keep_alive():
                 turn = await player.call(name, arguments)
             text = turn.answer
