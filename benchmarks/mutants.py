@@ -7,7 +7,8 @@ Rooms take turns, so that each has the same number of mutants. A comparison is t
 tests that run its line are run, the quickest first, until one fails (`mutant_tests.py`); which
 they are is found once (``--map``, kept in ``--work``). What survives is named in SURVIVORS,
 beside this file, with the test that now kills it or the reason why it does not matter. What was
-found stays in ``--work``, and a later run adds to it.
+found stays in ``--work``, and a later run adds to it; where nothing is there yet, it adds to what
+the evidence says.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Mutant:
     file: str
     line: int
     last_line: int
+    where: str
+    """Its function, and its first line as it was."""
     kind: str
     before: str
     after: str
@@ -60,17 +63,17 @@ class Mutant:
     """The whole file, changed."""
 
     @property
-    def place(self) -> str:
-        return f"{self.file}:{self.line}"
-
-    @property
-    def name(self) -> str:
-        return f"{self.file}:{self.before} -> {self.after}"
+    def row(self) -> dict[str, Any]:
+        return {
+            "place": f"{self.file}:{self.line}", "where": self.where, "kind": self.kind,
+            "before": self.before, "after": self.after,
+        }  # fmt: skip
 
 
 def mutants_of(file: Path) -> Iterator[Mutant]:
     source = file.read_text("utf-8")
-    for node in nodes(ast.parse(source)):
+    lines, tree = source.split("\n"), ast.parse(source)
+    for node in nodes(tree):
         for kind, changed in changes(node):
             assert isinstance(node, ast.expr | ast.stmt)
             before = ast.get_source_segment(source, node) or ""
@@ -80,7 +83,8 @@ def mutants_of(file: Path) -> Iterator[Mutant]:
             text = spliced(source, node, after)
             shown = str(file.relative_to(ROOT))
             last = node.end_lineno or node.lineno
-            yield Mutant(shown, node.lineno, last, kind, short(before), short(after), text)
+            where = f"{function_at(tree, node.lineno)}: {short(lines[node.lineno - 1])}"
+            yield Mutant(shown, node.lineno, last, where, kind, short(before), short(after), text)
 
 
 def nodes(tree: ast.AST) -> Iterator[ast.AST]:
@@ -92,6 +96,16 @@ def nodes(tree: ast.AST) -> Iterator[ast.AST]:
         for child in ast.iter_child_nodes(tree):
             if child not in decorators:
                 yield from nodes(child)
+
+
+def function_at(tree: ast.Module, line: int) -> str:
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
 
 
 def short(text: str) -> str:
@@ -161,8 +175,8 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
     """What was tried before, with any seed, is not tried again; what is found is added to it."""
     known = Coverage.read(work / "map.json")
     kept = work / "found.json"
-    found: list[dict[str, Any]] = json.loads(kept.read_text()) if kept.exists() else []
-    tried = {(one["place"], one["before"], one["after"]) for one in found}
+    found: list[dict[str, Any]] = json.loads(kept.read_text())
+    tried = {(one["place"], name_of(one)) for one in found}
     draw = random.Random(seed)
     pools: dict[str, list[Mutant]] = {}
     for room in ROOMS:
@@ -171,7 +185,7 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
             one
             for file in files
             for one in mutants_of(file)
-            if (one.place, one.before, one.after) not in tried
+            if (one.row["place"], name_of(one.row)) not in tried
         ]
         draw.shuffle(pools[room])
     runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
@@ -184,14 +198,10 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
             stages = known.stages(mutant.file, mutant.line, mutant.last_line)
             begun = time.monotonic()
             by = runner.killed(mutant.file, mutant.text, stages)
-            row = {
-                "room": room, "place": mutant.place, "kind": mutant.kind,
-                "before": mutant.before, "after": mutant.after, "killed_by": by,
-            }  # fmt: skip
-            found.append(row)
+            found.append({"room": room, **mutant.row, "killed_by": by})
             kept.write_text(json.dumps(found, indent=1))
             shown = "killed  " if by else "SURVIVED"
-            print(f"{shown} {time.monotonic() - begun:5.1f} s {mutant.name}", flush=True)
+            print(f"{shown} {time.monotonic() - begun:5.1f} s {name_of(mutant.row)}", flush=True)
 
 
 def again(work: Path) -> None:
@@ -205,24 +215,34 @@ def again(work: Path) -> None:
     if failing := runner.failing(tests):
         sys.exit(f"fails without a mutant: {failing}")
     for one in found:
-        if one["killed_by"] or "reason" in said.get(name_of(one), {}):
+        if one["killed_by"] or one.get("gone") or "reason" in said.get(name_of(one), {}):
             continue
         file = one["place"].partition(":")[0]
-        same = [
-            mutant
-            for mutant in mutants_of(ROOT / file)
-            if (mutant.before, mutant.after) == (one["before"], one["after"])
-        ]
+        same = [mutant for mutant in mutants_of(ROOT / file) if name_of(mutant.row) == name_of(one)]
         if not same:
-            one["gone"] = True  # the line is another by now
+            one["gone"] = True  # the line is another by now, or there is none
             continue
         line = int(one["place"].partition(":")[2])
         mutant = min(same, key=lambda mutant: abs(mutant.line - line))
         test = said.get(name_of(one), {}).get("test", "").split(" ")[0]
         stages = [[test]] if test else known.stages(file, mutant.line, mutant.last_line)
         one["killed_by"] = runner.killed(file, mutant.text, stages)
-        print(f"{'killed  ' if one['killed_by'] else 'SURVIVED'} {mutant.name}", flush=True)
-    kept.write_text(json.dumps([one for one in found if not one.get("gone")], indent=1))
+        print(f"{'killed  ' if one['killed_by'] else 'SURVIVED'} {name_of(one)}", flush=True)
+    kept.write_text(json.dumps(found, indent=1))
+
+
+def found_before(evidence: Path | None) -> list[dict[str, Any]]:
+    """What another machine found, of which the evidence has the survivors and the sums."""
+    if evidence is None or not evidence.exists():
+        return []
+    told = json.loads(evidence.read_text("utf-8"))
+    unnamed = dict.fromkeys(("place", "where", "kind", "before", "after"), "")
+    dead = [
+        {"room": room, **unnamed, "killed_by": f"a test, at {told.get('commit', 'some commit')}"}
+        for room, sums in told["rooms"].items()
+        for _ in range(sums["killed"])
+    ]
+    return [*dead, *({"where": "", **one} for one in told["survivors"])]
 
 
 def survivors_named() -> dict[str, dict[str, str]]:
@@ -230,13 +250,18 @@ def survivors_named() -> dict[str, dict[str, str]]:
 
 
 def name_of(row: dict[str, Any]) -> str:
-    return f"{row['place'].partition(':')[0]}: {row['before']} -> {row['after']}"
+    """By what its line says, and not by where that stands: the line may move."""
+    change = f"{row['before']} -> {row['after']}"
+    return f"{row['place'].partition(':')[0]}: {row['where']}: {change}"
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
     """What survived is named with the reason why it does not matter. That a test kills it by now
-    counts once it was run (``--again``)."""
+    counts once it was run (``--again``). What survived in a line that is no more counts neither
+    way."""
     known = survivors_named()
+    gone = sum(one.get("gone", False) for one in found)
+    found = [one for one in found if not one.get("gone")]
     survivors = [
         {**one, "reason": known.get(name_of(one), {}).get("reason", "unread")}
         for one in found
@@ -253,6 +278,7 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "mutants": len(found),
         "killed": dead,
+        "gone": gone,
         "share": round(dead / len(found), 4) if found else None,
         "rooms": rooms,
         "survivors": survivors,
@@ -270,6 +296,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     asked.work.mkdir(parents=True, exist_ok=True)
+    if not (asked.work / "found.json").exists():
+        (asked.work / "found.json").write_text(json.dumps(found_before(asked.json), indent=1))
     if asked.again:
         again(asked.work)
     elif not asked.sum:

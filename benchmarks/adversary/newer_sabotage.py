@@ -60,7 +60,7 @@ def two_customers() -> AbstractContextManager[Any]:
 
     def calls(self: Prover, layout: Any, act: Any, values: Any, *, others: bool = False) -> Any:
         if others:
-            return leaf.GateCalls(None, -1, pending=False)
+            return leaf.GateCalls((), (), pending=False)
         return real(self, layout, act, values)
 
     return patch.object(Prover, "_gate_calls", calls)

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from store_parts import LEASE, StoreFactory, events, start_of
 
+from postgres_here import PostgresHere
 from sopilot.adapters.gathering import Gathered
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.postgres_store import PostgresStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import arm_named
-from sopilot.runtime.records import ActionRow
+from sopilot.runtime.records import ActionRow, Wanted
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -22,7 +24,10 @@ from sopilot.runtime.session import (
     LeaseLost,
     NewSession,
     SessionExists,
+    SessionRecord,
     Store,
+    StoreCorrupt,
+    UnknownSession,
 )
 
 MANY = 60
@@ -69,6 +74,74 @@ def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> N
         assert {one.seq for one in log} == {-1}
         assert await store.records.count_actions() == 3 * MANY
         assert await store.program("ab") == "text"
+        await store.close()
+
+    asyncio.run(case())
+
+
+ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
+
+
+def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFactory) -> None:
+    async def conversation(store: Store, name: str) -> None:
+        head = start_of(name)
+        payloads = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
+        first = Batch(head, events(head, ODD), payloads, {"status": name})
+        new = NewSession(name, {"name": name}, {name: name}, first)
+        lease = await store.create(new, owner=name, **LEASE)
+        actions = [ActionRow(odd, 1.5, odd, odd, odd, at, odd, odd)
+                   for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)]  # fmt: skip
+        batch = Batch(first.head, events(first.head, ODD), {f"{name} ref": ODD}, actions=actions)
+        await store.append(lease, batch, **LEASE)
+
+    async def case() -> None:
+        store = open_store()
+        names = [f"{number} {odd}" for number, odd in enumerate(ODD)]
+        await asyncio.gather(*(conversation(store, name) for name in names))
+        records = await asyncio.gather(*map(store.record, names))
+        for name, record in zip(names, records, strict=True):
+            assert (record.id, record.owner, record.metadata) == (name, name, {"name": name})
+            assert [one.event.payload["details"] for one in await store.events(name)] == [ODD, ODD]
+            kept = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
+            assert await store.payloads(name) == {**kept, f"{name} ref": ODD}
+            assert await store.program(name) == name
+        rows = [row for _, row in await store.records.actions(Wanted())]
+        assert len(rows) == len(ODD) ** 2
+        assert {(row.call, row.rest, row.expires_at) for row in rows} == {
+            (odd, odd, at) for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)
+        }
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_records_that_many_ask_for_at_once_are_read_together(postgres: PostgresHere) -> None:
+    async def case() -> None:
+        store = PostgresStore(postgres.dsn, schema="read_together")
+        names = [f"s{number}" for number in range(MANY)]
+        await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
+        async with store._server.connection() as db:
+            await db.execute("UPDATE read_together.sessions SET summary = '' WHERE id = 's7'")
+        asked: list[int] = []
+        many = store._record_many
+
+        async def counted(ids: Sequence[str]) -> list[SessionRecord | Exception]:
+            asked.append(len(ids))
+            return await many(ids)
+
+        store._reads._many = counted
+        wanted = [*names, "nobody", "s3"]
+        found = await asyncio.gather(*map(store.record, wanted), return_exceptions=True)
+        assert len(asked) <= 4
+        assert sum(asked) >= MANY - 4
+        for name, record in zip(wanted, found, strict=True):
+            if name == "nobody":
+                assert isinstance(record, UnknownSession)
+            elif name == "s7":
+                assert isinstance(record, StoreCorrupt), "and the others are none the worse"
+            else:
+                assert isinstance(record, SessionRecord)
+                assert record.id == name
         await store.close()
 
     asyncio.run(case())

@@ -21,6 +21,7 @@ from sopilot.runtime.session import (
     UnknownSession,
 )
 from sopilot.runtime.trace import Head, SignedHead
+from sopilot.runtime.vm import JSON
 
 Case = Callable[[Store], Awaitable[None]]
 
@@ -183,6 +184,36 @@ def test_sessions_are_listed_newest_first(open_store: StoreFactory) -> None:
             await store.create(new, owner="o", now=200.0 + number, lease_seconds=1.0)
         assert [one.id for one in await store.sessions()] == ["t2", "t1", "t0", "s"]
         assert [one.id for one in await store.sessions(limit=2)] == ["t2", "t1"]
+        # As they came to the store: of two hosts, one has a clock that is behind.
+        await store.create(NewSession("late", {}, {}), owner="o", now=150.0, lease_seconds=1.0)
+        assert [one.id for one in await store.sessions(limit=1)] == ["late"]
+
+    run(open_store, case)
+
+
+SUMMARIES: dict[str, tuple[dict[str, JSON], bool]] = {
+    "unknown": ({"status": "unknown", "open": []}, True),
+    "open": ({"status": "running", "open": ["c1"]}, True),
+    "held": ({"status": "waiting", "open": ["c1"]}, True),
+    "between": ({"status": "running", "open": []}, False),
+    "earlier release": ({"status": "running"}, True),
+    "earlier, ended": ({"status": "completed"}, False),
+    "new": ({}, False),
+}
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_what_was_left_without_an_outcome_is_found(open_store: StoreFactory, gone: bool) -> None:
+    async def case(store: Store) -> None:
+        for number, (summary, _) in enumerate(SUMMARIES.values()):
+            head = start_of(f"t{number}")
+            batch = Batch(head, events(head, "x"), {}, summary)
+            new = NewSession(f"t{number}", {}, {}, batch)
+            await store.create(new, owner="o", now=200.0, lease_seconds=10.0)
+        found = {one.id for one in await store.unsettled(now=211.0 if gone else 205.0)}
+        wanted = [name for name, (_, left) in SUMMARIES.items() if left]
+        names = dict(zip(SUMMARIES, (f"t{n}" for n in range(len(SUMMARIES))), strict=True))
+        assert found == {names[name] for name in (wanted if gone else ["unknown"])}
 
     run(open_store, case)
 

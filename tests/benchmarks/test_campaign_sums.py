@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -39,8 +40,46 @@ def test_a_mutant_is_tried_with_the_tests_that_run_its_line(
         (2, "return"), (2, "condition"), (2, "comparison"),
     }  # fmt: skip
     assert all(compile(one.text, "one.py", "exec") for one in found)
+    assert {one.where for one in found} == {"least: return a if a < b else b"}
     lines = {"one.py": {1: ["t::c"], 2: ["t::a", "t::b"], 5: []}}
     known = Coverage({"t::a": 2.0, "t::b": 1.0, "t::c": 3.0}, lines, [])
     assert known.stages("one.py", 2, 2) == [["t::b", "t::a"]]
     assert known.stages("one.py", 5, 5) == [["t::b", "t::a", "t::c"]]  # run by importing it
     assert known.stages("one.py", 9, 9) == []
+
+
+def test_mutants_are_added_to_what_the_evidence_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import mutants
+
+    alive = {
+        "room": "runtime/vm", "place": "a.py:3", "where": "f: if a < b:", "kind": "comparison",
+        "before": "a < b", "after": "(a <= b)", "killed_by": None,
+    }  # fmt: skip
+    rooms = {"runtime/vm": {"mutants": 3, "killed": 2}}
+    told = {"commit": "c0ffee", "rooms": rooms, "survivors": [{**alive, "reason": "unread"}]}
+    evidence = tmp_path / "mutants.json"
+    evidence.write_text(json.dumps(told))
+    assert mutants.found_before(None) == mutants.found_before(tmp_path / "none.json") == []
+    found = mutants.found_before(evidence)
+    figures = mutants.summary([*found, {**alive, "killed_by": "t"}, {**alive, "gone": True}])
+    assert (figures["mutants"], figures["killed"], figures["gone"]) == (4, 3, 1)
+    assert figures["share"] == 0.75
+    assert figures["rooms"]["runtime/vm"] == {"mutants": 4, "killed": 3}
+    assert [one["reason"] for one in figures["survivors"]] == ["unread"]
+    assert mutants.name_of(alive) == "a.py: f: if a < b:: a < b -> (a <= b)"
+
+
+def test_what_is_said_of_survivors_is_about_lines_and_tests_that_are_there() -> None:
+    named = json.loads((BENCHMARKS / "mutant_survivors.json").read_text("utf-8"))
+    root = BENCHMARKS.parent
+    for name, said in named.items():
+        file, _, where = name.split(": ", 2)
+        lines = (" ".join(line.split()) for line in (root / file).read_text("utf-8").split("\n"))
+        assert any(line and where.startswith(f"{line}: ") for line in lines), name
+        assert said.keys() <= {"reason", "test"}
+        if "test" in said:
+            test, _, function = said["test"].split(" ")[0].partition("::")
+            assert f"def {function}(" in (root / test).read_text("utf-8"), name

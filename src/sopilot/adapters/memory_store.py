@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from sopilot.adapters.memory_records import MemoryRecords
 from sopilot.runtime.session import (
@@ -177,16 +178,12 @@ class MemoryStore:
         return self._kept(session_id).record
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        newest = sorted(
-            (
-                kept.record
-                for kept in reversed(self._sessions.values())
-                if not is_journal(kept.record.id)
-            ),
-            key=lambda record: record.created_at,
-            reverse=True,
+        newest = (
+            kept.record
+            for kept in reversed(self._sessions.values())
+            if not is_journal(kept.record.id)
         )
-        return newest[:limit]
+        return list(islice(newest, limit))
 
     async def states(self) -> dict[str, int]:
         return dict(

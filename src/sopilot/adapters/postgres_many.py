@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sopilot.adapters.gathering import Append
 from sopilot.adapters.postgres_records import ON_CONFLICT
-from sopilot.adapters.postgres_rows import text_of
+from sopilot.adapters.postgres_rows import array_of, text_of
 from sopilot.runtime.records.log import NO_ACTIONS
 from sopilot.runtime.session import Batch, NewSession
 from sopilot.runtime.trace import Head, genesis
@@ -78,7 +78,7 @@ APPEND_MANY = (
 """Gives back the ids of the sessions that were written."""
 
 
-def appended(items: Sequence[Append]) -> list[list[Any]]:
+def appended(items: Sequence[Append]) -> list[str]:
     """The values of ``APPEND_MANY``."""
     heads = [
         (
@@ -91,7 +91,7 @@ def appended(items: Sequence[Append]) -> list[list[Any]]:
     return [*_columns(heads, _HEADS), *_contents(batches)]
 
 
-def created(items: Sequence[Create], known: Container[str]) -> tuple[list[Any], list[Any]]:
+def created(items: Sequence[Create], known: Container[str]) -> tuple[list[str], list[str]]:
     """The values of ``CREATE_MANY``, without programs that are ``known``, and of ``LOG_MANY``."""
     programs: dict[str, bytes] = {}
     sessions, entries, batches = [], [], []
@@ -114,7 +114,7 @@ def created(items: Sequence[Create], known: Container[str]) -> tuple[list[Any], 
     ], _columns(entries, _LOG)
 
 
-def _contents(batches: Sequence[tuple[str, Batch]]) -> list[list[Any]]:
+def _contents(batches: Sequence[tuple[str, Batch]]) -> list[str]:
     events, payloads, actions = [], [], []
     for name, batch in batches:
         for sealed, line in zip(batch.events, batch.encoded(), strict=True):
@@ -128,5 +128,5 @@ def _contents(batches: Sequence[tuple[str, Batch]]) -> list[list[Any]]:
     ]
 
 
-def _columns(rows: Sequence[Iterable[Any]], names: dict[str, str]) -> list[list[Any]]:
-    return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+def _columns(rows: Sequence[Iterable[Any]], names: dict[str, str]) -> list[str]:
+    return [array_of(column) for column in zip(*rows, strict=True)] or [array_of(())] * len(names)

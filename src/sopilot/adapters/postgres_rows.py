@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sopilot.runtime.session import SessionRecord, StoreCorrupt
@@ -28,6 +28,21 @@ def record_of(row: Sequence[Any]) -> SessionRecord:
         owner,
         expires,
     )
+
+
+def array_of(values: Iterable[str | bytes | float | None]) -> str:
+    """An array as PostgreSQL writes one, for a statement that says of what. The driver would
+    make it, too: it asks every item for its type, and looks through each for what to escape."""
+    return "{" + ",".join(map(_item, values)) + "}"
+
+
+def _item(value: str | bytes | float | None) -> str:
+    if isinstance(value, bytes):
+        return f'"\\\\x{value.hex()}"'
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return "NULL" if value is None else repr(value)
 
 
 def text_of(value: JSON) -> bytes:

@@ -17,7 +17,7 @@ from sopilot.adapters.postgres_many import (
     created,
 )
 from sopilot.adapters.postgres_records import PostgresRecords, erase_contents, upsert_of
-from sopilot.adapters.postgres_rows import RECORD, record_of, text_of, value_of
+from sopilot.adapters.postgres_rows import RECORD, array_of, record_of, text_of, value_of
 from sopilot.adapters.postgres_waiting import PostgresWaiting
 from sopilot.runtime.session import (
     Batch,
@@ -94,6 +94,9 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         self.records = PostgresRecords(self._server)
         self._creates: Gathered[Create, Lease] = Gathered(
             self._create, self._create_many, apart=StatementRefused, at_once=1
+        )
+        self._reads: Gathered[str, SessionRecord] = Gathered(
+            self._record, self._record_many, apart=StatementRefused, at_once=_AT_ONCE
         )
         self._appends: Gathered[Append, Lease] = Gathered(
             self._append, self._append_many, apart=StatementRefused, at_once=_AT_ONCE
@@ -255,19 +258,28 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         await erase_contents(self._server, {one: text_of(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
+        return await self._reads.write(session_id)
+
+    async def _record(self, session_id: str) -> SessionRecord:
+        (found,) = await self._record_many([session_id])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _record_many(self, ids: Sequence[str]) -> list[SessionRecord | Exception]:
         async with self._server.connection() as db:
-            cursor = await db.execute(self._sql(RECORD + " WHERE id = %s"), (session_id,))
-            row = await cursor.fetchone()
-        if row is None:
-            raise UnknownSession(session_id)
-        return record_of(row)
+            wanted = array_of(dict.fromkeys(ids))
+            cursor = await db.execute(
+                self._sql(RECORD + " WHERE id = ANY(%s::text[])"), (wanted,), binary=True
+            )
+            rows = {row[0]: row for row in await cursor.fetchall()}
+        return [_record_or_problem(one, rows.get(one)) for one in ids]
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
-                    RECORD + " WHERE left(id, 8) <> 'journal.'"
-                    " ORDER BY created_at DESC, number DESC LIMIT %s"
+                    RECORD + " WHERE left(id, 8) <> 'journal.' ORDER BY number DESC LIMIT %s"
                 ),
                 (limit,),
             )
@@ -332,19 +344,26 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         return Conflict(lease.session_id, batch.expected.seq, row[1])
 
 
+def _record_or_problem(session_id: str, row: Sequence[Any] | None) -> SessionRecord | Exception:
+    try:
+        return UnknownSession(session_id) if row is None else record_of(row)
+    except StoreCorrupt as problem:
+        return problem
+
+
 def _rest_of(batch: Batch) -> tuple[str, list[Any]]:
     """What follows the session's row (``head``) in the same statement, and its values."""
     parts = [_WITH_EVENTS]
     values: list[Any] = [
-        [sealed.event.seq for sealed in batch.events],
-        [line.encode("utf-8") for line in batch.encoded()],
+        array_of(sealed.event.seq for sealed in batch.events),
+        array_of(line.encode("utf-8") for line in batch.encoded()),
     ]
     if batch.payloads:
         parts.append(_WITH_PAYLOADS)
-        values += [list(batch.payloads), [text_of(one) for one in batch.payloads.values()]]
+        values += [array_of(batch.payloads), array_of(map(text_of, batch.payloads.values()))]
     if batch.programs:
         parts.append(_WITH_PROGRAMS)
-        values += [list(batch.programs), [one.encode() for one in batch.programs.values()]]
+        values += [array_of(batch.programs), array_of(map(str.encode, batch.programs.values()))]
     for number, row in enumerate(batch.actions):
         parts.append(f", action_{number} AS ({upsert_of(row, 'head')})")
         values += row

@@ -29,11 +29,12 @@ class PostgresWaiting:
         async with self._server.connection() as db:
             cursor = await db.execute(
                 self._sql(
-                    RECORD + " WHERE position(%s in summary) > 0 OR"
-                    " (lease_expires_at <= %s AND position(%s in summary) = 0)"
-                    " ORDER BY created_at DESC, number DESC"
+                    RECORD + " WHERE position(%s in summary) > 0"
+                    " OR (lease_expires_at <= %s AND position(%s in summary) = 0"
+                    " AND (position(%s in summary) > 0 OR position(%s in summary) > 0))"
+                    " ORDER BY number DESC"
                 ),
-                (b'"status":"unknown"', now, b'"open":[]'),
+                (b'"status":"unknown"', now, b'"open":[]', b'"open":', b'"status":"running"'),
             )
             found = [record_of(row) for row in await cursor.fetchall()]
         return [record for record in found if is_unsettled(record, now=now)]

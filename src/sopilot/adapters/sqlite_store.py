@@ -235,8 +235,7 @@ class SQLiteStore(SQLiteCopies):
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(
-                f"{_RECORD} WHERE substr(id, 1, 8) <> 'journal.'"
-                " ORDER BY created_at DESC, number DESC LIMIT ?",
+                f"{_RECORD} WHERE substr(id, 1, 8) <> 'journal.' ORDER BY number DESC LIMIT ?",
                 (limit,),
             ).fetchall()
         return [_record(row) for row in rows]
@@ -252,9 +251,10 @@ class SQLiteStore(SQLiteCopies):
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(
-                f'{_RECORD} WHERE summary LIKE \'%"status":"unknown"%\' OR'
-                " (lease_expires_at <= ? AND summary NOT LIKE '%\"open\":[]%')"
-                " ORDER BY created_at DESC, number DESC",
+                f'{_RECORD} WHERE instr(summary, \'"status":"unknown"\') > 0'
+                " OR (lease_expires_at <= ? AND instr(summary, '\"open\":[]') = 0"
+                " AND (instr(summary, '\"open\":') > 0"
+                ' OR instr(summary, \'"status":"running"\') > 0)) ORDER BY number DESC',
                 (now,),
             ).fetchall()
         found = [_record(row) for row in rows]

@@ -143,3 +143,30 @@ def test_what_has_a_meaning_without_a_value_is_provable(before: str, after: str)
 def test_a_value_that_only_looks_at_the_time_is_no_moving_one(steady: str) -> None:
     text = STUCK.replace("requires: fine(user)", COMPUTED % steady)
     assert _unprovable(text) == []
+
+
+KEYWORDS = """\
+handbook: k
+actions:
+  read_a: {input: {user: string}}
+  pay:
+    input:
+      user: {type: string, schema: {type: string, pattern: "^u", title: User}}
+      amount: {type: number, schema: {type: number, minimum: 0, multipleOf: 0.01}}
+      legs: {type: array, schema: {type: array, items: {type: string, format: date}}}
+    irreversible: true
+    confirm: false
+predicates:
+  known(user): {says: known, verify: read_a(user), verdict: result.known}
+procedures:
+  pay: {requires: known(user)}
+"""
+
+
+def test_a_keyword_that_nobody_holds_a_guarded_call_to_is_told() -> None:
+    found = check_text(KEYWORDS, "k.yaml")
+    told = [(one.code, one.message.split("`")[1], one.place.line) for one in found]
+    assert told == [("unread-keyword", "multipleOf", 7), ("unread-keyword", "format", 8)]
+    assert "verify: arguments" in found[0].help
+    loose = KEYWORDS.replace("irreversible: true\n    confirm: false", "says: Pays.")
+    assert "unread-keyword" not in [one.code for one in check_text(loose, "k.yaml")]

@@ -201,3 +201,18 @@ def test_calls_are_spans_of_their_session() -> None:
         "look",
         conversation_id("bank-desk", "anna"),
     )
+
+
+def test_conversations_share_what_is_the_same_for_all() -> None:
+    """What the programs say is read once, not for everybody who says hello."""
+
+    async def case() -> None:
+        hooks = Conversations(MemoryStore(), briefing(), ARM)
+        async with hooks.using("one") as one, hooks.using("two") as two:
+            assert one.session.secrets.places is two.session.secrets.places
+            assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
+            view_of_one, view_of_two = one.slot(), two.slot()
+        assert view_of_one == view_of_two
+        assert "start" in view_of_one
+
+    asyncio.run(case())

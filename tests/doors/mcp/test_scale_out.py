@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,12 @@ from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.agent import arm_named
+from sopilot.runtime.agent import Arm, Offer, arm_named
 from sopilot.runtime.session import Lease, LeaseLost, Store, StoreUnavailable, resume_session
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
+PG = arm_named("pg")
 OTHER = {"bert": "b" * 20}
 
 
@@ -47,8 +49,10 @@ class Told(NoMetrics):
 
 
 @asynccontextmanager
-async def server(store: Store, settings: HttpSettings, **more: Any) -> AsyncIterator[str]:
-    service = source_service(open_source("bank-desk"), arm_named("pg"))
+async def server(
+    store: Store, settings: HttpSettings, arm: Arm = PG, **more: Any
+) -> AsyncIterator[str]:
+    service = source_service(open_source("bank-desk"), arm)
     hub = Hub(store, service, linger_seconds=0.0 if settings.stateless else 20.0)
     procedures = ProcedureServer(hub, meter=more.pop("meter", None))
     settings, sockets = listen(settings)
@@ -99,16 +103,36 @@ class Talker:
 
 @asynccontextmanager
 async def two_servers(
-    store: Store, settings: HttpSettings
+    store: Store, settings: HttpSettings, arm: Arm = PG
 ) -> AsyncIterator[tuple[httpx2.AsyncClient, list[str]]]:
     async with AsyncExitStack() as stack:
-        urls = [await stack.enter_async_context(server(store, settings)) for _ in range(2)]
+        urls = [await stack.enter_async_context(server(store, settings, arm)) for _ in range(2)]
         http = await stack.enter_async_context(httpx2.AsyncClient(timeout=20))
         yield http, urls
 
 
 STEP = "pg_program_step"
 START = {"operation": "start", "goal": "close_account", "arguments": {"username": "carla"}}
+
+
+def test_what_one_server_has_done_is_what_the_other_lists() -> None:
+    async def case() -> None:
+        settings = HttpSettings(port=0, stateless=True)
+        by_frame = replace(PG, offer=Offer.FRAME)
+        async with two_servers(MemoryStore(), settings, by_frame) as (http, urls):
+            talker = Talker(http, urls)
+            await talker.initialize()
+            lists = []
+            for move in (None, START, None):
+                if move is not None:
+                    await talker.call(STEP, move)
+                answer = await talker.post("tools/list", {})
+                lists.append(answer.text.partition('"tools":')[2])
+                assert lists[-1]
+            assert lists[0] != lists[1]  # each at the server that had not seen what came before
+            assert lists[1] == lists[2]
+
+    asyncio.run(case())
 
 
 def test_a_session_goes_on_at_whichever_server_is_reached() -> None:

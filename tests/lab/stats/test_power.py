@@ -113,3 +113,12 @@ def test_impossible_designs_are_refused() -> None:
         minimum_detectable_effect(10, discordance=0.0)
     with pytest.raises(UserMistake, match="above alpha"):
         tasks_needed(discordance=0.1, effect=0.05, alpha=0.5, power=0.4)
+
+
+@pytest.mark.parametrize(("tasks", "discordance"), [(40, 0.5), (125, 0.25), (60, 0.5)])
+def test_an_effect_with_exactly_the_power_is_enough(tasks: int, discordance: float) -> None:
+    half = discordance / 2
+    power = mcnemar_power(tasks, discordance=discordance, effect=half)
+    found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
+    assert isinstance(found, float)
+    assert half - 1e-9 < found <= half

@@ -107,6 +107,14 @@ def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() 
         assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
 
 
+def test_the_calls_of_a_recipe_are_numbered_from_one() -> None:
+    function = compiled(leaf("balance"), rule("balance", "look", "find+scan")).functions["balance"]
+    assert [step.label for step in function.steps] == ["verify", "judge"]
+    assert [[act.label for act in acts] for acts in function.fallbacks] == [["or_1", "or_2"]]
+    both = compiled(leaf("balance"), rule("balance", "find+look")).functions["balance"]
+    assert [step.label for step in both.steps] == ["verify_1", "verify_2", "judge"]
+
+
 def test_a_full_state_read_that_no_recipe_names_is_never_used() -> None:
     program = compiled(leaf("balance"), rule("balance", "look"), rule("other", "scan"))
     assert "scan" not in program_to_yaml(program).split("functions:")[1]
@@ -322,3 +330,31 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
 def test_part_of_a_full_state_recipe_does_not_beat_a_complete_one() -> None:
     function = compiled(leaf("m"), rule("m", "scan+gone", "look")).functions["m"]
     assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
+
+
+def test_a_program_is_the_same_whatever_was_compiled_before_it() -> None:
+    """`look` verifies `a`, so it changes nothing; where it is the goal, it may."""
+    book = handbook(leaf("a"))
+    looking = {"look": Procedure("look", "look", leaf("a"), arguments=USER)}
+    books = [replace(book, procedures=looking), book]
+    alone = [
+        Compiler(one.actions, one.predicates).compile(one, *one.procedures.values()).program
+        for one in books
+    ]
+    assert ["look" in one.read_only for one in alone] == [False, True]
+    for order in (books, books[::-1]):
+        compiler = Compiler(book.actions, book.predicates)
+        found = [compiler.compile(one, *one.procedures.values()).program for one in order]
+        assert sorted(map(program_to_yaml, found)) == sorted(map(program_to_yaml, alone))
+
+
+def test_secrets_are_those_of_the_handbook_that_is_compiled() -> None:
+    """Whatever the compiler made before, and whatever schema an input has."""
+    book = handbook(leaf("a"))
+    goal = book.procedures["goal"]
+    compiler = Compiler(book.actions, book.predicates)
+    for secret in (False, True, False):
+        pin = Input("pin", schema={"type": "string", "pattern": "[0-9]*"}, secret=secret)
+        one = replace(book, procedures={"goal": replace(goal, inputs=(pin,))})
+        program = compiler.compile(one, one.procedures["goal"]).program
+        assert ("pin" in program.secrets) is secret

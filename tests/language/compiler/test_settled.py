@@ -98,3 +98,9 @@ def test_options_that_owe_no_evidence_are_tried_while_nothing_holds(
     found = compiled(tree, free="d")
     assert found.explanation.tree == scheduled
     assert found.explanation.postponed == ((leaf("d"),) if tree != scheduled else ())
+
+
+def test_of_options_that_all_owe_nothing_the_first_is_not_postponed() -> None:
+    found = compiled(AnyOf((leaf("b"), leaf("c"), leaf("d"))), free="bcd")
+    assert found.explanation.tree == First((leaf("b"), leaf("c"), leaf("d")))
+    assert found.explanation.postponed == (leaf("c"), leaf("d"))

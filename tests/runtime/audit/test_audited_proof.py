@@ -169,3 +169,77 @@ def test_a_program_of_the_first_format_gets_a_note() -> None:
     report = audit_trace(old, session.events, judge=judge, ended=False)
     assert report.clean
     assert [one.code for one in report.findings] == ["old-format"]
+
+
+WIRE = ERRANDS["wire"]
+TWO = ["approve:ann:supervisor", "approve:bo:auditor"]
+
+
+async def approved(session: Session, tools: CountingTools) -> None:
+    await walk(session, "wire", stop_at_action="wire")
+    await session.call_tool("wire", WIRE, "w")
+    for number in range(3):
+        await session.decide("approve", "w", by=f"p{number}", role="supervisor")
+    await session.decide("approve", "w", by="q", role="auditor")
+    assert (await session.run_held("w")).status is CallStatus.DONE
+
+
+@pytest.fixture(scope="module")
+def wired() -> Session:
+    return audited(approved)[1]
+
+
+@pytest.mark.parametrize(
+    ("decisions", "late", "found"),
+    [
+        (TWO, 0, ""),
+        (TWO, 3600, ""),
+        (TWO, 3601, "0 of 2"),
+        ([], 0, "0 of 2"),
+        (["approve:ann:supervisor", "approve:ANN :auditor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve:bo:supervisor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve:bo:supervisor", "approve:ann:officer"], 0, ""),
+        (["approve:ann:supervisor", "approve:bo:clerk"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "approve::auditor"], 0, "1 of 2"),
+        (["approve:ann:supervisor", "amend:bo:auditor"], 0, "1 of 2"),
+        (["amend:bo:auditor", "approve:ann:supervisor"], 0, ""),
+        ([*TWO, "reject:cy:officer"], 0, "was rejected"),
+        ([*TWO, "expire::"], 0, "was expired"),
+    ],
+)
+def test_who_had_approved_what_was_done(
+    wired: Session, decisions: list[str], late: int, found: str
+) -> None:
+    """The decisions of a run exchanged for these: the audit counts people and roles itself."""
+    left = list(decisions)
+    events: list[Event] = []
+    asked = 0.0
+    for sealed in wired.events:
+        event = sealed.event
+        if event.payload.get("name") == "held_call":
+            asked = event.at
+        if event.kind == "decision":
+            word, by, role = left.pop(0).split(":") if left else ("note", "", "")
+            said = {"decision": word, "by": by, "role": role, "arguments": dict(WIRE)}
+            event = event._replace(payload={**event.payload, **said}, at=asked)
+        elif asked:
+            event = event._replace(at=asked + late)
+            if event.payload.get("name") == "held_call":
+                event = event._replace(at=asked)
+        events.append(event)
+    told = [
+        one.explanation
+        for one in read_again(wired, events).findings
+        if one.code.startswith("approval-")
+    ]
+    assert len(told) == bool(found)
+    assert found in "".join(told)
+
+
+def test_what_was_done_is_what_was_approved(wired: Session) -> None:
+    other = {**WIRE, "amount": 1}
+    changed = altered(wired, "decision", decision="amend", arguments=other)
+    codes = [one.code for one in read_again(wired, changed).findings]
+    assert "approval-exceeded" in codes
+    same = altered(wired, "decision", decision="amend", arguments=dict(WIRE))
+    assert "approval-exceeded" not in [one.code for one in read_again(wired, same).findings]

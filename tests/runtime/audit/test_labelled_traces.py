@@ -89,7 +89,9 @@ def test_every_finding_of_a_trace_has_a_class() -> None:
     left_undone = {"otherwise-not-started"}
     # Found in what was said, not in what was done: test_told_to_the_customer.py.
     said = {"tipped-off"}
-    assert {*CLASSES, *by_values, *foreign_only, *left_undone, *said} == set(TITLES)
+    # Of the machine's own second look, which these traces have not: the fourth attacker's tests.
+    looked = {"not-read-again"}
+    assert {*CLASSES, *by_values, *foreign_only, *left_undone, *said, *looked} == set(TITLES)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,6 +10,7 @@ from test_foreign_transcripts import BOOK, codes
 
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook.cel import judge
+from sopilot.runtime.audit._message_shapes import AskedCall, calls_and_results
 from sopilot.runtime.audit.transcript import read_messages
 from sopilot.runtime.audit.transcripts import audit_transcript
 
@@ -91,3 +92,70 @@ def test_what_looks_like_a_call_is_read_or_refused(message: dict[str, Any]) -> N
     with pytest.raises(UserMistake, match="message 1") as refused:
         read_messages([{"role": "user", "content": "pay"}, message])
     assert refused.value.diagnostics[0].help
+
+
+def found_in(message: object) -> list[tuple[object, ...]]:
+    return [
+        (one.call_id, one.name, one.arguments)
+        if isinstance(one, AskedCall)
+        else (one.call_id, one.content, one.failed)
+        for one in calls_and_results(message, 3)
+    ]
+
+
+TEXT = {"type": "text", "text": "a"}
+USE = {"type": "tool_use", "id": 1, "name": "pay", "input": {"a": 1}}
+GIVEN = {"type": "tool_result", "tool_use_id": 1, "content": [TEXT, {**TEXT, "text": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ({"role": "user", "content": "pay"}, []),
+        ({"role": "assistant", "tool_calls": None, "function_call": None}, []),
+        ({"role": "assistant", "tool_calls": [{"id": "1", "name": "pay"}]}, [("1", "pay", None)]),
+        ({"role": "assistant", "tool_calls": [{"name": "pay", "input": 2}]}, [("", "pay", 2)]),
+        (
+            {"tool_calls": [{"id": 1, "function": {"name": "pay", "arguments": "{}", "input": 2}}]},
+            [("1", "pay", "{}")],
+        ),
+        ({"function_call": {"name": "pay", "arguments": "{}"}}, [("", "pay", "{}")]),
+        ({"role": "tool", "content": "x"}, [(None, "x", False)]),
+        ({"role": "function", "content": [TEXT, TEXT]}, [(None, "aa", False)]),
+        ({"role": "user", "tool_call_id": 0, "content": "x"}, [("0", "x", False)]),
+        ({"role": "tool", "tool_call_id": "1", "content": []}, [("1", [], False)]),
+        ({"role": "tool", "content": [TEXT, {"type": "image"}]},
+         [(None, [TEXT, {"type": "image"}], False)]),
+        ({"role": "tool", "content": [GIVEN]}, [("1", "ab", False)]),
+        ({"role": "user", "content": [TEXT, GIVEN]}, [("1", "ab", False)]),
+        ({"role": "assistant", "content": [TEXT, USE]}, [("1", "pay", {"a": 1})]),
+        ({"role": "assistant", "parts": [USE]}, [("1", "pay", {"a": 1})]),
+        ({**USE, "call_id": "c"}, [("c", "pay", {"a": 1})]),
+        ({"type": "function_call", "name": "pay"}, [("", "pay", None)]),
+        ({"type": "function_call_output", "output": "x"}, [(None, "x", False)]),
+        ({**GIVEN, "call_id": "c", "is_error": True}, [("c", "ab", True)]),
+        ({"type": "message", "toolCalls": [], "tool_response": ""}, []),
+    ],
+)  # fmt: skip
+def test_what_a_message_holds(message: object, found: list[tuple[object, ...]]) -> None:
+    assert found_in(message) == found
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("pay", "message 3: a message must be an object"),
+        ({"tool_calls": {"name": "pay"}}, "`tool_calls` must be a list"),
+        ({"tool_calls": ["pay"]}, "must name its function"),
+        ({"tool_calls": [{"id": 1}]}, "must name its function"),
+        ({"function_call": {"name": 5}}, "must name its function"),
+        ({"type": "tool_use"}, "must name its function"),
+        ({"toolCalls": [1], "function-output": 2}, "`toolCalls` looks like a tool call"),
+        ({"type": "web_call", "toolCalls": [1]}, "`web_call` looks like a tool call"),
+        ({"content": [{"type": "x_call_output"}]}, "`x_call_output` looks like a tool call"),
+    ],
+)
+def test_what_cannot_be_read_is_said(message: object, says: str) -> None:
+    with pytest.raises(UserMistake) as refused:
+        found_in(message)
+    assert says in str(refused.value)

@@ -9,6 +9,8 @@ from collections.abc import Coroutine
 import pytest
 from policy_desk import PROGRAMS, AirTools, audited, fresh
 
+from sopilot.language.handbook import judge
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import CallStatus, Session, ToolResult
 from sopilot.runtime.session import _tool_calls as tool_calls
 from sopilot.runtime.session.user_questions import UserAnswer, user_tools
@@ -310,3 +312,37 @@ def test_what_the_model_asks_its_user_with_says_what_about() -> None:
     assert needed == {"confirm_with_user": ["action"], "ask_user": ["question"]}
     for one in user_tools(PROGRAMS.values()):
         assert one.parameters["properties"][needed[one.name][0]] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "unproven"),
+    [
+        ({}, False),
+        ({"message": 0}, True),
+        ({"message": 99}, True),
+        ({"said": "Yes."}, True),
+        ({"said": 5}, True),
+        ({"answer": "no"}, True),
+    ],
+)
+def test_a_yes_that_nobody_said_is_none_to_the_audit(
+    changed: dict[str, object], unproven: bool
+) -> None:
+    """The trace says otherwise than the user did: what was done on it was done unproven."""
+
+    async def case() -> None:
+        session, _ = await fresh(AirTools(), ["Yes, please go ahead."])
+        await ready_to_confirm(session)
+        await session.call_tool("confirm_with_user", CONFIRM)
+        await session.call_tool("cancel", {"reservation_id": "R1"})
+        events = [
+            one._replace(payload={**one.payload, "value": {**one.payload["value"], **changed}})
+            if one.payload.get("action") == "confirm_with_user" and one.kind == "domain_result"
+            else one
+            for one in await session.whole_events()
+        ]
+        report = audit_trace(PROGRAMS, events, judge=judge, ended=False)
+        found = [one for one in report.findings if "ran unproven" in one.explanation]
+        assert bool(found) is unproven
+
+    run(case())

@@ -28,8 +28,10 @@ from sopilot.runtime.session import (
     write_trace,
 )
 from sopilot.runtime.session.protocols import ToolCall, ToolResult, ToolSchema
+from sopilot.runtime.session.secrets import _kept_back
 from sopilot.runtime.session.unsettled import waiting_in
 from sopilot.runtime.session.user_questions import question_text
+from sopilot.runtime.trace import MASK
 from sopilot.runtime.vm import Automation, Complete, Fail, Operation, Start
 
 BOOK = load_handbook("""
@@ -356,3 +358,13 @@ def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> No
         assert SECRET not in repr(await later.shown_events())
 
     asyncio.run(case())
+
+
+def test_what_is_secret_stays_a_reference_and_what_is_not_there_is_none() -> None:
+    whole = {"pin": "1", "n": 2, "in": [{"pin": "3"}, {"pin": None}], "odd": [{"pin": "4"}]}
+    kept = {"pin": {"$ref": "a"}, "n": 9, "in": [{"pin": {"$ref": "b"}}, {}], "odd": []}
+    assert _kept_back(whole, kept, frozenset({"pin"})) == {
+        "pin": {"$ref": "a"}, "n": 2, "in": [{"pin": {"$ref": "b"}}, {"pin": None}],
+        "odd": [{"pin": MASK}],
+    }  # fmt: skip
+    assert _kept_back(whole, {"$ref": "c"}, frozenset({"pin"}))["pin"] == MASK

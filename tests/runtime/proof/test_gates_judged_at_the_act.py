@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import ARMS_WITH_A_MACHINE, FAILED, open_desk, run
+from attack_desk import ARMS_WITH_A_MACHINE, FAILED, AttackDesk, open_desk, run
 
-from sopilot.runtime.session import CallStatus
+from sopilot.language.program import Kind
+from sopilot.runtime.audit import audit_trace
+from sopilot.runtime.session import CallStatus, ToolResult
 from sopilot.runtime.vm import JSON, Call, Return
 
 HANDBOOK = """
@@ -209,5 +212,205 @@ procedures:
         held = await desk.call("pay", user="ann")
         assert held.status is CallStatus.HELD
         assert "`b` must be true and is undecided" in held.problem
+
+    run(case())
+
+
+CLOSE = "  close: {input: {number: number}, irreversible: true, confirm: false}\npredicates:"
+ENDS = DOORS.replace("predicates:", CLOSE) + "  close: {requires: {not: known(number)}}\n"
+"""The same gate, and an act that it must be shut for."""
+
+
+class Played:
+    """A world in which `login:1` succeeds, `-login:1` fails, `?login:1` breaks off, and `login:1>`
+    is answered only at `<login:1`. The password is `x`, or stands behind the number; behind the
+    colon of `login:1:` is none, and in `login:1:text` the number is a text."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, tuple[asyncio.Future[JSON], asyncio.Task[Any]]] = {}
+        self.how = ""
+        self.awaited: asyncio.Future[JSON] | None = None
+
+    def __call__(self, action: str, given: Mapping[str, JSON]) -> Any:
+        if self.awaited is not None:
+            future, self.awaited = self.awaited, None
+            return future
+        broken = ToolResult(False, None, unknown=True)
+        return {"-": FAILED, "?": broken}.get(self.how, {"ok": True})
+
+    async def play(self, desk: AttackDesk, calls: str) -> None:
+        for token in calls.split():
+            word = token.strip("<>-?")
+            action, number, *password = word.split(":")
+            given: dict[str, JSON] = {"number": number if password == ["text"] else int(number)}
+            if action == "login" and password != [""]:
+                given["password"] = password[0] if password else "x"
+            if token.startswith("<"):
+                future, task = self.running.pop(word)
+                future.set_result({"ok": True})
+                await task
+                continue
+            self.how = token[0]
+            if token.endswith(">"):
+                future = self.awaited = asyncio.get_running_loop().create_future()
+                self.running[word] = future, asyncio.create_task(desk.call(action, **given))
+                while self.awaited is not None:
+                    await asyncio.sleep(0)
+            else:
+                await desk.call(action, **given)
+
+    async def end(self) -> None:
+        for future, task in self.running.values():
+            future.set_result({"ok": True})
+            await task
+
+
+def disagreements(desk: AttackDesk) -> list[str]:
+    """What the audit finds in what the guard has judged: it reads the trace by itself."""
+    session = desk.session
+    report = audit_trace(session.programs.programs, session.events, judge=session.judge)
+    return [
+        one.explanation
+        for one in report.findings
+        if one.code == "guard-disagrees" or "unproven" in one.explanation
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "known"),
+    [
+        ("", False),
+        ("login:1", True),
+        ("-login:1", False),
+        ("login:2", False),
+        ("login:1 logout:1", False),
+        ("login:1 -logout:1", True),
+        ("login:1 logout:2", True),
+        ("login:1 login:2", False),
+        ("login:1 -login:2", True),
+        ("login:1 login:2 login:1", True),
+        ("login:2 login:1", True),
+        ("login:1 logout:1 login:1", True),
+        ("login:1 logout:1 -login:1", False),
+        # Who of two that overlap came last, nobody can tell.
+        ("login:1> logout:1 <login:1", None),
+        ("login:1 logout:1>", None),
+        ("login:1 login:1> logout:1 <login:1", None),
+        ("login:1 login:2> login:1 <login:2", None),
+        ("login:1>", None),
+        ("logout:1> login:1 <logout:1", None),
+        # What leaves an input out may have touched the gate, and proves nothing.
+        ("login:1:", None),
+        ("login:1 logout:1 login:1:", None),
+        ("login:1 login:2:", None),
+        ("login:1 login:2: login:1", True),
+        ("login:1 login:2: login:2", False),
+        ("login:1 login:1:text", None),  # a tool may take it for the number
+        ("login:2:text", None),
+    ],
+)
+@pytest.mark.parametrize("act", ["pay", "close"])
+def test_open_shut_or_neither_as_the_guard_and_the_audit_read_it(
+    calls: str, known: bool | None, act: str
+) -> None:
+    """An act that a gate must be open for and one that it must be shut for: where it is neither,
+    both are held. The audit reads every verdict and every act as the guard does."""
+
+    async def case() -> None:
+        desk = await open_desk(ENDS, played := Played(), "pg")
+        await desk.start(act, number=1)
+        await played.play(desk, calls)
+        await desk.push()
+        answer = await desk.call(act, number=1)
+        may = known is (act == "pay")
+        assert (answer.status is CallStatus.DONE) == may, answer.problem
+        assert not disagreements(desk)
+        await played.end()
+
+    run(case())
+
+
+LEVELS = """
+handbook: till
+actions:
+  login: {input: {number: number, password: string}}
+  pay: {input: {number: number}, irreversible: true, confirm: false}
+  close: {input: {number: number}, irreversible: true, confirm: false}
+predicates:
+  strong(number): {says: ok, established_by: "login(number, password)", verdict: "result.ok"}
+procedures:
+  pay: {requires: strong(number)}
+  close: {requires: {not: strong(number)}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "strong"),
+    [
+        ("", False),
+        ("login:1", True),
+        ("-login:1", False),
+        ("login:1 -login:1", None),  # the last answer is no answer to judge by
+        ("-login:1 login:1", True),
+        ("login:1:y", True),
+        ("login:1 login:1:y", True),
+        ("login:1> login:1:y <login:1", None),  # with which password it was opened last
+        ("login:1 login:1>", None),  # what it opens by now, nobody knows
+        ("login:1 login:1:y>", None),
+        ("login:1 login:2>", True),
+        ("login:1 ?login:1:y", None),  # nobody knows whether it was carried out
+        ("login:1 -login:1:y", True),
+        ("?login:1:y login:1", True),
+        ("login:2", False),
+    ],
+)
+@pytest.mark.parametrize("act", ["pay", "close"])
+def test_a_gate_with_a_verdict_as_the_guard_and_the_audit_read_it(
+    calls: str, strong: bool | None, act: str
+) -> None:
+    async def case() -> None:
+        desk = await open_desk(LEVELS, played := Played(), "pg")
+        await desk.start(act, number=1)
+        await played.play(desk, calls)
+        await desk.push()
+        answer = await desk.call(act, number=1)
+        assert (answer.status is CallStatus.DONE) == (strong is (act == "pay")), answer.problem
+        assert not disagreements(desk)
+        await played.end()
+
+    run(case())
+
+
+def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
+    """Who decides without the proof decides about what is missing, and about nothing else."""
+    options = [f"p{number}(user)" for number in range(8)]
+    text = "\n".join(
+        [
+            "handbook: till",
+            "actions:",
+            *(f"  ask{n}: {{input: {{user: string}}, read_only: true}}" for n in range(9)),
+            "  pay: {input: {user: string}, irreversible: true, confirm: false}",
+            "predicates:",
+            *(
+                f"  p{n}(user): {{says: x, verify: ask{n}(user), verdict: result}}"
+                for n in range(9)
+            ),
+            "procedures:",
+            f"  pay: {{requires: {{all: [{{any: [{', '.join(options)}]}}, p8(user)]}}}}",
+        ]
+    )
+
+    async def case() -> None:
+        desk = await open_desk(text, lambda action, given: action in ("ask0", "ask7"), "pg")
+        functions = desk.session.machine.programs.layouts["pay"].program.functions.values()
+        assert Kind.GROUP in {one.kind for one in functions}
+        await desk.start("pay", user="ann")
+        for number in range(9):
+            await desk.call(f"ask{number}", user="ann")
+        await desk.push()
+        held = await desk.call("pay", user="ann")
+        assert held.status is CallStatus.HELD
+        assert "`p8` must be true and is false" in held.problem
+        assert "`p1`" not in held.problem
 
     run(case())

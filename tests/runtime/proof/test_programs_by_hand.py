@@ -11,8 +11,9 @@ from attack_desk import AnsweringTools, Answers, AttackDesk, errors, run
 from counter_desk import HandClock
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.program import program_from_yaml, require_valid
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.session import CallStatus, ToolResult, open_session
-from sopilot.runtime.vm import JSON, Complete
+from sopilot.runtime.vm import JSON, Call, Complete, EmitArtifact, SelectBranch
 
 
 async def open_by_hand(answers: Answers, *programs: str) -> AttackDesk:
@@ -234,5 +235,118 @@ def test_a_rule_that_asks_others_first_holds_by_them_too(
             await desk.done("pay", user="u")
             await desk.session.operate(Complete())
             assert errors(desk.session) == []
+
+    run(case())
+
+
+@pytest.mark.parametrize(
+    ("predicate", "named"), [("    predicate: solvent\n", "solvent"), ("", "covered")]
+)
+@pytest.mark.parametrize("balance", [None, 1])
+def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
+    predicate: str, named: str, balance: int | None
+) -> None:
+    async def case() -> None:
+        text = BALANCE.replace("    predicate: covered\n", predicate)
+        desk = await open_by_hand(lambda name, given: {"balance": balance}, text)
+        await desk.start("pay", user="u", amount=500)
+        await desk.push({"read_account": {"user": "u"}})
+        found = "false" if balance else "undecided"
+        await desk.held("pay", f"`{named}` must be true and is {found}", user="u", amount=500)
+
+    run(case())
+
+
+CHOSEN = """
+sopilot_program: 2
+entry: pay
+guarded: [{action: pay, roles: [boss], needed: 1}]
+types: {user: string, amount: number}
+actions:
+  read_small: {input: {user: string}, changes: []}
+  read_large: {input: {user: string}, changes: []}
+  reserve: {input: {user: string, amount: number}, changes: []}
+  pay: {input: {user: string, amount: number}, required: [user, amount]}
+functions:
+  pay:
+    kind: process
+    parameters: [user, amount]
+    steps:
+      - step: way
+        choose: Which way?
+        options: [{name: small, to: small}, {name: large, to: large}]
+      - {step: small, call: small, with: {user: $user}, bind: small, met: look, unmet: no}
+      - {step: large, call: large, with: {user: $user}, bind: large, met: look, unmet: no}
+      - {step: look, do: Look at it., uses: [search]}
+      - {step: write, emit: memo}
+      - {step: first, act: reserve, with: {user: $user, amount: $amount}}
+      - {step: act, act: pay, with: {user: $user, amount: $amount}, goal: true}
+      - {step: done, complete: Done.}
+      - {step: no, fail: No.}
+  small:
+    kind: rule
+    parameters: [user]
+    predicate: small
+    verdict: result.yes
+    steps:
+      - {step: read, act: read_small, with: {user: $user}}
+      - {step: judge, return: null}
+  large:
+    kind: rule
+    parameters: [user]
+    predicate: large
+    verdict: result.yes
+    steps:
+      - {step: read, act: read_large, with: {user: $user}}
+      - {step: judge, return: null}
+"""
+
+
+@pytest.mark.parametrize("way", ["small", "large"])
+@pytest.mark.parametrize("holds", ["small", "large", "neither"])
+@pytest.mark.parametrize("amount", [5, 6])
+def test_one_way_that_is_proven_and_what_was_done_on_it(way: str, holds: str, amount: int) -> None:
+    """Whichever way was taken, one of them must be proven; and what the executor does by itself
+    must have been done for the very values of the act. The audit reads the same."""
+
+    async def case() -> None:
+        desk = await open_by_hand(lambda name, given: {"yes": name == f"read_{holds}"}, CHOSEN)
+        await desk.start("pay", user="u", amount=5)
+        for name in ("read_small", "read_large"):
+            await desk.call(name, user="u")
+        await desk.session.operate(SelectBranch(way))
+        await desk.session.operate(Call())
+        await desk.say(True)
+        await desk.session.operate(SelectBranch("next"))
+        await desk.session.operate(EmitArtifact("memo", "seen"))
+        await desk.call("reserve", user="u", amount=5)
+        await desk.call("pay", user="u", amount=5)
+        (held,) = desk.session.held_calls
+        proven = holds != "neither" and amount == 5
+        assert ("must be true" in held.why) == (holds == "neither")
+        if holds == "neither":
+            assert "`small` must be true and is false" in held.why
+        arguments = {"user": "u", "amount": amount}
+        await desk.session.decide(
+            "amend", held.call_id, by="Clara", role="boss", arguments=arguments
+        )
+        answer = await desk.session.run_held(held.call_id)
+        assert ("`pay@first` was not done" in answer.problem) == (amount == 6)
+        assert bool(desk.made("pay")) == (amount == 5), answer.problem
+        report = audit_trace(
+            desk.session.programs.programs, desk.session.events, judge=desk.session.judge
+        )
+        unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
+        assert not unproven, "people decided about what they were told"
+        assert "guard-disagrees" not in {one.code for one in report.findings}
+        nobody = [
+            one.event._replace(payload={**one.event.payload, "by": ""})
+            if one.event.kind == "decision"
+            else one.event
+            for one in desk.session.events
+        ]
+        report = audit_trace(desk.session.programs.programs, nobody, judge=desk.session.judge)
+        unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
+        assert bool(unproven) == (amount == 5 and not proven)
 
     run(case())

@@ -109,3 +109,16 @@ def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:
     assert fresh.no(BindEvidence(1)) == "no-such-result"
     fresh.ok(BindEvidence(seqs[2]))
     assert fresh.place.endswith("overdraft@limit")
+
+
+def test_citations_that_name_nothing_are_told_where_one_judges() -> None:
+    run = Run(PROGRAMS)
+    assert run.machine.unresolved(run.configuration, ["#1"]) == ()
+    run = logged_in()
+    assert run.machine.unresolved(run.configuration, ["#1"]) == ()  # nothing is judged here
+    run.ok(Call())
+    run.ok(Call())
+    seq = run.tool("read_balance", {"balance": 120}, username="bob")
+    cited = [str(seq), "the moon"]
+    assert run.machine.unresolved(run.configuration, cited) == ("the moon",)
+    assert run.machine.unresolved(run.configuration, []) == ()

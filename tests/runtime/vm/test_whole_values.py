@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from vm_programs import PROGRAMS
@@ -42,3 +43,12 @@ def test_what_nobody_knows_stays_what_it_is() -> None:
     configuration = _run("x" * 500).configuration
     other: dict[str, JSON] = {"a": json.loads(quote_value("y" * 500)), "b": "@home", "c": "@"}
     assert whole_values(configuration, other) == other
+
+
+@pytest.mark.parametrize("inside", [lambda one: [0, [one]], lambda one: {"a": {"b": one}, "c": 0}])
+@pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
+def test_a_part_of_an_answer_is_known(value: JSON, inside: Callable[[JSON], JSON]) -> None:
+    run = _run("short")
+    run.tool("look", inside(value))
+    shown = json.loads(quote_value(value))
+    assert whole_values(run.configuration, {"it": [shown]}) == {"it": [value]}

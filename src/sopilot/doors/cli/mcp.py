@@ -45,7 +45,7 @@ from sopilot.runtime.agent import ARMS
     show_default=True,
     help="How long an answer of an upstream is waited for.",
 )
-@click.option("--pins", type=click.Path(path_type=Path), help="Where approved tools are kept.")
+@click.option("--pins", metavar="FILE|store", help="Where approved tools are kept.")
 @click.option(
     "--approve-tool",
     "approve",

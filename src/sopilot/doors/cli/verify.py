@@ -11,12 +11,10 @@ import click
 
 from sopilot.adapters.seal_targets import read_sealed
 from sopilot.adapters.signed_files import checked_proof, public_key
-from sopilot.doors.sources.bundling import unpacked
 from sopilot.doors.terminal.option_types import EITHER, FILE
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, digests_beside, with_store
 from sopilot.language.diagnostics import UserMistake
-from sopilot.runtime.records.offline_verifier import examined
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.sealing import Verified, verify_store
 from sopilot.runtime.session.verified_text import verified_json, verified_lines
@@ -64,6 +62,9 @@ def command(
         raise UserMistake("give --head and a store, or --proof, or --bundle")
     keys = [public_key(given) for given in given_keys]
     if bundle is not None:
+        from sopilot.doors.sources.bundling import unpacked
+        from sopilot.runtime.records.offline_verifier import examined
+
         with unpacked(bundle) as folder:
             good, lines = examined(folder, keys)
         give(as_json, {"whole": good, "says": lines}, lines)

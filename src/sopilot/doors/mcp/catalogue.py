@@ -108,6 +108,7 @@ class Catalogue:
                     self._add(spec.name, tool)
                 else:
                     kept_back.append(one_line(tool.name))
+            await self._pins.written()
             self.compare(spec.name, found)
         for name in sorted((self._approve | self._pass_through) - known):
             cure = did_you_mean(name, known)
@@ -121,7 +122,7 @@ class Catalogue:
     def _approve_first(self, upstream: str, found: Mapping[str, Definition]) -> None:
         if self._require_pins:
             message = f"nobody has approved the tools of `{upstream}` yet"
-            cure = "look at them and start once with --approve-tools; keep the file of --pins"
+            cure = "look at them and start once with --approve-tools, and keep --pins"
             raise mistake("no-pins", message, help=cure)
         self._pins.approve_first(upstream, found)
         self.tell(

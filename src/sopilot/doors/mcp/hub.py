@@ -38,6 +38,8 @@ OWNER = "served_to"
 LINGER_SECONDS = 20.0
 """How long an unused session is kept from others, where there is one server alone."""
 PATIENCE_SECONDS = 10.0
+_MOMENT_SECONDS = 0.25
+_MOST_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +112,30 @@ class Seat:
             self._users -= 1
             self._used_at = asyncio.get_running_loop().time()
             if self._users == 0 and not self._released:
-                waits = self.session.held_calls or self.session.unknown_outcomes
-                if waits or not self._linger_seconds:
-                    await self._release()
-                else:
-                    loop = asyncio.get_running_loop()
-                    self._timer = loop.call_later(self._linger_seconds, self._release_soon)
+                await self._rest(0.0)
+
+    async def begin(self, *, awaited: bool) -> None:
+        """Counts as used from now on. The lease that it came with is kept for who waits for it,
+        and given back a moment later where nobody comes."""
+        self._used_at = asyncio.get_running_loop().time()
+        await self._rest(_MOMENT_SECONDS if awaited else 0.0)
 
     async def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
         await self._release()
         await self.player.world.close()
+
+    async def _rest(self, least_seconds: float) -> None:
+        """Others may have it when it has not been used for so long; at once, where people have to
+        decide something."""
+        waits = self.session.held_calls or self.session.unknown_outcomes
+        seconds = max(least_seconds, 0.0 if waits else self._linger_seconds)
+        if seconds:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(seconds, self._release_soon)
+        else:
+            await self._release()
 
     def _release_soon(self) -> None:
         if self._users == 0:
@@ -139,8 +153,7 @@ class Seat:
         others = await when_free(self.session.reacquire, patience_seconds=PATIENCE_SECONDS)
         self._released = False
         if others:
-            events = await self.session.whole_events()
-            await self.player.world.catch_up(self.session.id, events)
+            await self.player.world.catch_up(self.session.id, self.session.own_events)
             await self.session.take_up()
             await self.player.driver.begin()
 
@@ -172,6 +185,8 @@ class Hub:
         self._meter = meter or NoMetrics()
         self._seats: dict[str, Seat] = {}
         self._by_key: dict[tuple[str, str], str] = {}
+        self._served: set[tuple[str, str]] = set()
+        """Whose a session is never changes."""
         self._opening: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
@@ -209,10 +224,17 @@ class Hub:
     async def knows(self, owner: str, session_id: str) -> bool:
         if session_id in self._seats:
             return self._seats[session_id].owner == owner
+        if (owner, session_id) in self._served:
+            return True
         try:
-            return self._serves(await self.store.record(session_id), owner)
+            served = self._serves(await self.store.record(session_id), owner)
         except UnknownSession:
             return False
+        if served:
+            if len(self._served) >= _MOST_KNOWN:
+                self._served.clear()
+            self._served.add((owner, session_id))
+        return served
 
     async def tidy(self) -> None:
         """Gives up what nobody uses, with its connections; it stays in the store."""
@@ -255,39 +277,43 @@ class Hub:
         return await self._take_seat(session, world, owner)
 
     async def _resume(self, owner: str, session_id: str) -> Seat:
-        record = await self.store.record(session_id)
-        if not self._serves(record, owner):
+        if not await self.knows(owner, session_id):
             raise UnknownSession(session_id)
         service = self.service
         await self._make_room(owner)
         world = await service.open_world()
         try:
-            await world.catch_up(session_id, await whole_trace(self.store, session_id))
             session = await self._resumed(session_id, world)
         except SopilotError:
             await world.close()
             raise
         self._meter.count("takeovers")
-        return await self._take_seat(session, world, owner)
+        return await self._take_seat(session, world, owner, awaited=True)
 
     async def _resumed(self, session_id: str, world: World) -> Session:
         """Another server may be at work in it, or was killed a moment ago."""
 
+        async def caught_up(session: Session) -> None:
+            await world.catch_up(session_id, session.own_events)
+
         async def resume() -> Session:
             return await resume_run(
-                self.store, session_id, tools=world.tools, programs=self._programs
-            )
+                self.store, session_id, tools=world.tools, programs=self._programs,
+                before=caught_up,
+            )  # fmt: skip
 
         return await when_free(resume, patience_seconds=PATIENCE_SECONDS)
 
-    async def _take_seat(self, session: Session, world: World, owner: str) -> Seat:
+    async def _take_seat(
+        self, session: Session, world: World, owner: str, *, awaited: bool = False
+    ) -> Seat:
+        """``awaited``: whoever asked for it is about to use it."""
         player = Player(session, self.service.briefing, self.service.arm, world)
         await player.driver.begin()
         if session.asker is None:
             session.asker = ElicitsAnswers(session)
         seat = Seat(player, owner, linger_seconds=self._linger_seconds)
-        async with seat.using():
-            pass  # counts as used from now on
+        await seat.begin(awaited=awaited)
         self._seats[session.id] = seat
         return seat
 

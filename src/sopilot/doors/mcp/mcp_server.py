@@ -93,15 +93,19 @@ class ProcedureServer(BesideTools):
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         seat = await self._seat(ctx)
-        shown = seat.player.driver.request().tools
+        try:
+            async with seat.using() as player:
+                shown = player.driver.request().tools
+        except SopilotError as problem:
+            raise MCPError(types.INVALID_REQUEST, told(problem)) from None
         seat.offered = [tool.name for tool in shown]
         if self._catalogue is None:
             extra = (SAY_TOOL, FINISH_TOOL) if self._hub.service.played else ()
             return types.ListToolsResult(tools=[_tool(one) for one in (*shown, *extra)])
         tools = seat.player.session.tools
         if isinstance(tools, GatewayTools):
-            for problem in await tools.refresh():
-                self._tell(problem)
+            for one in await tools.refresh():
+                self._tell(one)
         every = seat.player.driver.arm.offer is Offer.ALL
         offered = [
             offer.tool

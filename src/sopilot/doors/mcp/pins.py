@@ -80,6 +80,9 @@ class Pins:
     def knows(self, upstream: str) -> bool:
         return upstream in self._approved
 
+    def of(self, upstream: str) -> Mapping[str, Definition]:
+        return self._approved.get(upstream, {})
+
     def approve(self, upstream: str, found: Mapping[str, Definition]) -> None:
         """All that the server offers, and nothing else of it."""
         with self._changing() as approved:
@@ -99,8 +102,11 @@ class Pins:
             else:
                 tools[tool] = pinned(found)
 
+    async def written(self) -> None:
+        """On record, and as others have left it."""
+
     def drifts(self, upstream: str, found: Mapping[str, Definition]) -> tuple[Drift, ...]:
-        approved = self._approved.get(upstream, {})
+        approved = self.of(upstream)
         return tuple(
             drift
             for tool in sorted({*approved, *found})

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sopilot.adapters.metrics import NoMetrics, metered, metrics
-from sopilot.adapters.store_by_name import data_folder, open_store
+from sopilot.adapters.store_by_name import data_folder, is_shared, open_store
 from sopilot.doors.mcp import serving
 from sopilot.doors.mcp._http import HttpSettings
 from sopilot.doors.mcp.building import gateway_service, source_service, task_service
@@ -18,6 +18,7 @@ from sopilot.doors.mcp.limits import read_limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.serving import Tell
+from sopilot.doors.mcp.store_pins import StorePins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
 from sopilot.doors.sources import is_task, load_source, open_source
 from sopilot.language.diagnostics import UserMistake
@@ -27,6 +28,8 @@ from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import Settings, Store
 from sopilot.runtime.vm import TOOL_NAME
 
+IN_STORE = "store"
+"""In place of a file of pins."""
 STOPPED = 130
 """The exit code that shells give to what was interrupted."""
 
@@ -41,7 +44,8 @@ class ServerOptions:
     pass_through: tuple[str, ...]
     share_upstream: bool
     upstream_timeout: float
-    pins: Path | None
+    pins: str | None
+    """A file, or ``store``."""
     require_pins: bool
     approve: tuple[str, ...]
     approve_tools: bool
@@ -105,7 +109,8 @@ async def _serve(
     try:
         if specs:
             handbook = load_source(options.source)
-            catalogue = _catalogue(options, specs, handbook, tell, meter)
+            pins = await _pins(options, store)
+            catalogue = _catalogue(options, specs, handbook, pins, tell, meter)
             await catalogue.open()
             service = _gateway(options, handbook, catalogue, tell)
         else:
@@ -156,16 +161,25 @@ def _hub(
     )
 
 
+async def _pins(options: ServerOptions, store: Store) -> Pins:
+    """Where several hosts share a store, they share what was approved."""
+    here = data_folder() / "tool-pins.json"
+    if options.pins == IN_STORE or (options.pins is None and is_shared(options.store_spec)):
+        return await StorePins(store, Pins(here)).opened()
+    return Pins(Path(options.pins) if options.pins else here)
+
+
 def _catalogue(
     options: ServerOptions,
     specs: list[UpstreamSpec],
     handbook: Handbook,
+    pins: Pins,
     tell: Tell,
     meter: NoMetrics,
 ) -> Catalogue:
     return Catalogue(
         specs,
-        Pins(options.pins or data_folder() / "tool-pins.json"),
+        pins,
         tell,
         handbook=handbook,
         pass_through=options.pass_through,

@@ -20,6 +20,7 @@ from sopilot.language.handbook import (
 )
 from sopilot.language.handbook.grammar import NOW
 from sopilot.language.handbook.locating import locate_input, locate_requirement
+from sopilot.runtime.vm.schema_check import READ
 
 _LIKE_A_SECRET = re.compile(
     r"passw(or)?d|pass_?(code|phrase|key)|secret|(^|_)pin$|(api|private|access)_?key|(^|_)(cvv|cvc)$"
@@ -55,6 +56,41 @@ def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagn
         if not item.secret and _LIKE_A_SECRET.search(item.name.lower())
     ]
     return found
+
+
+def unread_keywords(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
+    """What the schema of a guarded action's input says and nobody holds a call to."""
+    return [
+        Diagnostic(
+            "unread-keyword",
+            f"`{word}` in the schema of `{item.name}` is shown to the model, and `{action.name}` "
+            "is carried out whether it holds or not",
+            locate_input(text, source, action.name, item.name),
+            "require it: a predicate with `verify: arguments` and a `verdict`",
+            Severity.WARNING,
+        )
+        for action in handbook.actions.values()
+        if action.is_guarded
+        for item in action.inputs
+        for word in dict.fromkeys(_unread(item.schema or {}))
+    ]
+
+
+def _unread(schema: Mapping[str, object]) -> Iterator[str]:
+    for word, value in schema.items():
+        if word not in READ and word not in _ANNOTATIONS:
+            yield word
+        elif word == "items" and isinstance(value, Mapping):
+            yield from _unread(value)
+        elif word == "properties" and isinstance(value, Mapping):
+            for one in value.values():
+                yield from _unread(one) if isinstance(one, Mapping) else ()
+
+
+_ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id")
+)
+"""Keywords that forbid nothing."""
 
 
 def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
@@ -128,7 +164,7 @@ def _left_out(
         yield ("" if one.made else predicate), why, cure + f"(`{parameter} == null`)"
 
 
-_STEADY = re.compile(r"\b(?:round|day)\s*\(")
+_STEADY = re.compile(r"\b(?:round|day|year|years_between)\s*\(")
 _TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"")
 _CONDITION = re.compile(r"[^?:]*\?")
 _COMPARED = re.compile(r"[<>=!]=|[<>]|\bin\b")
@@ -148,7 +184,7 @@ def _moving(procedure: Procedure) -> Iterator[_Told]:
 
 
 def _without_steady(text: str) -> str:
-    """Without what `round` and `day` make of a time."""
+    """Without what `round`, `day`, `year` and `years_between` make of a time."""
     while match := _STEADY.search(text):
         end, depth = match.end(), 1
         while end < len(text) and depth:

@@ -13,7 +13,12 @@ from sopilot.desks.bundled import bundled_names, handbook_text
 from sopilot.desks.folders import PROGRAM, is_workflow_folder
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.doors.sources._compiled_warnings import compiled_warnings
-from sopilot.doors.sources._policy_warnings import never_proven, policy_warnings, recorded_only
+from sopilot.doors.sources._policy_warnings import (
+    never_proven,
+    policy_warnings,
+    recorded_only,
+    unread_keywords,
+)
 from sopilot.doors.sources._source import SCENARIOS
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import Diagnostic, Severity, UserMistake
@@ -35,6 +40,7 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
         handbook, findings = read_handbook(text, source)
         if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
             findings = [*findings, *policy_warnings(handbook, text=text, source=source)]
+            findings = [*findings, *unread_keywords(handbook, text=text, source=source)]
             findings = [*findings, *never_proven(handbook, text=text, source=source)]
             for name, compiled in compile_handbook(handbook).items():
                 found = compiled_warnings(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
+from sopilot.lab.stats._bisection import crossing
 from sopilot.lab.stats._pairing import Pairs
 from sopilot.lab.stats._undefined import Interval, Undefined, require, require_open_share
 from sopilot.lab.stats.bootstrap import DRAWS, BootstrapInterval, Sums, bootstrap_interval
 from sopilot.lab.stats.sign_flip import SEED
-
-_HALVINGS = 200
 
 
 def paired_difference(
@@ -51,13 +50,10 @@ def _share(sums: Sums) -> float:
 
 
 def _upper(wins: int, losses: int, pairs: int, z: float) -> float:
-    low, high = (wins - losses) / pairs, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if score(wins, losses, pairs, middle) > -z else (low, middle)
-    return (low + high) / 2.0
+    def below(difference: float) -> bool:
+        return score(wins, losses, pairs, difference) > -z
+
+    return sum(crossing(below, (wins - losses) / pairs, 1.0)) / 2.0
 
 
 def score(wins: int, losses: int, pairs: int, difference: float) -> float:

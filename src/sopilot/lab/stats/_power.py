@@ -12,10 +12,10 @@ import math
 from fractions import Fraction
 
 from sopilot.lab.stats._binomial import at_most, probability
+from sopilot.lab.stats._bisection import crossing
 from sopilot.lab.stats._undefined import Undefined, require, require_open_share
 
 _LIMIT = 20_000
-_HALVINGS = 60
 
 
 def critical_values(most: int, alpha: float) -> list[int]:
@@ -59,12 +59,11 @@ def minimum_detectable_effect(
         return Undefined(
             f"with {tasks} tasks power is {best:.3f} even if every discordant pair is a win"
         )
-    low, high = 0.0, discordance
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        enough = _power(tasks, discordance, middle, critical) >= power
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+
+    def too_small(effect: float) -> bool:
+        return _power(tasks, discordance, effect, critical) < power
+
+    return crossing(too_small, 0.0, discordance)[1]
 
 
 def tasks_needed(

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from statistics import NormalDist
 
 from sopilot.lab.stats._binomial import at_most
+from sopilot.lab.stats._bisection import crossing
 from sopilot.lab.stats._undefined import Interval, Undefined, require, require_open_share
-
-_HALVINGS = 200
 
 
 def clopper_pearson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Undefined:
@@ -21,9 +20,9 @@ def clopper_pearson(passed: int, trials: int, confidence: float = 0.95) -> Inter
     low, high = 0.0, 1.0
     if passed > 0:
         # P(X >= passed) grows with the chance; the bound is where it reaches the tail.
-        low = _crossing(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
+        low = _bound(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
     if passed < trials:
-        high = _crossing(lambda chance: at_most(passed, trials, chance) > tail)
+        high = _bound(lambda chance: at_most(passed, trials, chance) > tail)
     return Interval(low, high)
 
 
@@ -49,11 +48,5 @@ def _check(passed: int, trials: int, confidence: float) -> None:
     require_open_share("confidence", confidence)
 
 
-def _crossing(left_of: Callable[[float], bool]) -> float:
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if left_of(middle) else (low, middle)
-    return (low + high) / 2.0
+def _bound(left_of: Callable[[float], bool]) -> float:
+    return sum(crossing(left_of, 0.0, 1.0)) / 2.0

@@ -48,8 +48,10 @@ class Callees:
     def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
         optional = self._optional.get(leaf.predicate, ())
         arguments = tuple(
-            (parameter, argument_of(term, self._scope))
-            for parameter, term in leaf.arguments
-            if parameter not in optional or isinstance(term, Name)
+            [
+                (parameter, argument_of(term, self._scope))
+                for parameter, term in leaf.arguments
+                if parameter not in optional or isinstance(term, Name)
+            ]
         )
         return self._names.rule(leaf.predicate), arguments

@@ -21,7 +21,6 @@ from sopilot.language.handbook import (
     Tree,
     every_otherwise,
     names_in,
-    negate,
     otherwise_of,
 )
 
@@ -69,7 +68,7 @@ class Factoring:
     def _factor(self, tree: Tree, *, complete: bool) -> tuple[Plan, _Keys]:
         if isinstance(tree, Leaf):
             # A check and its negation ask the same question, so they count once.
-            return tree, frozenset((tree if tree.wanted else negate(tree),))
+            return tree, frozenset((tree.question,))
         inside = complete or isinstance(tree, AnyOf)
         parts: list[_Part] = [
             (child, *self._factor(child, complete=inside)) for child in tree.children

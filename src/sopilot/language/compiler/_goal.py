@@ -26,19 +26,17 @@ from sopilot.language.program.model import (
 )
 
 
-def start_names(goal: Action, procedure: Procedure) -> tuple[str, ...]:
+def start_names(terms: Binding, procedure: Procedure) -> tuple[str, ...]:
     """The names the process is started with: the goal's inputs, then the tree's own."""
-    terms = [term for _, term in goal_terms(goal, procedure)]
-    names = dict.fromkeys(term.name for term in terms if isinstance(term, Name))
+    names = dict.fromkeys([term.name for _, term in terms if isinstance(term, Name)])
     for name in (*(item.name for item in procedure.inputs), *names_in(procedure.requires)):
         names.setdefault(name)
     computed = {one.name for one in procedure.computed}
     return tuple(name for name in names if name not in computed)
 
 
-def goal_arguments(goal: Action, procedure: Procedure) -> Arguments:
-    scope = frozenset(start_names(goal, procedure))
-    return tuple((name, argument_of(term, scope)) for name, term in goal_terms(goal, procedure))
+def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
+    return tuple([(name, argument_of(term, scope)) for name, term in terms])
 
 
 def own(procedure: Procedure, goal: Action) -> str:
@@ -61,18 +59,14 @@ def refusal(handbook: Handbook, otherwise: str) -> FailStep:
 def goal_terms(goal: Action, procedure: Procedure) -> Binding:
     """Every input of the goal; one that the procedure does not mention keeps its own name."""
     given = dict(procedure.arguments)
-    return tuple((name, given.get(name, Name(name))) for name in goal.input_names())
+    return tuple([(one.name, given.get(one.name) or Name(one.name)) for one in goal.inputs])
 
 
-def inputs_by_name(goal: Action, procedure: Procedure) -> dict[str, Input]:
+def inputs_by_name(terms: Binding, goal: Action, procedure: Procedure) -> dict[str, Input]:
     """What is known of the names of a procedure: its own inputs, and those of the goal that they
     become."""
     inputs = {item.name: item for item in goal.inputs}
-    become = {
-        term.name: inputs[name]
-        for name, term in goal_terms(goal, procedure)
-        if isinstance(term, Name)
-    }
+    become = {term.name: inputs[name] for name, term in terms if isinstance(term, Name)}
     return become | {item.name: item for item in procedure.inputs}
 
 

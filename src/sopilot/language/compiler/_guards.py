@@ -69,6 +69,8 @@ class GuardClosure:
         predicates: Mapping[str, Predicate],
         chosen: Chosen,
     ) -> None:
+        self.same: dict[Leaf, Leaf] = {}
+        """For a leaf, the one that was met first."""
         self._actions = actions
         self._predicates = predicates
         self._chosen = chosen
@@ -109,7 +111,7 @@ class GuardClosure:
             for gate in gates:
                 bound = substitute(gate, terms)
                 assert isinstance(bound, Leaf)
-                found.setdefault(bound, call.action)
+                found.setdefault(self.same.setdefault(bound, bound), call.action)
         return found.items()
 
     def _gates_of(self, action: str) -> tuple[Leaf, ...]:

@@ -27,7 +27,7 @@ class Unprovable:
 def judged_by_model(program: Program) -> tuple[str, ...]:
     """Where the guarded action may rest on a model's word."""
     return tuple(
-        function.predicate or function.name
+        function.judges
         for function in _rules(program)
         if function.verdict is None and function.judged_by_model
     )
@@ -36,7 +36,7 @@ def judged_by_model(program: Program) -> tuple[str, ...]:
 def unprovable(program: Program) -> tuple[Unprovable, ...]:
     found: list[Unprovable] = []
     for function in _rules(program):
-        name = function.predicate or function.name
+        name = function.judges
         disturbing = [_disturbs_itself(recipe, program) for recipe in _recipes(function)]
         if function.verdict is None and not function.judged_by_model:
             found.append(Unprovable(name))

@@ -23,7 +23,6 @@ from sopilot.language.handbook import (
     Path,
     Predicate,
     Procedure,
-    Term,
     free_names,
 )
 
@@ -50,26 +49,25 @@ def optional_parameters(
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
     """By predicate."""
-    empty = {_NOTHING, *map(Name, open_names)}
-    terms: dict[str, dict[str, set[Term]]] = {}
+    empty: set[Name | Constant] = {_NOTHING, *map(Name, open_names)}
+    always: dict[tuple[str, str], bool] = {}
     for leaf in required:
         for parameter, term in leaf.arguments:
-            terms.setdefault(leaf.predicate, {}).setdefault(parameter, set()).add(term)
-    found = {
-        name: tuple(
-            parameter
-            for parameter, used in parameters.items()
-            if used <= empty and _has_meaning_without(predicates[name], parameter, actions)
-        )
-        for name, parameters in terms.items()
-    }
-    return {name: parameters for name, parameters in found.items() if parameters}
+            key = (leaf.predicate, parameter)
+            always[key] = term in empty and always.get(key, True)
+    found: dict[str, tuple[str, ...]] = {}
+    for (name, parameter), is_empty in always.items():
+        if is_empty and _has_meaning_without(predicates[name], parameter, actions):
+            found[name] = (*found.get(name, ()), parameter)
+    return found
 
 
 def optional_names(
     names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """The names, of these, that every check may be without."""
+    if not optional:
+        return ()
     needed = {
         term
         for leaf in required
@@ -94,7 +92,8 @@ def _has_meaning_without(
     if parameter in free_names(predicate.verdict) and not _compared(predicate.verdict, parameter):
         return False
     for call in (call for recipe in predicate.recipes for call in recipe):
-        inputs = {item.name: item.required for item in actions[call.action].inputs}
+        declared = actions.get(call.action)  # the machine's own questions are no actions
+        inputs = {item.name: item.required for item in declared.inputs} if declared else {}
         if call.each is not None and call.each.root == parameter:
             return False
         for name, term in call.arguments:

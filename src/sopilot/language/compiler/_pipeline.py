@@ -23,7 +23,7 @@ from sopilot.language.compiler._callees import Callees
 from sopilot.language.compiler._factoring import Factoring, Group
 from sopilot.language.compiler._goal import (
     goal_arguments,
-    guard_of,
+    goal_terms,
     inputs_by_name,
     own,
     refusal,
@@ -36,15 +36,11 @@ from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
+from sopilot.language.compiler._shared_facts import SharedFacts
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._threading import without_uncalled
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
-from sopilot.language.compiler.facts import (
-    action_facts,
-    read_only_actions,
-    scope_types,
-    secret_names,
-)
+from sopilot.language.compiler.facts import scope_types
 from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Place, did_you_mean, mistake
@@ -63,10 +59,8 @@ from sopilot.language.handbook import (
 from sopilot.language.handbook.codec import handbook_hash
 from sopilot.language.program.model import (
     Act,
-    ActionFacts,
     CompleteStep,
     Function,
-    Guarded,
     Kind,
     Program,
     Source,
@@ -142,25 +136,26 @@ class Compiler:
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
         self._closure = GuardClosure(self._actions, predicates, self._chosen)
-        self._facts: tuple[object, tuple[Guarded, ...], Mapping[str, ActionFacts]] = (None, (), {})
-        self._reading: tuple[str, ...] | None = None
+        self._disturbing: dict[str, bool] = {}
+        self._facts = SharedFacts()
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
         # All that a skeleton is made of; the tree that is only worded is not.
+        goal = handbook.actions[procedure.action]
         key = (
             procedure.name,
             procedure.action,
             procedure.requires,
             procedure.says,
             procedure.arguments,
-            handbook.actions[procedure.action].requires,
-            own(procedure, handbook.actions[procedure.action]),
+            None if goal.requires is procedure.requires else goal.requires,
+            own(procedure, goal),
         )
         kept = self._skeletons.get(key)
         skeleton = kept or self._skeleton(handbook, procedure)
-        guarded, facts = self._guarding(handbook)
+        facts = self._facts.of(handbook)
         program = Program(
             entry=procedure.name,
             functions=skeleton.functions,
@@ -173,43 +168,17 @@ class Compiler:
             compiler=__version__,
             # By name: the order of keys in a handbook means nothing, so it leaves no mark.
             constants=dict(sorted(handbook.parameters.items())),
-            guarded=guarded,
+            guarded=facts.guarded,
             types=skeleton.types,
-            actions=facts,
-            read_only=() if guarded else self._read_only_of(handbook),
-            secrets=secret_names(handbook),
-            not_found={
-                name: one.not_found
-                for name, one in sorted(handbook.actions.items())
-                if one.not_found is not None
-            },
+            actions=facts.actions,
+            read_only=facts.read_only,
+            secrets=facts.secrets,
+            not_found=facts.not_found,
         )
         if kept is None:
             self._verify(program)
             self._skeletons[key] = skeleton
         return Compiled(program, skeleton.explanation)
-
-    def _guarding(
-        self, handbook: Handbook
-    ) -> tuple[tuple[Guarded, ...], Mapping[str, ActionFacts]]:
-        """The same for every procedure of a handbook."""
-        of, guarded, facts = self._facts
-        if of is not handbook:
-            asked = {one.action for one in handbook.procedures.values() if one.confirm}
-            guarded = tuple(
-                guard_of(one)
-                for name, one in sorted(handbook.actions.items())
-                if one.is_guarded or name in asked
-            )
-            facts = action_facts(handbook) if guarded else {}
-            self._facts = (handbook, guarded, facts)
-        return guarded, facts
-
-    def _read_only_of(self, handbook: Handbook) -> tuple[str, ...]:
-        """Once for the actions and predicates that the handbooks share."""
-        if self._reading is None:
-            self._reading = read_only_actions(handbook)
-        return self._reading
 
     def _verify(self, program: Program) -> None:
         """Constants do not matter to the verifier, so a skeleton is looked at once."""
@@ -222,13 +191,14 @@ class Compiler:
         self, handbook: Handbook, procedure: Procedure
     ) -> tuple[Tree, tuple[Guard, ...], Settled]:
         """The tree that is checked, the gates that it needs, and what was settled in it."""
-        tree = simplify(obligations(handbook, procedure))
+        tree = simplify(obligations(handbook, procedure), self._closure.same)
         guards = self._closure.close(tree)
-        tree = order_by_prerequisite(tree, guards, self._closure)
+        ordered = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
-            tree = simplify(hoist(tree, guards))
-        settled = Settled(self._actions, self._predicates)
-        return simplify(settled.tree(tree)), guards, settled
+            ordered = tree = simplify(hoist(ordered, guards))
+        settled = Settled(self._actions, self._predicates, self._disturbing)
+        left = settled.tree(ordered)
+        return left if left is tree else simplify(left), guards, settled
 
     def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
         tree, guards, settled = self._checked(handbook, procedure)
@@ -238,14 +208,16 @@ class Compiler:
         plan = factoring.plan(tree)
 
         goal = handbook.actions[procedure.action]
-        parameters = start_names(goal, procedure)
+        terms = goal_terms(goal, procedure)
+        parameters = start_names(terms, procedure)
         scope = frozenset(parameters)
+        required = leaves(tree)
         optional = optional_parameters(
-            leaves(tree), left_out(procedure, goal), self._predicates, self._actions
+            required, left_out(procedure, goal), self._predicates, self._actions
         )
         callees = Callees(names, scope, optional)
         functions: dict[str, Function] = {}
-        act = Act("act", procedure.action, goal_arguments(goal, procedure), goal=True)
+        act = Act("act", procedure.action, goal_arguments(terms, scope), goal=True)
         functions[procedure.name] = Function(
             name=procedure.name,
             kind=Kind.PROCESS,
@@ -265,7 +237,7 @@ class Compiler:
                 kind=Kind.GROUP,
                 parameters=tuple(name for name in group.parameters if name in scope),
                 steps=Schedule(callees.of).group(group),
-                optional=optional_names(group.parameters, leaves(tree), optional),
+                optional=optional_names(group.parameters, required, optional),
             )
         called = without_uncalled(functions, procedure.name)
         used = [one for one in callees.predicates if names.rule(one) in called]
@@ -285,8 +257,8 @@ class Compiler:
         )
         types = scope_types(
             parameters,
-            inputs_by_name(goal, procedure),
-            leaves(tree),
+            inputs_by_name(terms, goal, procedure),
+            required,
             self._actions,
             self._predicates,
         )

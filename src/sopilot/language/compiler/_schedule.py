@@ -50,8 +50,9 @@ class VisitMark:
 
     __slots__ = ("position", "used")
 
+    position: int
+
     def __init__(self) -> None:
-        self.position = -1
         self.used = False
 
 
@@ -83,13 +84,12 @@ class Schedule:
         self._refusals[otherwise] = VisitMark()
         self._jump(plan, accept, self._refusals[otherwise], accept_is_next=True)
         self._place(accept)
-        self._emit(replace(goal, label=self._label(goal.label)))
+        self._emit(self._labelled(goal))
         self._emit(complete)
         for follows, mark in self._refusals.items():
             self._place(mark)
             if mark.used:
-                step = refuse(follows)
-                self._emit(replace(step, label=self._label(step.label)))
+                self._emit(self._labelled(refuse(follows)))
         return self._finish()
 
     def group(self, group: Group) -> tuple[Step, ...]:
@@ -214,6 +214,10 @@ class Schedule:
 
     def _label(self, wanted: str) -> str:
         return _numbered(wanted, self._labels)
+
+    def _labelled(self, step: Act | FailStep) -> Step:
+        label = self._label(step.label)
+        return step if label == step.label else replace(step, label=label)
 
     def _emit(
         self, step: Step | _Draft, met: VisitMark | None = None, unmet: VisitMark | None = None

@@ -24,20 +24,23 @@ from sopilot.language.handbook import (
     Action,
     All,
     AnyOf,
-    Binding,
     First,
     InOrder,
     Leaf,
     Predicate,
+    Question,
     Tree,
     leaves,
     otherwise_of,
     with_children,
 )
 
-Facts = dict[tuple[str, Binding], tuple[Leaf, bool]]
+Facts = dict[Question, tuple[Leaf, bool]]
 """A rule and its arguments → the leaf that was met on every way here, or (``False``) the opposite
 of one that was not."""
+
+
+_CONJUNCTION = (All, InOrder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,18 @@ class Dropped:
 
 
 class Settled:
-    def __init__(self, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]) -> None:
+    """``disturbing`` is kept from tree to tree: whether looking at a predicate may change what
+    was seen before."""
+
+    def __init__(
+        self,
+        actions: Mapping[str, Action],
+        predicates: Mapping[str, Predicate],
+        disturbing: dict[str, bool],
+    ) -> None:
         self._actions = actions
         self._predicates = predicates
+        self._disturbing = disturbing
         self.dropped: list[Dropped] = []
         self.postponed: list[Tree] = []
         """Options that are tried only while nothing else holds."""
@@ -69,9 +81,11 @@ class Settled:
     def _postpone(self, tree: Tree) -> Tree:
         if isinstance(tree, Leaf):
             return tree
-        children = tuple(self._postpone(child) for child in tree.children)
-        free = [child for child in children if self._owes_nothing(child)]
-        if not isinstance(tree, AnyOf) or not free or len(children) < 2:
+        children = tuple([self._postpone(child) for child in tree.children])
+        free: list[Tree] = []
+        if isinstance(tree, AnyOf) and len(children) > 1:
+            free = [child for child in children if self._owes_nothing(child)]
+        if not free:
             return with_children(tree, children)
         owing = tuple(child for child in children if child not in free)
         alone = len(owing) == 1 and isinstance(owing[0], Leaf)
@@ -88,7 +102,7 @@ class Settled:
         """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
-            known, met = facts.get((tree.predicate, tree.arguments), (None, False))
+            known, met = facts.get(tree.question, (None, False))
             if known is None or (not met and known.wanted == tree.wanted):
                 return tree
             gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
@@ -96,7 +110,7 @@ class Settled:
                 return gone
             self.dropped.append(gone)
             return NOTHING
-        if isinstance(tree, All | InOrder):
+        if isinstance(tree, _CONJUNCTION):
             return self._every(tree, dict(facts), complete)
         return self._options(tree, facts, complete)
 
@@ -112,7 +126,7 @@ class Settled:
                     return left
                 children.append(child)
                 continue
-            if left != NOTHING:
+            if isinstance(left, Leaf) or left != NOTHING:
                 children.append(left)
             if not complete:
                 self._learn(child, facts)
@@ -121,7 +135,7 @@ class Settled:
         return with_children(tree, tuple(children))
 
     def _all_known(self, tree: Tree, facts: Facts) -> bool:
-        return all((leaf.predicate, leaf.arguments) in facts for leaf in leaves(tree))
+        return all(leaf.question in facts for leaf in leaves(tree))
 
     def _options(self, tree: AnyOf | First, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []
@@ -155,19 +169,28 @@ class Settled:
 
     def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
         """What is known once the tree was met, or its opposite was not."""
-        if any(self._disturbs(leaf) for leaf in leaves(tree)):
-            facts.clear()
-        elif isinstance(tree, Leaf):
-            if not self._predicates[tree.predicate].is_gate:
-                key = (tree.predicate, tree.arguments)
-                if met or key not in facts:
-                    facts[key] = (tree, met)
-        elif isinstance(tree, All | InOrder):
-            for child in tree.children:
-                self._learn(child, facts)
+        for leaf in (tree,) if isinstance(tree, Leaf) else leaves(tree):
+            if self._disturbs(leaf.predicate):
+                facts.clear()
+                return
+        self._add(tree, facts, met)
 
-    def _disturbs(self, leaf: Leaf) -> bool:
-        predicate = self._predicates[leaf.predicate]
-        called = {call.action for recipe in predicate.recipes for call in recipe}
-        called |= {one.action for one in (predicate.established_by,) if one is not None}
-        return any(self._actions[name].changes or self._actions[name].is_guarded for name in called)
+    def _add(self, tree: Tree, facts: Facts, met: bool) -> None:
+        if isinstance(tree, Leaf):
+            is_gate = self._predicates[tree.predicate].established_by is not None
+            if not is_gate and (met or tree.question not in facts):
+                facts[tree.question] = (tree, met)
+        elif isinstance(tree, _CONJUNCTION):
+            for child in tree.children:
+                self._add(child, facts, True)
+
+    def _disturbs(self, name: str) -> bool:
+        known = self._disturbing.get(name)
+        if known is None:
+            predicate = self._predicates[name]
+            called = {call.action for recipe in predicate.recipes for call in recipe}
+            called |= {one.action for one in (predicate.established_by,) if one is not None}
+            actions = [self._actions[one] for one in called]
+            known = any(bool(one.changes) or one.is_guarded for one in actions)
+            self._disturbing[name] = known
+        return known

@@ -23,19 +23,21 @@ from sopilot.language.handbook import (
 )
 
 
-def simplify(tree: Tree) -> Tree:
+def simplify(tree: Tree, same: dict[Leaf, Leaf] | None = None) -> Tree:
+    """``same`` gives for a leaf the one that was met first: what is the same object need not
+    be compared."""
     if isinstance(tree, Leaf):
-        return tree
+        return tree if same is None else same.setdefault(tree, tree)
     kind = type(tree)
     children: dict[Tree, None] = {}
     for child in tree.children:
-        simple = simplify(child)
-        if not isinstance(simple, Leaf) and type(simple) is kind and not otherwise_of(simple):
+        simple = simplify(child, same)
+        if isinstance(simple, Leaf):
+            children.setdefault(simple)
+        elif type(simple) is kind and not otherwise_of(simple):
             for grandchild in simple.children:
                 children.setdefault(grandchild)
-        elif simple != NOTHING:
-            children.setdefault(simple)
-        elif kind is AnyOf or kind is First:
+        elif kind is AnyOf or kind is First or simple != NOTHING:
             # An option that demands nothing always holds; it must stay one.
             children.setdefault(simple)
     if len(children) == 1:

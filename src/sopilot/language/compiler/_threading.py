@@ -46,13 +46,21 @@ def thread(steps: tuple[Step, ...], numbered: Callable[[str], str]) -> tuple[Ste
 
 def _repeated(steps: Sequence[Step]) -> frozenset[str]:
     """The slots of checks that read alike, one of them on a path from another."""
-    alike: dict[Check, list[int]] = {}
+    checked: dict[str, list[int]] = {}
     for index, step in enumerate(steps):
         if isinstance(step, Check):
-            # Where either answer leads to the same place, neither is asked for.
-            wanted = step.wanted or step.met == step.unmet
-            alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
-    several = [(one.slot, places) for one, places in alike.items() if len(places) > 1]
+            checked.setdefault(step.slot, []).append(index)
+    several: list[tuple[str, list[int]]] = []
+    for slot, places in checked.items():
+        if len(places) > 1:
+            alike: dict[Check, list[int]] = {}
+            for index in places:
+                step = steps[index]
+                assert isinstance(step, Check)
+                # Where either answer leads to the same place, neither is asked for.
+                wanted = step.wanted or step.met == step.unmet
+                alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
+            several += [(slot, some) for some in alike.values() if len(some) > 1]
     if not several:
         return frozenset()
     targets = _targets(steps)

@@ -75,12 +75,13 @@ _BUILT_IN = {
 
 
 def secret_names(handbook: Handbook) -> tuple[str, ...]:
-    """The secret inputs, every name whose value becomes one of them, through however many
-    predicates, and every name that such a value then goes by. In a trace a secret is known by
-    its name, whoever's it is, so names are all that is followed."""
+    """The secret inputs and fields of answers, every name whose value becomes one of them,
+    through however many predicates, and every name that such a value then goes by. In a trace a
+    secret is known by its name, whoever's it is, so names are all that is followed."""
     declared = [item for one in handbook.actions.values() for item in one.inputs]
     declared += [item for one in handbook.procedures.values() for item in one.inputs]
     hidden = {item.name for item in declared if item.secret}
+    hidden |= {name for one in handbook.actions.values() for name in one.secrets}
     if not hidden:
         return ()
     flows = set(_flows(handbook))
@@ -122,8 +123,15 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
         for call in (predicate.established_by, predicate.closed_by)
         if call is not None
     }
-    facts = action_facts(handbook)
-    return tuple(name for name, one in facts.items() if one.changes == () and name not in gates)
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    quiet = _quiet(handbook.predicates.values())
+    declared = [
+        name
+        for name, action in sorted(handbook.actions.items())
+        if _changes(action, name in goals, name in quiet) == ()
+    ]
+    built_in = [name for name, one in _BUILT_IN.items() if name in quiet and one.changes == ()]
+    return tuple(name for name in (*declared, *built_in) if name not in gates)
 
 
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
@@ -152,9 +160,9 @@ def input_schema(item: Input) -> Schema:
 def _kept(schema: Schema) -> dict[str, object]:
     kept: dict[str, object] = {}
     for key in _KEPT:
-        value = schema.get(key)
         if key not in schema:
             continue
+        value = schema[key]
         if key == "items" and isinstance(value, Mapping):
             value = _kept(value)
         elif key == "properties" and isinstance(value, Mapping):

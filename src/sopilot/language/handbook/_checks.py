@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.handbook._model import Handbook
-from sopilot.language.handbook._tree import AnyOf, First, Leaf, Tree, leaves
+from sopilot.language.handbook._tree import AnyOf, First, Leaf, Name, Path, Tree, leaves
+from sopilot.language.handbook.cel import free_names
 from sopilot.language.handbook.collector import DiagnosticCollector, Positioned
 from sopilot.language.handbook.origins import missing_inputs, no_origin
 
@@ -21,6 +22,7 @@ def check_handbook(
     _check_circles(report, handbook, places)
     _check_use(report, handbook, places)
     _check_inputs(report, handbook, places)
+    _check_parameters(report, handbook, places)
     _check_effects(report, handbook, action_places)
     if not handbook.procedures and not report.failed:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
@@ -76,6 +78,26 @@ def _check_inputs(
                 if len(handbook.actions[call.action].inputs) == 1:
                     help = f"write `{call.action}({missing})`"
             report.error("missing-input", message, places[name], help)
+
+
+def _check_parameters(
+    report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
+) -> None:
+    """What a machine judges without reading it holds for everybody alike."""
+    for name, predicate in handbook.predicates.items():
+        by_success = [one for one in (predicate.established_by, predicate.done) if one is not None]
+        if predicate.question or not (by_success or predicate.verdict):
+            continue  # what was said, or a model on the sentence
+        calls = [*by_success, *(call for recipe in predicate.recipes for call in recipe)]
+        terms = [term for call in calls for term in (call.each, *dict(call.arguments).values())]
+        read = {term.name for term in terms if isinstance(term, Name)}
+        read |= {term.root for term in terms if isinstance(term, Path)}
+        read |= free_names(predicate.verdict) if predicate.verdict else set()
+        for parameter in predicate.parameters:
+            if parameter not in read:
+                message = f"`{name}` does not depend on `{parameter}`: it is the same for every one"
+                help = f"pass it to a call, or compare it in a verdict: `result.… == {parameter}`"
+                report.warning("unread-parameter", message, places[name], help)
 
 
 # --- circles -------------------------------------------------------------------------

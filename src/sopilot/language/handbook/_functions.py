@@ -8,7 +8,7 @@ of two has no offset, it is taken to be in the other's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from typing import NamedTuple
 
@@ -17,7 +17,10 @@ from sopilot.language.handbook._strict_operators import (
     Undecided,
     add,
     at_most,
+    contains,
     numeric,
+    on_one_clock,
+    time_of,
     within_range,
 )
 
@@ -78,20 +81,14 @@ def _round(value: object, digits: object) -> object:
 def _time(value: object) -> datetime:
     if not isinstance(value, str) or value == NULL_SIGN:
         raise Undecided("a time was expected, as text")
-    try:
-        if len(value) == 10:
-            return datetime.combine(date.fromisoformat(value), datetime.min.time())
-        return datetime.fromisoformat(value)
-    except ValueError as error:
-        raise Undecided("a text is no time: write 2026-01-31T09:30:00") from error
+    found = time_of(value)
+    if found is None:
+        raise Undecided("a text is no time: write 2026-01-31T09:30:00")
+    return found
 
 
 def _between(earlier: object, later: object) -> timedelta:
-    first, second = _time(earlier), _time(later)
-    if first.tzinfo is None:
-        first = first.replace(tzinfo=second.tzinfo)
-    if second.tzinfo is None:
-        second = second.replace(tzinfo=first.tzinfo)
+    first, second = on_one_clock(_time(earlier), _time(later))
     return second - first
 
 
@@ -111,13 +108,41 @@ def _whole(value: float) -> object:
     return int(value) if value == int(value) else value
 
 
-def _day(time: object) -> object:
+def _day(time: object) -> str:
     return _time(time).date().isoformat()
+
+
+def _year(time: object) -> object:
+    """Text, as a key of a table is."""
+    return _day(time)[:4]
+
+
+def _years(earlier: object, later: object) -> object:
+    """Birthdays passed: who was born on the 29th of February has theirs on the 1st of March."""
+    if _between(earlier, later) < timedelta(0):
+        return -_whole_years(_time(later), _time(earlier))
+    return _whole_years(_time(earlier), _time(later))
+
+
+def _whole_years(first: datetime, second: datetime) -> int:
+    if first.tzinfo and second.tzinfo:
+        second = second.astimezone(first.tzinfo)
+    before = (second.month, second.day) < (first.month, first.day)
+    return second.year - first.year - before
+
+
+def _pairs(first: object, second: object) -> object:
+    """Lists that belong together have one length; of others nobody knows what belongs to what."""
+    ones, others = _items(first), _items(second)
+    if len(ones) != len(others):
+        raise Undecided("the lists have different lengths")
+    return [[one, other] for one, other in zip(ones, others, strict=True)]
 
 
 def _lookup(table: object, key: object, otherwise: object) -> object:
     if not isinstance(table, dict) or not isinstance(key, str) or key == NULL_SIGN:
         raise Undecided("`lookup` needs a table and a text")
+    contains(key, table)  # undecided where a key looks the same
     found = table.get(key, otherwise)
     if found is None or found == NULL_SIGN:
         raise Undecided("the table has no value there")
@@ -132,6 +157,9 @@ FUNCTIONS: dict[str, Function] = {
     "seconds_between": Function(_seconds, 2, "from the first time to the second, in seconds"),
     "hours_between": Function(_hours, 2, "the same in hours"),
     "days_between": Function(_days, 2, "the same in days of 24 hours"),
+    "years_between": Function(_years, 2, "whole years from the first day to the second, as an age"),
     "day": Function(_day, 1, "the date of a time, as text"),
+    "year": Function(_year, 1, "the year of a time, as text: a key of a table"),
+    "zip": Function(_pairs, 2, "two lists of one length as a list of pairs"),
     "lookup": Function(_lookup, 3, "the value under a key of a table, or else the third"),
 }

@@ -74,7 +74,8 @@ class Action:
     ``recheck`` makes the machine read its licence again just before the call;
     ``confirm`` is what the user is told before it is carried out, and must say yes to;
     empty text says that nobody is asked. ``not_found`` is an expression over the ``result``
-    of a call that failed: where it holds, that is an answer and no failure.
+    of a call that failed: where it holds, that is an answer and no failure. ``secrets`` are
+    fields of its answers that stand in clear nowhere.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Action:
     recheck: bool = False
     confirm: str | None = None
     not_found: str | None = None
+    secrets: tuple[str, ...] = ()
 
     @property
     def is_guarded(self) -> bool:

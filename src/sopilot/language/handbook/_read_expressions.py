@@ -6,12 +6,16 @@ import re
 
 from sopilot.language.diagnostics import did_you_mean
 from sopilot.language.handbook import fields
+from sopilot.language.handbook._functions import FUNCTIONS
 from sopilot.language.handbook._read_calls import call_offset
 from sopilot.language.handbook.cel import free_names, parse_verdict
 from sopilot.language.handbook.collector import DiagnosticCollector
 from sopilot.language.handbook.nodes import Node, ScalarNode, Spot
 
 _FOREIGN = re.compile(r"\b(and|or|not)\b|(?<![=!<>])=(?!=)")
+_UNKNOWN = re.compile(r"unknown function `(\w+)`")
+_MACROS = ("all", "exists", "filter", "has", "map", "size", "startsWith")
+"""Of CEL's own, those that authors look for."""
 
 
 def read_expression(
@@ -24,6 +28,8 @@ def read_expression(
     problems = parse_verdict(text, truth=what != "value")
     for problem in problems:
         help = "CEL writes `&&`, `||`, `!` and `==`" if _FOREIGN.search(text) else ""
+        if unknown := _UNKNOWN.match(problem.message):
+            help = did_you_mean(unknown[1], {*FUNCTIONS, *_MACROS})
         at = Spot(node.line, node.column)
         if node.one_line and problem.line == 1:
             at = Spot(node.line, node.column + call_offset(node, problem.column - 1))

@@ -159,7 +159,9 @@ def _one_computed(
         return Computed(key.text, value, (), tuple(sorted(uses))) if value else None
     found = fields.fields(report, node, keys(COMPUTED), f"the argument `{key.text}`")
     if "value" not in found or "verify" not in found:
-        fields.missing(report, node, "value` and `verify", f"the argument `{key.text}`")
+        message = f"the argument `{key.text}` needs `value` and `verify`"
+        help = f"where no call is needed, write the expression alone: `{key.text}: …`"
+        report.error("missing-key", message, node, help)
         return None
     value = read_expression(report, found["value"].value, seen | VERDICT_NAMES, "value")
     what = f"the recipe of `{key.text}`"

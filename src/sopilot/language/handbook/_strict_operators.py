@@ -3,21 +3,32 @@
 CEL says that `null == 'frozen'` and `'123' in [123]` are false, so a missing answer or
 another spelling would prove a negation. Here both are errors, which a verdict passes on as
 undecided. There is one kind of number: `5 / 2` is 2.5, and 5 equals 5.0. Only a `null` that
-the author wrote may be compared with null. Times can be compared, not calculated with: the
-library takes none back.
+the author wrote may be compared with null. Numbers are calculated with as they are written:
+0.7 + 0.1 is 0.8, as in every till. Texts that differ only in signs that nobody sees are neither
+equal nor unequal, and of two times in text, whose spelling says otherwise than the clock does,
+neither is earlier. Timestamps can be compared, not calculated with: the library takes none back.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from decimal import Context, Decimal
+
+from sopilot.language.handbook.look_alikes import look_the_same
 
 NULL_NAME = "__null__"
 NULL_SIGN = "\u2400\ue000 the null that the author wrote"
 """Stands for a written ``null``: no tool answers with this text."""
 
 _INT64 = 2**63
+_DECIMALS = Context(prec=60)
+_WRITTEN = 15
+"""So many digits of a decimal survive as a double; one with more is the outcome of a division."""
+
+_SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 
 class Undecided(ValueError):
@@ -37,7 +48,52 @@ def equal(left: object, right: object) -> bool:
         return len(left) == len(right) and _all_equal(zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and _all_equal((left[key], right[key]) for key in left)
+    if isinstance(left, str) and isinstance(right, str) and left != right:
+        _unlike(left, right)
     return bool(left == right)
+
+
+def _unlike(left: str, right: str) -> None:
+    """A tool may well take `José` in two spellings, or with a space behind it, for one."""
+    if look_the_same(left, right):
+        raise Undecided("two texts look the same and are spelled differently")
+    if _compared(left, right) == 0:
+        raise Undecided(_SPELLED)
+
+
+def time_of(text: str) -> datetime | None:
+    """ISO 8601."""
+    try:
+        if len(text) == 10:
+            return datetime.combine(date.fromisoformat(text), datetime.min.time())
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
+def on_one_clock(first: datetime, second: datetime) -> tuple[datetime, datetime]:
+    """A time without an offset is taken to be in the other's."""
+    return first.replace(tzinfo=first.tzinfo or second.tzinfo), second.replace(
+        tzinfo=second.tzinfo or first.tzinfo
+    )
+
+
+def _compared(left: str, right: str) -> int | None:
+    """-1, 0 or 1 for two times, in the order of the clock; ``None`` of other texts."""
+    if not all(len(one) > 9 and one[4] == "-" and one[0].isdigit() for one in (left, right)):
+        return None
+    one, other = time_of(left), time_of(right)
+    if one is None or other is None:
+        return None
+    one, other = on_one_clock(one, other)
+    return (one > other) - (one < other)
+
+
+def _in_order(left: str, right: str) -> None:
+    """Texts are ordered by their signs: `02-01T00:30+14:00` is after `01-31T11:00Z`, and before."""
+    clock = _compared(left, right)
+    if clock is not None and clock != (left > right) - (left < right):
+        raise Undecided(_SPELLED)
 
 
 def _all_equal(pairs: Iterable[tuple[object, object]]) -> bool:
@@ -62,6 +118,9 @@ def contains(item: object, among: object) -> bool:
     if isinstance(among, dict):
         if not isinstance(item, str):
             raise Undecided("a key is no text")
+        if item not in among:
+            for key in among:
+                _unlike(item, key)
         return item in among
     if not isinstance(among, list):
         raise Undecided("`in` needs a list or a map")
@@ -85,7 +144,7 @@ def _no_null(*values: object) -> None:
 def add(left: object, right: object) -> object:
     _no_null(left, right)
     if _is_number(left) and _is_number(right):
-        return within_range(left + right)  # type: ignore[operator]  # numbers
+        return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
     if isinstance(left, str) and isinstance(right, str):
         return _short(left + right)
     if isinstance(left, list) and isinstance(right, list):
@@ -100,11 +159,11 @@ def _short(joined: str | list[object]) -> object:
 
 
 def subtract(left: object, right: object) -> object:
-    return within_range(numeric(left) - numeric(right))
+    return _calculated(_DECIMALS.subtract, operator.sub, numeric(left), numeric(right))
 
 
 def multiply(left: object, right: object) -> object:
-    return within_range(numeric(left) * numeric(right))
+    return _calculated(_DECIMALS.multiply, operator.mul, numeric(left), numeric(right))
 
 
 def divide(left: object, right: object) -> object:
@@ -113,7 +172,7 @@ def divide(left: object, right: object) -> object:
         raise Undecided("division by zero")
     if isinstance(over, int) and isinstance(under, int) and over % under == 0:
         return over // under
-    return within_range(over / under)
+    return _calculated(_DECIMALS.divide, operator.truediv, over, under)
 
 
 def remainder(left: object, right: object) -> object:
@@ -123,7 +182,7 @@ def remainder(left: object, right: object) -> object:
     if isinstance(over, int) and isinstance(under, int):
         rest = abs(over) % abs(under)
         return rest if over >= 0 else -rest
-    return within_range(math.fmod(over, under))
+    return _calculated(_DECIMALS.remainder, math.fmod, over, under)
 
 
 def less(left: object, right: object) -> bool:
@@ -151,6 +210,8 @@ def _comparable(left: object, right: object) -> None:
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
         raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
+    if isinstance(left, str) and isinstance(right, str):
+        _in_order(left, right)
 
 
 def _kind(value: object) -> str:
@@ -171,6 +232,33 @@ def numeric(value: object) -> int | float:
     if not _is_number(value):
         raise Undecided("a number was expected")
     return value  # type: ignore[return-value]  # told above
+
+
+def _calculated(
+    exactly: Callable[[Decimal, Decimal], Decimal],
+    nearly: Callable[[float, float], float],
+    left: float,
+    right: float,
+) -> int | float:
+    """In decimals, where both are decimals that somebody wrote, and whole numbers are."""
+    if isinstance(left, int) and isinstance(right, int):
+        return within_range(nearly(left, right))
+    one, other = _written(left), _written(right)
+    if one is None or other is None:
+        return within_range(nearly(left, right))
+    try:
+        found = exactly(one, other)
+    except ArithmeticError as problem:
+        raise Undecided("a number is too large") from problem
+    whole = found.to_integral_value()
+    return within_range(int(whole) if whole == found and abs(whole) < _INT64 else float(found))
+
+
+def _written(value: float) -> Decimal | None:
+    if isinstance(value, int) or value.is_integer():
+        return Decimal(int(value))
+    found = Decimal(repr(value))
+    return found if len(found.as_tuple().digits) <= _WRITTEN else None
 
 
 def within_range(value: int | float) -> int | float:

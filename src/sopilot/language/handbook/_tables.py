@@ -218,6 +218,7 @@ ACTION: Table = (
     Entry("recheck", FLAG),
     Entry("confirm", CONFIRM_TEXT),
     Entry("not_found", TEXT),
+    Entry("secret", NAMES, "secrets"),
 )
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 PREDICATE: Table = (

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
 
 Scalar = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Name:
     """A value that is known under this name where the tree stands."""
 
     name: str
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Name) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +78,45 @@ class _KnowsItsHash:
         return self._hash
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf(_KnowsItsHash):
+Question = tuple[str, tuple[tuple[str, type, Scalar], ...]]
+
+
+class _KnowsItsQuestion(_KnowsItsHash):
+    """``question`` is what a leaf asks, whichever answer is wanted: a leaf and its negation have
+    the same. It spells the arguments, so that it is compared without looking into terms."""
+
+    __slots__ = ("question",)
+    question: Question
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf(_KnowsItsQuestion):
     predicate: str
     arguments: Binding = ()
     wanted: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash((self.predicate, self.arguments, self.wanted)))
+        asked = tuple(
+            [
+                (parameter, Name, term.name)
+                if isinstance(term, Name)
+                else (parameter, type(term.value), term.value)
+                for parameter, term in self.arguments
+            ]
+        )
+        question = (self.predicate, asked)
+        object.__setattr__(self, "question", question)
+        object.__setattr__(self, "_hash", hash((question, self.wanted)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Leaf) and (
+            self is other
+            or (
+                self._hash == other._hash
+                and self.wanted == other.wanted
+                and self.question == other.question
+            )
+        )
 
     __hash__ = _KnowsItsHash.__hash__
 
@@ -148,7 +186,9 @@ def negate(tree: Tree) -> Tree:
 
 
 def with_children(tree: All | AnyOf | InOrder | First, children: tuple[Tree, ...]) -> Tree:
-    """The same operator over others."""
+    """The same operator over others; the tree itself where nothing has changed."""
+    if len(children) == len(tree.children) and all(map(is_, children, tree.children)):
+        return tree
     if isinstance(tree, InOrder):
         return InOrder(children, tree.otherwise)
     rebuilt: Tree = type(tree)(children)

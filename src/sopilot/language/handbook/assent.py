@@ -2,8 +2,8 @@
 
 A yes is a message in which every word is known: words of assent, words that change nothing, and
 words of the question itself. One word more may be a condition, a correction or somebody else's
-name, and makes it something else; so does a question. Whoever is asked again says yes in fewer
-words.
+name, and makes it something else; so does a question, and a sign that is not in the question
+(a thumb that points down, another currency). Whoever is asked again says yes in fewer words.
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ _HARMLESS_PHRASES = re.compile(
     r"let's|the (information|details) (above|provided)|as (described|discussed|listed|stated|"
     r"outlined|shown|proposed|above))\b"
 )
+_POLITE_NO = re.compile(
+    r"\b(i'm|im|i am|we're|we are) (all |quite |perfectly |just )?(fine|ok|okay|okey|right)\b"
+    r"(?! (with|to)\b)"
+)
+_POLITE_NO_THANKS = re.compile(
+    r"\b(it's|its|it is|that's|thats|that is) (all right|quite ok|fine|ok|okay|okey|alright)\b"
+    r"(?=[^?]*\b(thanks|thank you|thx)\b)(?! (with|to)\b)"
+)
+"""`Do you want that?` — `I'm fine, thanks.`"""
+_DOUBTING = re.compile(r"\byou( really| quite| very)? sure\b|\b(yeah|yep|sure|ok),? right\b")
 _HARMLESS = _set(
     """
     i i'm im we me my you your it it's its that that's this these those is am are the a an
@@ -65,14 +75,21 @@ _DOUBT = _set(
     """
 )
 
-_CHINESE_YES = re.compile("是的|好的|确认|确定|同意|可以|没错|对的|继续|没问题|是|好|对|行")
-_CHINESE_HARMLESS = re.compile("请|吧|啊|呀|哦|嗯|了|的|我|谢谢|您|你|就|这样|办理|办|来|一切|都")
+_CHINESE_ASSENT = "是的|好的|确认|确定|同意|可以|没错|对的|继续|没问题"
+_CHINESE_YES = re.compile(f"{_CHINESE_ASSENT}|是|好|对|行")
+_CHINESE_POLITE = "请|吧|啊|呀|哦|嗯|了|的|我|谢谢|您|你|就|这样|办理|办|来|一切|都"
+_CHINESE_HARMLESS = re.compile(_CHINESE_POLITE)
+# A sign that is a yes by itself is the beginning of a word before another: 行程, 对方, 银行.
+_CHINESE_SAID_YES = re.compile(
+    f"{_CHINESE_ASSENT}|^(?:{_CHINESE_POLITE})*[是好对行]+(?=$|{_CHINESE_POLITE}|{_CHINESE_ASSENT})"
+)
 _CHINESE_NO = re.compile("[不别没未无非勿莫]|拒绝|取消吧|算了|停|错")
 _CHINESE_DOUBT = re.compile(
     "[吗呢么谁哪几]|但|除非|等|先|改|换|另|也许|可能|考虑|如果|要是|之后|以后|只"
 )
+_FRIENDLY = frozenset("👍👌✅✔☑🙏🙂😊😀😃😄👏🎉💯" + "🏻🏼🏽🏾🏿" + "`´^")
 _IDEOGRAPHS = re.compile("[\u3400-\u9fff]+")
-_WORDS = re.compile(r"[^\W_](?:[^\W_]|[-'._@:/,](?=[^\W_]))*")
+_WORDS = re.compile(r"(?:(?<!\S)-(?=\d))?[^\W_](?:[^\W_]|[-'._@:/,](?=[^\W_]))*")
 
 
 def assent(said: str, asked: str = "") -> str | None:
@@ -80,10 +97,15 @@ def assent(said: str, asked: str = "") -> str | None:
     text = _plain(said)
     if not text or len(text) > _LONGEST:
         return None
-    chinese = "".join(_IDEOGRAPHS.findall(text))
-    rest, agrees = _YES_PHRASES.subn(" ", _HARMLESS_PHRASES.sub(_keep_assent, text))
+    if _DOUBTING.search(text) or _signs(text) - _signs(_plain(asked)):
+        return None
+    runs = _IDEOGRAPHS.findall(text)
+    chinese = "".join(runs)
+    rest = _POLITE_NO_THANKS.sub(" ", _POLITE_NO.sub(" ", text))
+    rest, agrees = _YES_PHRASES.subn(" ", _HARMLESS_PHRASES.sub(_keep_assent, rest))
     words = _WORDS.findall(_IDEOGRAPHS.sub(" ", rest))
-    agrees += sum(word in _YES for word in words) + len(_CHINESE_YES.findall(chinese))
+    agrees += sum(word in _YES for word in words)
+    agrees += sum(len(_CHINESE_SAID_YES.findall(run)) for run in runs)
     no_problem = chinese.replace("没问题", "").replace("没错", "")
     if any(_is_no(word) for word in words) or _CHINESE_NO.search(no_problem):
         return None if agrees or "?" in text else "no"
@@ -99,6 +121,15 @@ def assent(said: str, asked: str = "") -> str | None:
 def _plain(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).lower().replace("’", "'").replace("？", "?")
     return " ".join(folded.split())
+
+
+def _signs(text: str) -> set[str]:
+    """What is no word and may change one: currencies, pictures, arrows, a per cent."""
+    return {
+        sign
+        for sign in text
+        if (unicodedata.category(sign)[0] == "S" or sign in "%‰") and sign not in _FRIENDLY
+    }
 
 
 def _keep_assent(found: re.Match[str]) -> str:

@@ -55,6 +55,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _ANSWER = re.compile(r"(?<![\w.])results\s*\.\s*([A-Za-z_]\w*)\b(?!\s*\()")
+_OF_AN_ERROR = "*error*"
 _NO_FIELDS = "a field is read of a value that has none: a list, a text, a number"
 _ESCAPE = re.compile(
     r"\\(?:[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U000([0-9a-fA-F]{5})|([0-7]{3}))"
@@ -216,6 +217,7 @@ def _problems(text: str, truth: bool) -> tuple[VerdictProblem, ...]:
             _function_problem(problem)
             for problem in _errors(error)
             if not _MIXED_NUMBERS.search(problem.message.replace("`", "'"))
+            and _OF_AN_ERROR not in problem.message  # what follows from another one of these
         )
     kind = str(compiled.return_type())
     if not truth or kind in ("BOOL", "DYN"):

@@ -48,15 +48,19 @@ def _fill(template: str, values: Mapping[str, object]) -> str:
     filled, word = "", ""
     for text, name, bare in _parts(template):
         if name is None or name not in values:
-            filled += re.sub(rf"^ {word}\b", "", text, flags=re.IGNORECASE) if word else text
+            if word and text.startswith(" "):
+                text = re.sub(rf"^ {word}\b", "", text, flags=re.IGNORECASE)
+            filled += text
             word = ""
             continue
         value = values[name]
         word = ""
-        if isinstance(value, Named) and not bare and not _QUOTED.search(filled):
+        if isinstance(value, Named) and not bare and not _QUOTED.search(filled[-2:]):
             word = re.escape(value.replace("_", " "))
-            filled = re.sub(rf"(?<!\w){word} $", "", filled, flags=re.IGNORECASE)
-            filled += f"“{value}”" if _CHINESE.search(filled) else f'"{value}"'
+            if filled[-2:].rstrip("\n").endswith(" "):
+                filled = re.sub(rf"(?<!\w){word} $", "", filled, flags=re.IGNORECASE)
+            chinese = not filled.isascii() and _CHINESE.search(filled)
+            filled += f"“{value}”" if chinese else f'"{value}"'
         else:
             filled += str(value)
     return filled
@@ -81,15 +85,12 @@ def _parts(template: str) -> tuple[tuple[str, str | None, bool], ...]:
     return tuple(parts)
 
 
+@functools.lru_cache(maxsize=4096)
 def placeholders(template: str) -> tuple[str, ...]:
     """The names a template asks for in any language, each once, in order of first use."""
     texts = dict.fromkeys(each_language(template).values())
-    return tuple(dict.fromkeys(name for text in texts for name in _asked_for(text)))
-
-
-@functools.lru_cache(maxsize=4096)
-def _asked_for(text: str) -> tuple[str, ...]:
-    return tuple(name for _, name, _ in _parts(text) if name is not None)
+    names = (name for text in texts for _, name, _ in _parts(text) if name is not None)
+    return tuple(dict.fromkeys(names))
 
 
 def negative(says: str, says_not: str) -> str:

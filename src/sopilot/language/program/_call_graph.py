@@ -8,7 +8,11 @@ from sopilot.language.program.model import Check, Function, Kind, Program
 
 def callees(function: Function) -> tuple[str, ...]:
     """The functions a function calls, each once, in order of first call."""
-    return tuple(dict.fromkeys(s.function for s in function.steps if isinstance(s, Check)))
+    return tuple(dict.fromkeys(_calls(function)))
+
+
+def _calls(function: Function) -> list[str]:
+    return [step.function for step in function.steps if isinstance(step, Check)]
 
 
 def check_call(program: Program, function: Function, index: int, report: ProblemCollector) -> None:
@@ -80,7 +84,7 @@ def _walk(
             continue
         path = [root]
         on_path = {root: 0}
-        pending = [iter(callees(program.functions[root]))]
+        pending = [iter(_calls(program.functions[root]))]
         while path:
             callee = next(pending[-1], None)
             if callee is None:
@@ -91,9 +95,13 @@ def _walk(
             elif callee in on_path:
                 _report_cycle(program, path[on_path[callee] :], in_cycle, report)
             elif callee not in done and callee in program.functions:
+                called = _calls(program.functions[callee])
+                if not called:
+                    done.add(callee)
+                    continue
                 on_path[callee] = len(path)
                 path.append(callee)
-                pending.append(iter(callees(program.functions[callee])))
+                pending.append(iter(called))
 
 
 def _report_cycle(

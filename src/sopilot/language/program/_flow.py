@@ -24,6 +24,9 @@ Successors = list[tuple[int, ...]]
 """Position of a step → positions it may go to. A target that does not exist is left out."""
 
 
+_ENDS = (ReturnStep, CompleteStep, FailStep)
+
+
 def continuations(step: Step) -> Targets:
     """The labels a step may go to; ``None`` is the step below it."""
     if isinstance(step, Check):
@@ -32,7 +35,7 @@ def continuations(step: Step) -> Targets:
         return (step.then, step.otherwise) if step.then != step.otherwise else (step.then,)
     if isinstance(step, Choose):
         return tuple(dict.fromkeys(option.target for option in step.options))
-    if isinstance(step, ReturnStep | CompleteStep | FailStep):
+    if isinstance(step, _ENDS):
         return ()
     return (step.next,)
 

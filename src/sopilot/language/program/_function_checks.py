@@ -26,6 +26,7 @@ from sopilot.language.program.model import (
     step_kind,
 )
 
+_ENDS = (ReturnStep, CompleteStep, FailStep)
 _NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
 
 
@@ -107,7 +108,7 @@ def _check_targets(
 
 def _check_steps(program: Program, function: Function, report: ProblemCollector) -> None:
     known = set(function.parameters)
-    answers: set[str] = set()
+    roots = set(function.parameters)
     for index, step in enumerate(function.steps):
         if isinstance(step, Check):
             check_call(program, function, index, report)
@@ -116,9 +117,9 @@ def _check_steps(program: Program, function: Function, report: ProblemCollector)
             _check_values(function, index, step.arguments, known, report)
         elif isinstance(step, Act):
             _check_values(function, index, step.arguments, known, report)
-            for problem in path_problems(step, answers | set(function.parameters)):
+            for problem in path_problems(step, roots):
                 report.step(function, index, "unknown-answer", problem, "name an earlier call")
-            answers.add(step.answer)
+            roots.add(step.answer)
             for name in _repeated([name for name, _ in step.arguments]):
                 message = f"`{name}` is given twice"
                 report.step(function, index, "wrong-arguments", message, "keep one")
@@ -135,7 +136,7 @@ def _check_steps(program: Program, function: Function, report: ProblemCollector)
             known.update(step.wants)
         elif isinstance(step, Choose):
             _check_choose(function, index, step, report)
-        elif isinstance(step, ReturnStep | CompleteStep | FailStep) and (
+        elif isinstance(step, _ENDS) and (
             isinstance(step, ReturnStep) is (function.kind is Kind.PROCESS)
         ):
             report.step(
@@ -186,7 +187,11 @@ def path_problems(act: Act, roots: set[str]) -> list[str]:
     if act.each is not None and act.each.root not in roots:
         problems.append(f"`{act.each.root}` is no earlier answer")
     for _, argument in act.arguments:
-        if isinstance(argument, Path) and argument.root not in roots | {act.element}:
+        if (
+            isinstance(argument, Path)
+            and argument.root not in roots
+            and argument.root != act.element
+        ):
             problems.append(f"`{argument.root}` is no earlier answer")
     return problems
 

@@ -14,7 +14,7 @@ from sopilot.language.program._flow import (
     step_condition,
 )
 from sopilot.language.program._report import ProblemCollector
-from sopilot.language.program.model import Check, Choose, Function, Kind
+from sopilot.language.program.model import Check, Choose, Condition, Function, Kind
 
 DEEPEST_CONDITION = 24
 """A condition that is nested deeper could be written to a file but not read back."""
@@ -58,8 +58,12 @@ def check_paths(function: Function, graph: Successors, report: ProblemCollector)
 
 def check_slots(function: Function, graph: Successors, report: ProblemCollector) -> None:
     producers: dict[str, Check] = {}
+    read: dict[int, tuple[str, ...]] = {}
     for index, step in enumerate(function.steps):
         if not isinstance(step, Check):
+            condition = step_condition(step)
+            if condition is not None:
+                read[index] = _read(function, index, condition, report)
             continue
         first = producers.setdefault(step.slot, step)
         if first is not step and (first.function, first.arguments) != (
@@ -72,20 +76,6 @@ def check_slots(function: Function, graph: Successors, report: ProblemCollector)
                 "slot-rebound",
                 f"slot `{step.slot}` would hold the results of two different calls",
                 f"`{first.label}` binds it already: use another slot",
-            )
-    read: dict[int, tuple[str, ...]] = {}
-    for index, step in enumerate(function.steps):
-        condition = step_condition(step)
-        if condition is None:
-            continue
-        read[index] = tuple(dict.fromkeys(slots_in(condition)))
-        if condition_depth(condition) > DEEPEST_CONDITION:
-            report.step(
-                function,
-                index,
-                "condition-too-deep",
-                f"a condition is nested deeper than {DEEPEST_CONDITION} levels",
-                "move a part of it into a function of its own",
             )
     slots = tuple(dict.fromkeys(slot for names in read.values() for slot in names))
     if not slots:
@@ -103,6 +93,21 @@ def check_slots(function: Function, graph: Successors, report: ProblemCollector)
                 message = f"slot `{slot}` is never bound"
                 help = report.nearest(slot, producers, "bind it in a `call` step first")
             report.step(function, index, "unbound-slot", message, help)
+
+
+def _read(
+    function: Function, index: int, condition: Condition, report: ProblemCollector
+) -> tuple[str, ...]:
+    """The slots that a condition reads."""
+    if condition_depth(condition) > DEEPEST_CONDITION:
+        report.step(
+            function,
+            index,
+            "condition-too-deep",
+            f"a condition is nested deeper than {DEEPEST_CONDITION} levels",
+            "move a part of it into a function of its own",
+        )
+    return tuple(dict.fromkeys(slots_in(condition)))
 
 
 def ends_of(function: Function) -> str:

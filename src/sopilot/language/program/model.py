@@ -240,8 +240,24 @@ class Kind(StrEnum):
     """Verifies one predicate, whatever polarity the SOP wants."""
 
 
+class _Keeps:
+    """Room beside a function for what readers derive from it again and again. It is no part of
+    it: neither compared nor written nor copied, and gone with it."""
+
+    __slots__ = ("_kept",)
+    _kept: dict[Any, Any]
+
+    @property
+    def kept(self) -> dict[Any, Any]:
+        try:
+            return self._kept
+        except AttributeError:
+            object.__setattr__(self, "_kept", {})
+            return self._kept
+
+
 @dataclass(frozen=True, slots=True)
-class Function:
+class Function(_Keeps):
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
 
     ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
@@ -272,6 +288,11 @@ class Function:
     optional: tuple[str, ...] = ()
     question: str = ""
     tells: str = ""
+
+    @property
+    def judges(self) -> str:
+        """What it judges, by name; without a predicate of its own, that is its own."""
+        return self.predicate or self.name
 
     @property
     def reads_clock(self) -> bool:

@@ -2,40 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
-
-from sopilot.language.program import Function, Kind, Program
+from sopilot.language.program import Check, Function, Kind, Program
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import words
-from sopilot.language.render.frame import rendered_function
+from sopilot.language.render.frame import function_text
+from sopilot.language.render.sentences import constant_texts
 
 _ORDER = {kind: position for position, kind in enumerate(Kind)}
 
 
-_KEPT_AT_MOST: Final = 1_024
-_kept: dict[tuple[object, ...], tuple[Mapping[str, Function], Rendered]] = {}
+class _ProgramText:
+    """The texts of all programs with the same functions, by language and constants."""
+
+    def __init__(self, program: Program) -> None:
+        denied = {
+            step.function
+            for function in program.functions.values()
+            for step in function.steps
+            if isinstance(step, Check) and not step.wanted
+        }
+        self._functions = [
+            function_text(one, program, bool(one.says_not) and one.name in denied)
+            for one in reading_order(program)
+        ]
+        self._constants = tuple(
+            dict.fromkeys(name for text in self._functions for name in text.constants)
+        )
+        self._texts: dict[tuple[str | None, ...], Rendered] = {}
+
+    def of(self, program: Program, language: str) -> Rendered:
+        key = (language, *constant_texts(self._constants, program))
+        text = self._texts.get(key)
+        if text is None:
+            writer = Writer()
+            writer.line(words(language)["flat_intro"])
+            for function, kept in zip(reading_order(program), self._functions, strict=True):
+                writer.write("\n")
+                writer.include(kept.of(function, program, language))
+            text = self._texts[key] = writer.finish()
+        return text
 
 
 def render_flat(program: Program, language: str = "en") -> Rendered:
-    """Kept by the identity of the program's functions (the entry holds them alive): a
+    """Kept with the entry, by the identity of the other functions (which are held alive): a
     resident text is asked for with every request."""
-    key = (id(program.functions), language, str(program.constants))
-    kept = _kept.get(key)
-    if kept is None:
-        if len(_kept) >= _KEPT_AT_MOST:
-            _kept.clear()
-        kept = _kept[key] = (program.functions, _rendered(program, language))
-    return kept[1]
-
-
-def _rendered(program: Program, language: str) -> Rendered:
-    writer = Writer()
-    writer.line(words(language)["flat_intro"])
-    for function in reading_order(program):
-        writer.write("\n")
-        writer.include(rendered_function(function, program, language))
-    return writer.finish()
+    entry = program.functions[program.entry]
+    key = (_ProgramText, *map(id, program.functions.values()))
+    found = entry.kept.get(key)
+    if found is None:
+        others = [one for one in program.functions.values() if one is not entry]
+        found = entry.kept[key] = (_ProgramText(program), others)
+    text: _ProgramText = found[0]
+    return text.of(program, language)
 
 
 def reading_order(program: Program) -> list[Function]:

@@ -48,12 +48,8 @@ class Writer:
         """Text that was rendered before, with its quotations."""
         start = self._length
         self.write(rendered.text)
-        self._quotes.extend(
-            [
-                Quote(start + first, start + last, sentence, owner)
-                for first, last, sentence, owner in rendered.quotes
-            ]
-        )
+        for first, last, sentence, owner in rendered.quotes:
+            self._quotes.append(Quote(start + first, start + last, sentence, owner))
 
     def finish(self) -> Rendered:
         return Rendered("".join(self._parts), tuple(self._quotes))

@@ -36,6 +36,7 @@ ENGLISH: Final[Mapping[str, str]] = {
     "act": "tool {call}",
     "goal": "goal tool {call}",
     "supplied": " — {names}: from earlier answers or the user",
+    "computed": " — {names}: as computed before",
     "instead": "or instead: {calls}",
     "then": ", then ",
     "ask": "ask the user for {names}, unless the dialog has it",
@@ -50,6 +51,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "judge_gate": (
         "true only if this tool has just succeeded: return holds = true or false; "
         "the user may correct a value and try again"
+    ),
+    "judge_gate_answer": (
+        "true only if this tool has just succeeded and its answer shows it: return holds = true "
+        "or false; the user may correct a value and try again"
     ),
     "judge_machine": "by the program; by you only where it cannot tell",
     "judge_gate_machine": (
@@ -91,11 +96,17 @@ ENGLISH: Final[Mapping[str, str]] = {
         "call the tool {action} with {names} as earlier answers or the user gave it, never "
         "invented. If nobody can give it, {tool} {way}."
     ),
+    "now_act_maybe": (
+        "call the tool {action}, with {names} only if the user gave it; its result is the evidence."
+    ),
     "now_act_failed": (
         "{action} answered `failed` ({seqs}). If that answers the question, {tool} return with it; "
         "else try other values or another way; if nothing tells, {tool} return undecided."
     ),
     "now_goal": "every check is met: call the tool {action}.",
+    "now_goal_maybe": (
+        "every check is met: call the tool {action}, with {names} only if the user gave it."
+    ),
     "now_goal_failed": (
         "{action} answered `failed` ({seqs}). Correct the values with the user and call it again, "
         "or {tool} fail with that reason."
@@ -175,6 +186,10 @@ ENGLISH: Final[Mapping[str, str]] = {
     "prose_judge_gate": (
         "It is true only if this tool has just succeeded; the user may correct a value and try "
         "again."
+    ),
+    "prose_judge_gate_answer": (
+        "It is true only if this tool has just succeeded and its answer shows it; the user may "
+        "correct a value and try again."
     ),
     "prose_judge_fact": (
         "It is true only if that call has succeeded in this session; do not make it for this check."

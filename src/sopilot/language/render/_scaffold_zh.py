@@ -36,6 +36,7 @@ CHINESE: Final[Mapping[str, str]] = {
     "act": "调用工具 {call}",
     "goal": "调用目标工具 {call}",
     "supplied": "——{names}：取自先前的结果或询问用户",
+    "computed": "——{names}：取先前算出的值",
     "instead": "或改用：{calls}",
     "then": "，然后 ",
     "ask": "向用户询问 {names}（对话中已有则不必）",
@@ -48,6 +49,10 @@ CHINESE: Final[Mapping[str, str]] = {
         "没有可用的核验工具；由你根据已知信息判断：return holds = true 或 false，否则 fail"
     ),
     "judge_gate": ("仅当本次调用成功才为 true：return holds = true 或 false；用户可以更正后重试"),
+    "judge_gate_answer": (
+        "仅当本次调用成功且其结果表明如此才为 true："
+        "return holds = true 或 false；用户可以更正后重试"
+    ),
     "judge_machine": "由流程引擎判断；仅在它无法判断时由你判断",
     "judge_gate_machine": "调用成功后由流程引擎判断；用户可以更正后重试",
     "judge_fact": (
@@ -85,11 +90,13 @@ CHINESE: Final[Mapping[str, str]] = {
         "调用工具 {action}；{names} 须取自先前的结果或用户，绝不编造。"
         "若无人能够提供，{tool} {way}。"
     ),
+    "now_act_maybe": "调用工具 {action}，仅在用户给出 {names} 时带上它；其结果即为证据。",
     "now_act_failed": (
         "{action} 的结果为 `failed`（{seqs}）。若这已回答了问题，用 {tool} 的 return 引用它；"
         "否则换用其他值或其他途径；若仍无法判断，用 {tool} 的 return，给出 undecided。"
     ),
     "now_goal": "各项检查均符合要求：调用工具 {action}。",
+    "now_goal_maybe": "所有检查均已满足：调用工具 {action}，仅在用户给出 {names} 时带上它。",
     "now_goal_failed": (
         "{action} 的结果为 `failed`（{seqs}）。与用户核对并更正后再调用，"
         "或以此为原因用 {tool} 的 fail。"
@@ -158,6 +165,7 @@ CHINESE: Final[Mapping[str, str]] = {
         "没有可用的核验工具：根据已知信息判断为 true 还是 false，否则拒绝。"
     ),
     "prose_judge_gate": "仅当本次调用成功才为 true；用户可以更正后重试。",
+    "prose_judge_gate_answer": "仅当本次调用成功且其结果表明如此才为 true；用户可以更正后重试。",
     "prose_judge_fact": "仅当该调用在本次会话中已成功才为 true；不要为这项检查去调用。",
     "prose_return_fixed": "到此，本部分结果为 {value}。",
     "prose_return_value": "若{when}，本部分结果为 true，否则为 false。",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from sopilot.language.compiler.rules import MISSING_RECIPE
@@ -30,7 +30,12 @@ from sopilot.language.program import (
 from sopilot.language.render._conditions import condition_text
 from sopilot.language.render._quoted import Writer
 from sopilot.language.render._scaffold import words
-from sopilot.language.render.sentences import check_saying, is_demand
+from sopilot.language.render.sentences import (
+    check_saying,
+    constant_texts,
+    is_demand,
+    named_constants,
+)
 from sopilot.language.render.values import quote_literal
 
 INDENT = "    "
@@ -45,6 +50,7 @@ class ByMachine(NamedTuple):
 
 
 NOTHING_ALONE = ByMachine()
+_SAYS_ITS_BODY = (Do, Choose, Branch)
 
 
 def act_text(act: Act, table: Mapping[str, str]) -> str:
@@ -96,7 +102,7 @@ def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
     if MISSING_RECIPE in function.notes:
         return "judge_unverified"
     if is_gate and acts:
-        return "judge_gate"
+        return "judge_gate" if function.verdict is None else "judge_gate_answer"
     return "judge_you" if acts or function.kind not in (Kind.RULE, Kind.GATE) else "judge_values"
 
 
@@ -110,14 +116,17 @@ def write_step(
     by_machine: ByMachine = NOTHING_ALONE,
 ) -> None:
     """The step behind ``lead``, and below it what belongs to it. Ends with a line break."""
-    table = words(language)
     if isinstance(step, Check):
         _write_check(writer, lead, step, program, language)
         return
-    body = _body(step, function, table, language, by_machine)
+    table = words(language)
+    computed: set[str] = set()
+    if isinstance(step, Act) and step.goal:
+        computed = {one.computes for one in program.functions.values()}
+    body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
-    elif not isinstance(step, Do | Choose | Branch) and step.says:
+    elif not isinstance(step, _SAYS_ITS_BODY) and step.says:
         # What `do` and `choose` say is their body already, and a branch says nothing.
         body += table["remark"].format(says=in_language(step.says, language))
     lines = [f"{lead}{body}\n"]
@@ -134,7 +143,38 @@ def write_step(
     writer.write("".join(lines))
 
 
+class _CheckText(NamedTuple):
+    """Behind the lead; ``saying`` is quoted with the function as its owner, or it is not."""
+
+    before: str
+    saying: str = ""
+    quoted: bool = False
+    after: str = ""
+
+
 def _write_check(writer: Writer, lead: str, step: Check, program: Program, language: str) -> None:
+    called = program.functions.get(step.function)
+    if called is None:
+        text = _check_text(step, program, language)
+    else:
+        # Programs check the same things in the same words.
+        key = (
+            *(_CheckText, language, step.slot, step.wanted, step.met, step.unmet, step.says),
+            *(step.arguments, *constant_texts(named_constants(called), program)),
+        )
+        kept: _CheckText | None = called.kept.get(key)
+        if kept is None:
+            kept = called.kept[key] = _check_text(step, program, language)
+        text = kept
+    writer.write(lead + text.before)
+    if text.quoted:
+        writer.quote(text.saying, step.function)
+    else:
+        writer.write(text.saying)
+    writer.write(text.after)
+
+
+def _check_text(step: Check, program: Program, language: str) -> _CheckText:
     table = words(language)
     call = call_text(step.function, step.arguments, table)
     if step.slot != step.function:
@@ -151,16 +191,11 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
             body += (
                 table["found_on"] if step.unmet is None else _goto("found_else", step.unmet, table)
             )
-    writer.write(f"{lead}{body}\n")
     saying = check_saying(step, program, language)
-    if saying is not None:
-        before, after = _around(table[saying.label]) if saying.label else ("", "")
-        writer.write(INDENT + before)
-        if saying.quoted:
-            writer.quote(saying.text, step.function)
-        else:
-            writer.write(saying.text)
-        writer.write(f"{after}\n")
+    if saying is None:
+        return _CheckText(f"{body}\n")
+    before, after = _around(table[saying.label]) if saying.label else ("", "")
+    return _CheckText(f"{body}\n{INDENT}{before}", saying.text, saying.quoted, f"{after}\n")
 
 
 def _around(template: str) -> tuple[str, str]:
@@ -174,11 +209,15 @@ def _body(
     table: Mapping[str, str],
     language: str,
     by_machine: ByMachine,
+    computed: Collection[str],
 ) -> str:
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
         names = supplied(step.arguments)
+        made = [name for name in names if name in computed]
+        names = [name for name in names if name not in made]
         note = "" if step.says or not names else table["supplied"].format(names=_names(names))
+        note += table["computed"].format(names=_names(made)) if made else ""
         call = act_text(step, table)
         return table[key].format(call=call) + _goto("goto", step.next, table) + note
     if isinstance(step, Branch):

@@ -9,7 +9,7 @@ the length of the dialog can make a frame larger.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from sopilot.language.program import (
@@ -30,10 +30,17 @@ from sopilot.language.program import (
     Step,
     Unknown,
 )
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.render._quoted import Rendered, Writer
 from sopilot.language.render._scaffold import TOOL, words
 from sopilot.language.render._steps import NOTHING_ALONE, ByMachine, write_step
-from sopilot.language.render.sentences import named_constants, purpose, telling, wants_false
+from sopilot.language.render.sentences import (
+    constant_texts,
+    named_constants,
+    purpose,
+    telling,
+    wants_false,
+)
 from sopilot.language.render.values import VALUE_BUDGET, quote_value
 
 EVIDENCE_SHOWN: Final = 4
@@ -95,8 +102,13 @@ def render_frame(
             # What was asked for has been tried: what to make of that comes before asking again.
             step = next((one for one in active.steps if isinstance(one, Act)), step)
         missing = [name for name in _supplied(step) if name not in known]
+        if isinstance(step, Check) and step.function in program.functions:
+            callee = program.functions[step.function]
+            found = (*callee.optional, callee.computes)  # left out, or computed there
+            missing = [name for name in missing if name not in found]
         told = told_on_failing(active, program, results, language)
-        writer.line(_now(step, active, table, missing, _cited(failed), by_machine, told))
+        loose = _loose(step, active, program)
+        writer.line(_now(step, active, table, missing, _cited(failed), by_machine, told, loose))
     return writer.finish().text
 
 
@@ -107,8 +119,7 @@ def told_on_failing(
     otherwise than it wants them; empty where nothing is kept from the user."""
     blamed = [
         name
-        for step in _checks(function)
-        if step.slot in results and results[step.slot].holds != step.wanted
+        for step in checks_to_blame(function, {slot: one.holds for slot, one in results.items()})
         for name in results[step.slot].unmet or (step.function,)
     ]
     return " ".join(telling(blamed, program, language))
@@ -137,28 +148,47 @@ def write_function(
         write_step(writer, lead, step, function, program, language, by_machine)
 
 
-_KEPT_AT_MOST: Final = 8_192
-_kept: dict[tuple[object, ...], tuple[list[Function], Rendered]] = {}
+class FunctionText:
+    """The texts of a function that do not depend on a run, with their quotations: by language
+    and constants, for the same functions that it checks."""
+
+    def __init__(self, function: Function, called: list[Function]) -> None:
+        self._called = called
+        names = dict.fromkeys(named_constants(function))
+        for one in called:
+            names.update(dict.fromkeys(named_constants(one)))
+        self.constants = tuple(names)
+        self._texts: dict[tuple[str | None, ...], Rendered] = {}
+
+    def of(self, function: Function, program: Program, language: str) -> Rendered:
+        key = (language, *constant_texts(self.constants, program))
+        text = self._texts.get(key)
+        if text is None:
+            writer = Writer()
+            write_function(writer, function, program, language)
+            text = self._texts[key] = writer.finish()
+        return text
 
 
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
-    """The function's text and quotations. Programs share functions, so texts are kept by what
-    they are made of: the function and those it checks, by identity (the entry holds them
-    alive), the constants that they name, and whether the other side of a rule is wanted."""
-    called = [program.functions.get(one.function) for one in _checks(function)]
-    parts = [function, *[one for one in called if one is not None]]
-    # As text: 500 and 500.0 are equal numbers and different words.
-    constants = [str(program.constants.get(name)) for name in named_constants(function, program)]
-    both = bool(function.says_not) and wants_false(function, program)
-    key = (*map(id, parts), language, both, *constants)
-    kept = _kept.get(key)
-    if kept is None:
-        writer = Writer()
-        write_function(writer, function, program, language)
-        if len(_kept) >= _KEPT_AT_MOST:
-            _kept.clear()
-        kept = _kept[key] = (parts, writer.finish())
-    return kept[1]
+    denied = bool(function.says_not) and wants_false(function, program)
+    return function_text(function, program, denied).of(function, program, language)
+
+
+def function_text(function: Function, program: Program, denied: bool) -> FunctionText:
+    """Kept with the function, which programs share: by the identity of those that it checks
+    (the text holds them alive), and whether its other side is wanted, too."""
+    functions = program.functions
+    called = [
+        functions[step.function]
+        for step in function.steps
+        if isinstance(step, Check) and step.function in functions
+    ]
+    key = (FunctionText, denied, *map(id, called))
+    text: FunctionText | None = function.kept.get(key)
+    if text is None:
+        text = function.kept[key] = FunctionText(function, called)
+    return text
 
 
 def shown_slots(function: Function) -> tuple[str, ...]:
@@ -217,6 +247,17 @@ def _supplied(step: Step) -> list[str]:
     return list(dict.fromkeys(term.name for term in terms))
 
 
+def _loose(step: Step, function: Function, program: Program) -> set[str]:
+    """What a call may be made without: no value that its function needs, no input of the action
+    that is required."""
+    if not isinstance(step, Act):
+        return set()
+    facts = program.actions.get(step.action)
+    named = [(key, term.name) for key, term in step.arguments if isinstance(term, Local | Unknown)]
+    inputs = {name for key, name in named if facts is not None and key not in facts.required}
+    return inputs | set(function.optional)
+
+
 def _now(
     step: Step,
     function: Function,
@@ -225,8 +266,10 @@ def _now(
     failed: str,
     by_machine: ByMachine,
     told: str = "",
+    loose: Collection[str] = (),
 ) -> str:
-    """``told``: all that the user may hear of why the program fails."""
+    """``told``: all that the user may hear of why the program fails; ``loose``: what the call
+    may be made without."""
     fields = {"tool": TOOL, "names": ", ".join(f"`{name}`" for name in missing), "seqs": failed}
     fields["way"] = table["way_gate" if function.kind is Kind.GATE else "way_fail"]
     if isinstance(step, Check):
@@ -238,7 +281,9 @@ def _now(
         if failed:
             key += "_failed"
         elif missing:
-            key = "now_act_with"
+            needed = [name for name in missing if name not in loose]
+            fields["names"] = ", ".join(f"`{name}`" for name in needed or missing)
+            key = "now_act_with" if needed else f"{key}_maybe"
     elif isinstance(step, Ask):
         fields["names"] = ", ".join(f"`{name}`" for name in step.wants)
         behind = function.steps[function.steps.index(step) + 1 :][:1]

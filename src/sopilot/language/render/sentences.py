@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sopilot.language.handbook.translated import in_language
 from sopilot.language.handbook.wording import Named, fill, named, negative, placeholders
-from sopilot.language.program.model import Check, Function, Kind, Literal, Program
+from sopilot.language.program.model import Check, Condition, Function, Kind, Literal, Program
 from sopilot.language.render._conditions import (
     checks_everything,
     condition_text,
@@ -70,7 +70,9 @@ def condition_of(function: Function, language: str) -> str:
     """A group's condition in words; its author's where one wrote some."""
     if function.says:
         return in_language(function.says, language)
-    condition = group_condition(function)
+    if "condition" not in function.kept:
+        function.kept["condition"] = group_condition(function)
+    condition: Condition | None = function.kept["condition"]
     return condition_text(condition, words(language)) if condition is not None else ""
 
 
@@ -123,17 +125,17 @@ def wants_false(function: Function, program: Program) -> bool:
     )
 
 
-def named_constants(function: Function, program: Program) -> tuple[str, ...]:
-    """The constants that the function's text may name."""
-    called = [program.functions.get(one.function) for one in _checks(function)]
-    templates = [
-        one
-        for each in (function, *called)
-        if each
-        for one in (each.says, each.says_not, each.tells)
-    ]
-    return tuple(dict.fromkeys(name for one in templates for name in placeholders(one)))
+def named_constants(function: Function) -> tuple[str, ...]:
+    """The constants that a function's sentences may name."""
+    names: tuple[str, ...] | None = function.kept.get("constants")
+    if names is None:
+        templates = (function.says, function.says_not, function.tells)
+        names = tuple(dict.fromkeys(name for one in templates for name in placeholders(one)))
+        function.kept["constants"] = names
+    return names
 
 
-def _checks(function: Function) -> list[Check]:
-    return [step for step in function.steps if isinstance(step, Check)]
+def constant_texts(names: Iterable[str], program: Program) -> list[str | None]:
+    """What a text has of them: 500 and 500.0 are equal numbers and different words."""
+    constants = program.constants
+    return [str(constants[name]) if name in constants else None for name in names]

@@ -35,7 +35,7 @@ from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Session
 from sopilot.runtime.session.protocols import Message, ModelReply, ToolCall, ToolSchema, User
-from sopilot.runtime.session.user_questions import UserAnswer, user_tools
+from sopilot.runtime.session.user_questions import UserAnswer
 from sopilot.runtime.vm import TOOL_NAME, Machine
 
 NOT_OFFERED = "not_offered"
@@ -74,7 +74,7 @@ class Driver:
         self.arm = arm
         self.user = user
         session.asker = self._ask_user if user is not None else None
-        tools = (*tools, *user_tools(briefing.programs.values()))
+        tools = (*tools, *briefing.user_tools())
         self.toolbox = Toolbox(arm, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
@@ -127,7 +127,7 @@ class Driver:
             steps=self.arm.machine,
             step_tool=self.toolbox.schemas[0].name if self.arm.machine else TOOL_NAME,
         )
-        for event in await session.whole_events():
+        for event in session.own_events:
             told.take(event)
         self.dialog = told.messages
         self._since_refresh = told.since_refresh

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from sopilot.language.diagnostics import mistake
@@ -69,6 +69,7 @@ async def resume_run(
     programs: ProgramSet | None = None,
     accept_changed: bool = False,
     take_over: bool = False,
+    before: Callable[[Session], Awaitable[None]] | None = None,
 ) -> Session:
     """The session of an interrupted run, with the judge that ``open_run`` gives by default.
     ``tools`` may come later: a hook brings its own. With ``programs``, others than the stored
@@ -83,6 +84,7 @@ async def resume_run(
         programs=programs,
         accept_changed=accept_changed,
         take_over=take_over,
+        before=before,
     )
 
 

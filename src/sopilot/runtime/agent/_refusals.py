@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from sopilot.language.handbook.wording import fill, named
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.program.model import Check, Function, Kind, Program
 from sopilot.language.render import quote_value
 from sopilot.language.render.sentences import telling
@@ -17,7 +19,7 @@ _EVIDENCE_SHOWN = 160
 
 
 def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
-    """The unmet checks of the process that failed last, latest first."""
+    """The unmet checks that the process which failed last is to be blamed on, latest first."""
     failed = [
         process
         for process in session.configuration.processes.values()
@@ -32,8 +34,11 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         for result in process.results
     }
     events = [one for one in session.own_events if one.process == process.id]
+    blamed = _to_blame(program, events)
     found: dict[str, Refusal] = {}
     for event, values in _returns(events):
+        if blamed is not None and event.seq not in blamed:
+            continue
         function = program.functions[event.payload["function"]]
         bound = event.payload["bound"]
         if function.kind not in (Kind.RULE, Kind.GATE) or bound["holds"] == _wanted(
@@ -44,13 +49,45 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         sentence = masked(_sentence(function, program, values, holds=bound["holds"]))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         found[sentence] = Refusal(
-            function.predicate or function.name,
+            function.judges,
             sentence,
             evidence,
             function.remedy,
             " ".join(telling([function.name], program, language)),
         )
     return tuple(reversed(found.values()))
+
+
+@dataclass(slots=True)
+class _Activation:
+    """A function that is being run: what is bound in it, and the returns to blame for that."""
+
+    function: Function
+    results: dict[str, bool | None] = field(default_factory=dict)
+    returns: dict[str, set[int]] = field(default_factory=dict)
+
+    def blamed(self) -> set[int]:
+        steps = checks_to_blame(self.function, self.results)
+        return {seq for step in steps for seq in self.returns[step.slot]}
+
+
+def _to_blame(program: Program, events: list[Event]) -> set[int] | None:
+    """The returns that the refusal rests on; ``None`` where it was refused before the end."""
+    running = [_Activation(program.functions[program.entry])]
+    for event in events:
+        payload = event.payload
+        if event.kind == "call":
+            running.append(_Activation(program.functions[payload["function"]]))
+        elif event.kind == "return" and len(running) > 1:
+            inner = running.pop()
+            group = inner.function.kind is Kind.GROUP
+            running[-1].results[payload["slot"]] = payload["bound"]["holds"]
+            running[-1].returns[payload["slot"]] = inner.blamed() if group else {event.seq}
+        elif event.kind == "reuse" and "slot" in payload:
+            running[-1].results[payload["slot"]] = payload["holds"]
+            running[-1].returns[payload["slot"]] = {payload["producer"]}
+    ended = events[-1].kind == "fail" and events[-1].payload.get("accepting")
+    return running[0].blamed() if len(running) == 1 and ended else None
 
 
 def _returns(events: list[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:

@@ -111,6 +111,8 @@ class AuditState:
     held: dict[str, float] = field(default_factory=dict)
     requests: dict[str, HeldRequest] = field(default_factory=dict)
     session_calls: list[SessionCall] = field(default_factory=list)
+    moved: int = -1
+    """The last event that a model or a person made."""
     """Every call of the session, in the order in which they were made."""
     awaiting: dict[str, SessionCall] = field(default_factory=dict)
     held_back: set[tuple[str, str | None, str]] = field(default_factory=set)

@@ -124,6 +124,8 @@ def _read(run: AuditState, event: Event) -> None:
             _judge_place(run, event, _before(run, event))
     except Contradiction as problem:
         _contradicted(run, event, process, str(problem))
+    if event.actor in (Actor.MODEL, Actor.USER, Actor.OPERATOR):
+        run.moved = event.seq
 
 
 def _concerned(run: AuditState, event: Event) -> ProcessView | None:

@@ -70,8 +70,17 @@ class CallReading:
 
 
 def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
+    codes = (code for program in run.programs.values() for code in program.functions.values())
+    principals = tuple(one for one in codes if one.function.principal)
     return Moment(
-        run.session_calls, run.facts, run.goal_actions, run.judge, process, known, run.clock
+        run.session_calls,
+        run.facts,
+        run.goal_actions,
+        run.judge,
+        process,
+        known,
+        run.clock,
+        principals,
     )
 
 

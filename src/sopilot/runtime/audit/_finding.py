@@ -61,6 +61,7 @@ TITLES: Final[Mapping[str, str]] = {
     "evidence-superseded": "A newer answer says otherwise, or nothing",
     "model-verdict": "Guarded action rests on a model's word",
     "gate-shut": "Gate not open for these values",
+    "not-read-again": "Not read again before the action",
     "guard-disagrees": "Guard and audit read the proof differently",
     "old-format": "Program of an old format",
     "unlicensed-call": "Call outside the procedure",

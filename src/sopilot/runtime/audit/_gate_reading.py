@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from sopilot.language.handbook import Path
+from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.language.program.model import Act, Literal
 from sopilot.runtime.audit._machine_verdict import machine_verdict
 from sopilot.runtime.audit._moment import (
@@ -40,14 +41,19 @@ def _opening(
     closing = code.function.closed_by
     opening = _gate_calls(moment, act, blank.values)
     closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
-    elsewhere: list[SessionCall] = []
+    others: list[SessionCall] = []
     if code.function.principal:
-        # Whoever it is opened for next shuts it for this one.
-        same_action = (one for one in moment.calls if one.action == act.action)
-        elsewhere = [
-            one for one in same_action if one.may_have_run and not _is_about(act, blank.values, one)
-        ]
-        closings = closings + elsewhere
+        # Whoever one of them is opened for next shuts it for this one.
+        for one_act in (act, *_other_ways(moment, code)):
+            elsewhere = _for_others(moment, one_act, blank.values)
+            closings = closings + elsewhere
+            here = _gate_calls(moment, one_act, blank.values)
+            inputs = {name for name, _ in one_act.arguments}
+            others += [
+                one
+                for one in elsewhere
+                if one.ok and one.arguments.keys() == inputs and one not in here
+            ]
     # What was done may have had inputs besides; nobody made the call for the check.
     facts = moment.facts.get(act.action) if code.function.is_fact else None
     besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
@@ -55,10 +61,7 @@ def _opening(
         if all(other.done_by() < one.seq for other in closings):
             return one
     ended = _successes(closing, blank.values, closings) if closing is not None else []
-    inputs = {name for name, _ in act.arguments}
-    ended += [
-        one for one in elsewhere if one.ok and one.arguments.keys() == inputs and one not in opening
-    ]
+    ended += others
     ended.sort(key=lambda one: -one.seq)
     shut = [one for one in ended if all(other.done_by() < one.seq for other in opening)]
     if not opening or shut:
@@ -66,6 +69,25 @@ def _opening(
         return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
     why = f"nobody knows whether `{act.action}` or what ends it came last"
     return replace(blank, lack=Lack(GATE, why))
+
+
+def _other_ways(moment: Moment, code: ResolvedFunction) -> list[Act]:
+    """The calls of the other gates that know one customer at a time, by the same names."""
+    return [
+        act
+        for one in moment.principals
+        if set(one.function.parameters) == set(code.function.parameters)
+        and one.function.name != code.function.name
+        for act in one.recipes[0]
+    ]
+
+
+def _for_others(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
+    return [
+        one
+        for one in moment.calls
+        if one.action == act.action and one.may_have_run and not _is_about(act, values, one)
+    ]
 
 
 def _successes(
@@ -97,12 +119,12 @@ def _opened(
         others = [
             one
             for one in _gate_calls(moment, act, blank.values)
-            if one.ok and one is not call and not same(dict(one.arguments), dict(call.arguments))
+            if one.awaited or not same(dict(one.arguments), dict(call.arguments))
         ]
-        if any(_is_about(act, blank.values, one) and one.done_by() > call.seq for one in others):
+        if any(one.done_by() > call.seq for one in others):
             return replace(blank, lack=Lack(GATE, f"calls of `{call.action}` overlap"))
         newest = newest_answer(moment.calls, call.action, call.arguments)
-        if newest is None or newest.awaited or not newest.ok:
+        if newest is None or not newest.ok:
             failed = f"`{call.action}` failed when it was called last"
             return replace(blank, lack=Lack(GATE, failed))
         named[act.answer] = newest.value
@@ -116,7 +138,7 @@ def _opened(
 
 def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
     """The calls that may have been carried out and may have been about this gate: all but those
-    that name another value of the same type."""
+    that name another value of the same type, which does not look the same."""
     fixed = _gate_inputs(act, values)
     return [
         one
@@ -127,6 +149,7 @@ def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[Se
             name in one.arguments
             and _kind(one.arguments[name]) is _kind(value)
             and not same(one.arguments[name], value)
+            and not look_the_same(one.arguments[name], value)
             for name, value in fixed.items()
         )
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.language.diagnostics import Severity
+from sopilot.language.handbook import BUILT_IN
+from sopilot.language.program.model import Kind
 from sopilot.runtime.audit._approvals import decided_by_people
 from sopilot.runtime.audit._audit_state import AuditState, HeldRequest
 from sopilot.runtime.audit._call_reading import CallReading, read_call
@@ -48,6 +50,8 @@ def judge_proof(run: AuditState, event: Event, call: PendingCall, process: Proce
     if reading is None:
         return
     _compare_licence(run, event, call, process, reading)
+    if guarded.recheck and not reading.doubts:
+        _judge_rereading(run, event, call, process, reading)
     request = run.requests.get(str(event.payload.get("call_id")))
     if (
         request is not None
@@ -69,6 +73,33 @@ def judge_proof(run: AuditState, event: Event, call: PendingCall, process: Proce
             action=call.action,
             values=dict(doubt.values or {}),
         )
+
+
+def _judge_rereading(
+    run: AuditState, event: Event, call: PendingCall, process: ProcessView, reading: CallReading
+) -> None:
+    """With `recheck` the machine itself has read, just before, all that the call rests on."""
+    rules = [
+        one
+        for one in reading.leaves
+        if process.program.functions[one.function].function.kind is Kind.RULE
+    ]
+    answers = {seq: one.predicate for one in rules for seq in one.evidence}
+    for made in run.session_calls:
+        predicate = answers.get(made.answered if made.answered is not None else -1)
+        facts = run.facts.get(made.action)
+        if predicate is None or made.action in BUILT_IN or facts is None or facts.changes != ():
+            continue
+        if not made.by_machine or made.seq < run.moved:
+            run.find(
+                "not-read-again",
+                event,
+                f"`{call.action}` ran on `{made.action}` (#{made.answered}), which was not read "
+                "again just before",
+                process=process,
+                predicate=predicate,
+                action=call.action,
+            )
 
 
 def _compare_licence(

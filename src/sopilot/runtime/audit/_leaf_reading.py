@@ -28,15 +28,14 @@ from sopilot.runtime.audit._moment import (
 )
 from sopilot.runtime.audit._recipe_answers import recipe_answers
 from sopilot.runtime.audit._resolved_function import ResolvedFunction
+from sopilot.runtime.audit._session_calls import calls_of
 from sopilot.runtime.audit._state import FrameView, Judged, ProcessView, has_withheld
-from sopilot.runtime.vm.values import JSON, same
+from sopilot.runtime.vm.values import JSON, holds_stand_in, same
 
 
 def read_leaf(moment: Moment, code: ResolvedFunction, values: Mapping[str, JSON]) -> LeafReading:
     function = code.function
-    blank = LeafReading(
-        function.name, function.predicate or function.name, dict(values), holds=None
-    )
+    blank = LeafReading(function.name, function.judges, dict(values), holds=None)
     if has_withheld(dict(values)):
         raise Unreadable
     for name in function.parameters:
@@ -82,7 +81,7 @@ def _by_model(
     if given is None:
         return replace(blank, lack=Lack(NOTHING, "nobody has judged it for these values"))
     for one in whole:
-        if set(one.evidence) <= set(given.evidence):
+        if all(_was_judged(moment, seq, given) for seq in one.evidence):
             lack = None if given.holds is not None else Lack(VERDICT, "it was judged undecided")
             return replace(
                 blank,
@@ -93,6 +92,20 @@ def _by_model(
             )
     why = f"it was judged (#{given.seq}) on other answers than the newest"
     return replace(blank, lack=Lack(NEWER, why))
+
+
+def _was_judged(moment: Moment, seq: int, given: Judged) -> bool:
+    """Whether the verdict was given on this answer, or on one to the same call that said the
+    same: reading once more and finding nothing new takes no verdict away."""
+    if seq in given.evidence:
+        return True
+    (newest,) = (one for one in moment.calls if one.answered == seq)
+    if has_withheld(newest.value):
+        raise Unreadable
+    return not holds_stand_in(newest.value) and any(
+        one.answered in given.evidence and one.ok and same(one.value, newest.value)
+        for one in calls_of(moment.calls, newest.action, newest.arguments)
+    )
 
 
 def judged_for(

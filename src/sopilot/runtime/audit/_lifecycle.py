@@ -205,6 +205,7 @@ def fail(run: AuditState, event: Event) -> None:
     )
     process.refused = caused
     reason = event.payload.get("reason", "")
+    blamed = frame.to_blame() if refusing and len(process.frames) == 1 else None
     run.refusals.append(
         RefusedGoal(
             event.seq,
@@ -223,6 +224,7 @@ def fail(run: AuditState, event: Event) -> None:
                     "tells": one.tells,
                 }
                 for one in process.unmet
+                if blamed is None or one.producer in blamed
             ),
             obstacle,
             str(frame.step.says) if isinstance(frame.step, FailStep) else "",

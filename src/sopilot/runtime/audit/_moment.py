@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from sopilot.language.program.model import ActionFacts
+from sopilot.runtime.audit._resolved_function import ResolvedFunction
 from sopilot.runtime.audit._session_calls import SessionCall
 from sopilot.runtime.audit._state import ProcessView
 from sopilot.runtime.vm.values import JSON, Judge, shown
@@ -35,6 +36,8 @@ class Moment:
     known: Mapping[str, JSON]
     clock: str = ""
     """What the clock showed when it was noted last."""
+    principals: tuple[ResolvedFunction, ...] = ()
+    """The gates that are open for one customer at a time."""
 
 
 @dataclass(frozen=True, slots=True)

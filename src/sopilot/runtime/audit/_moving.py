@@ -117,7 +117,8 @@ def give_back(run: AuditState, event: Event) -> None:
     step = caller.step
     if not isinstance(step, Check):
         raise Contradiction("the caller waits for no result")
-    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name)
+    blamed = frozenset[int]() if frame.code.judges else frame.to_blame()
+    binding = BoundSlot(holds, cited.evidence, event.seq, frame.code.function.name, blamed)
     expect(payload, "opened", frame.opened)
     expect(payload, "function", binding.function)
     expect(payload, "function_kind", str(kind))
@@ -168,7 +169,7 @@ def _unmet(
 ) -> UnmetCheck:
     function = frame.code.function
     return UnmetCheck(
-        function.predicate or function.name,
+        function.judges,
         function.name,
         run.sentence_of(process, frame, wanted=step.wanted) or step.says,
         found_sentence(

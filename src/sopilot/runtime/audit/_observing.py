@@ -58,6 +58,7 @@ def domain_call(run: AuditState, event: Event) -> None:
         _take_amended(process, call)
     _repeated(run, event, call)
     made = SessionCall(call.seq, call.action, call.arguments, call.process, call.opened, asked_for)
+    made.by_machine = event.actor == Actor.MACHINE
     run.session_calls.append(made)
     run.awaiting[call_id] = made
     run.held.pop(call_id, None)

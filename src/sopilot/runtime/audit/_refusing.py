@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 
 from sopilot.language.handbook import ActionCall, Leaf, Name, Tree, leaves
 from sopilot.language.handbook.wording import fill
@@ -134,11 +135,9 @@ class Grounds:
 
     def _reached(self, tree: Tree, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
         """A leaf that needs no call comes to be judged once those before it were."""
-        handbook = self.proof.handbook
-        for other in leaves(tree):
-            if other == leaf:
-                return True
-            needed = bool(recipes_of(handbook.predicates[other.predicate]))
-            if needed and self.proof.calls(other, values) is None:
-                return False
-        return True
+        predicates = self.proof.handbook.predicates
+        before = takewhile(lambda other: other != leaf, leaves(tree))
+        return not any(
+            recipes_of(predicates[other.predicate]) and self.proof.calls(other, values) is None
+            for other in before
+        )

@@ -22,7 +22,7 @@ from sopilot.runtime.audit._evidence import (
 from sopilot.runtime.audit._guarded_findings import disagree
 from sopilot.runtime.audit._leaf_reading import grade_of
 from sopilot.runtime.audit._moment import AuditGrade, Unreadable
-from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, is_withheld
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, has_withheld
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON
 
@@ -44,7 +44,7 @@ class ReturnReview:
 
     @property
     def predicate(self) -> str:
-        return self.frame.code.function.predicate or self.frame.code.function.name
+        return self.frame.code.function.judges
 
     def find(
         self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
@@ -248,10 +248,10 @@ class ReturnReview:
             if name in self.frame.code.function.optional and name not in self.frame.values:
                 variables[name] = None
                 continue
-            if name not in self.frame.values or is_withheld(self.frame.values[name]):
+            if name not in self.frame.values or has_withheld(self.frame.values[name]):
                 return None, False
             variables[name] = self.frame.values[name]
-        if any(is_withheld(result.value) for result in telling):
+        if any(has_withheld(result.value) for result in telling):
             return None, False
         variables["results"], variables["result"] = {}, None
         if self.frame.code.recipes:

@@ -15,8 +15,9 @@ from sopilot.runtime.vm.values import JSON, same, spoken_at
 @dataclass(slots=True)
 class SessionCall:
     """``answered`` is the event of its answer, ``None`` while it is awaited; ``unknown``: it
-    broke off, and may have been carried out. ``opened`` names the frame it was made in, and
-    ``asked_for`` is whether the program asked for it there."""
+    broke off, and may have been carried out. ``opened`` names the frame it was made in,
+    ``asked_for`` is whether the program asked for it there, ``by_machine`` whether the machine
+    made it by itself."""
 
     seq: int
     action: str
@@ -28,6 +29,7 @@ class SessionCall:
     ok: bool = False
     unknown: bool = False
     value: JSON = None
+    by_machine: bool = False
 
     @property
     def awaited(self) -> bool:

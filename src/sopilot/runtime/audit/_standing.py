@@ -139,7 +139,7 @@ def _add(
     function = callee.function
     subject = parameters_along(chain, values)
     said = filled_sentence(function, constants, subject, wanted=step.wanted) or step.says
-    one = OpenCheck(step.function, function.predicate or function.name, said, subject)
+    one = OpenCheck(step.function, function.judges, said, subject)
     found.setdefault(one.key, one)
 
 

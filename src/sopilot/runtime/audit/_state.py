@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.program.model import Argument, Literal, Step
 from sopilot.runtime.audit._resolved_function import ProgramCode, ResolvedFunction
 from sopilot.runtime.vm.values import JSON, MISSING, ArgumentsKey, Missing, agree, same
@@ -42,12 +43,14 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class BoundSlot:
-    """A result in a slot and the return that produced it."""
+    """A result in a slot and the return that produced it; of a group, the returns in it that
+    are to be ``blamed`` where it did not come out as wanted."""
 
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int
     function: str
+    blamed: frozenset[int] = frozenset()
 
     @property
     def side(self) -> bool:
@@ -102,6 +105,12 @@ class FrameView:
     @property
     def step(self) -> Step:
         return self.code.steps[self.cursor]
+
+    def to_blame(self) -> frozenset[int]:
+        """The returns without which it would have ended otherwise."""
+        results = {name: bound.holds for name, bound in self.slots.items()}
+        bound = [self.slots[one.slot] for one in checks_to_blame(self.code.function, results)]
+        return frozenset(seq for one in bound for seq in one.blamed or (one.producer,))
 
 
 @dataclass(slots=True)

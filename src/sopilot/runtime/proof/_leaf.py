@@ -6,7 +6,7 @@ where its number stands.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
 from sopilot.runtime.vm.state import Answered, Configuration, Process
-from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, key_of
+from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, holds_stand_in, key_of, same
 
 
 class LeafVerdict(NamedTuple):
@@ -240,9 +240,24 @@ class Prover:
         if given is None:
             return self._undecided(layout, "nobody has judged it for these values")
         for one in ready:
-            if set(one.evidence) <= set(given.evidence):
+            if all(self._was_judged(call, given.evidence) for call in one.calls):
                 return self._verdict(layout, given.holds, Grade.ATTESTED, one)
         return self._undecided(layout, "it was judged on other answers than the newest")
+
+    def _was_judged(self, call: WantedCall, evidence: Collection[int]) -> bool:
+        """Whether a verdict on ``evidence`` is one on the newest answer to this call, or on one
+        that said the same: reading once more and finding nothing new takes no verdict away."""
+        key = key_of(call.arguments)
+        newest = self.configuration.answers[call.act.action][key]
+        if newest.seq in evidence:
+            return True
+        return not holds_stand_in(newest.value) and any(
+            one.seq in evidence
+            and (one.ok, one.action) == (True, call.act.action)
+            and key_of(one.arguments) == key
+            and same(one.value, newest.value)
+            for one in self.process.results
+        )
 
     # --- gates -----------------------------------------------------------------------
 
@@ -286,6 +301,8 @@ class Prover:
         shutting = self._gate_calls(layout, closing, values) if closing is not None else None
         if layout.function.principal:
             shutting = either(shutting, self._gate_calls(layout, act, values, others=True))
+            for gate, opens in self._other_principals(layout):
+                shutting = either(shutting, self._gate_calls(gate, opens, values, others=True))
         shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
         if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
@@ -296,6 +313,14 @@ class Prover:
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
         return self._undecided(layout, f"nobody knows whether `{act.action}` or its end came last")
+
+    def _other_principals(self, layout: FunctionLayout) -> Iterator[tuple[FunctionLayout, Act]]:
+        """The other ways in which one customer at a time is known, by the same names."""
+        for program in self.programs.layouts.values():
+            for one in program.functions.values():
+                alike = one.function.principal and one.parameters == layout.parameters
+                if alike and one.recipes[0] != layout.recipes[0]:
+                    yield from ((one, act) for act in one.recipes[0])
 
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON], *, others: bool = False
@@ -311,14 +336,14 @@ class Prover:
 
         wanted = wanted_calls(act, value, {}, open_values=True)
         if isinstance(wanted, Absent):
-            return GateCalls(None, -1, pending=True)
+            return GateCalls((), (), pending=True)
         (call,) = wanted
         exacts: list[Answered] = []
-        touched = -1
+        touching: list[Answered] = []
         for one in self.configuration.answers.get(act.action, {}).values():
             if one.touched < 0 or not counts(call, one.arguments, others):
                 continue
-            touched = max(touched, one.touched)
+            touching.append(one)
             inputs = call.arguments.keys() | set(call.open)
             exact = one.arguments.keys() == inputs or (
                 layout.function.is_fact
@@ -334,11 +359,7 @@ class Prover:
             one.action == act.action and counts(call, one.arguments, others)
             for one in self.configuration.pending.values()
         )
-        latest = max(exacts, key=lambda each: each.asked, default=None)
-        overlapping = latest is not None and any(
-            one is not latest and one.succeeded > latest.asked for one in exacts
-        )
-        return GateCalls(latest, touched, pending, overlapping)
+        return GateCalls(tuple(exacts), tuple(touching), pending)
 
     # --- verdicts --------------------------------------------------------------------
 
@@ -349,7 +370,7 @@ class Prover:
         why = "" if holds is not None else "it was judged undecided"
         return LeafVerdict(
             function.name,
-            function.predicate or function.name,
+            function.judges,
             holds,
             grade,
             whole.evidence,
@@ -359,8 +380,7 @@ class Prover:
 
     def _undecided(self, layout: FunctionLayout, why: str) -> LeafVerdict:
         function = layout.function
-        name = function.predicate or function.name
-        return LeafVerdict(function.name, name, None, Grade.CLAIMED, (), why)
+        return LeafVerdict(function.name, function.judges, None, Grade.CLAIMED, (), why)
 
 
 def _told(call: WantedCall) -> str:

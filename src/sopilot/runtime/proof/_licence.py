@@ -133,6 +133,8 @@ class _Walk:
     """The label of the goal action that is called."""
     leaves: dict[tuple[str, ArgumentsKey], LeafVerdict] = field(default_factory=dict)
     unmet: dict[tuple[str, ArgumentsKey], str] = field(default_factory=dict)
+    arrived: dict[tuple[int, str], int] = field(default_factory=dict)
+    """How much was missing where the way to the goal came by."""
 
     def root(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> bool:
         return self._from(_Activation(layout, values), layout.first, {}, frozenset()) is True
@@ -161,7 +163,6 @@ class _Walk:
         self, within: _Activation, label: str, slots: Slots, seen: frozenset[str]
     ) -> bool | None:
         layout = within.layout
-        nowhere = False if within.depth == 0 else None
         while label not in seen:
             seen |= {label}
             step = layout.steps[label]
@@ -173,24 +174,16 @@ class _Walk:
                 slots = {**slots, step.slot: holds}
                 if holds is None and met != unmet:
                     # It stays undecided on both: nothing is proven by assuming it.
-                    other = self._from(within, unmet, slots, seen)
-                    if other is None:
-                        return None
-                    taken = self._from(within, met, slots, seen)
-                    return taken if taken is other else nowhere
+                    return self._both(within, (unmet, met), slots, seen)
                 label = met if holds is step.wanted else unmet
             elif isinstance(step, Branch):
                 truth = _truth(step.when, slots)
                 if truth is None:
-                    other = self._from(within, step.otherwise, slots, seen)
-                    if other is None:
-                        return None
-                    taken = self._from(within, step.then, slots, seen)
-                    return taken if taken is other else nowhere
+                    return self._both(within, (step.otherwise, step.then), slots, seen)
                 label = step.then if truth else step.otherwise
             elif isinstance(step, Choose):
                 ways = (self._from(within, one.target, slots, seen) for one in step.options)
-                return True if any(way is True for way in ways) else nowhere
+                return True if any(way is True for way in ways) else None
             elif self._is_goal(within, step):
                 return True
             elif isinstance(step, Ask) or self._was_done(within, step):
@@ -200,8 +193,16 @@ class _Walk:
             elif isinstance(step, ReturnStep) and layout.soft:
                 return self._leaf(layout, within.values).holds
             else:
-                return nowhere
-        return nowhere
+                return None
+        return None
+
+    def _both(
+        self, within: _Activation, ways: tuple[str, str], slots: Slots, seen: frozenset[str]
+    ) -> bool | None:
+        first = self._from(within, ways[0], slots, seen)
+        if first is None:
+            return None
+        return first if self._from(within, ways[1], slots, seen) is first else None
 
     def _is_goal(self, within: _Activation, step: Step) -> bool:
         here = within.depth == 0 and step.label == self.goal
@@ -250,8 +251,11 @@ class _Walk:
         layout = within.layout
         while label not in seen:
             seen |= {label}
+            self.arrived[id(within), label] = len(self.unmet)
             step = layout.steps[label]
             if isinstance(step, Check):
+                if self._goes_on(within, step, slots, seen):
+                    return True
                 self._collect_check(step, within)
                 slots = {**slots, step.slot: step.wanted}
                 label = layout.after[label]
@@ -263,7 +267,9 @@ class _Walk:
                 )
             elif isinstance(step, Choose):
                 return any(self._collect(within, one.target, slots, seen) for one in step.options)
-            elif self._is_goal(within, step) or (isinstance(step, ReturnStep) and within.depth > 0):
+            elif isinstance(step, ReturnStep) and within.depth > 0:
+                return step.holds is None or _truth(step.holds, slots) is not False
+            elif self._is_goal(within, step):
                 return True
             elif isinstance(step, Act | Ask | Do | Emit):
                 if not isinstance(step, Ask) and not self._was_done(within, step):
@@ -273,6 +279,26 @@ class _Walk:
             else:
                 return False
         return False
+
+    def _goes_on(
+        self, within: _Activation, step: Check, slots: Slots, seen: frozenset[str]
+    ) -> bool:
+        """Where a check is proven to be on the other side, and that leads on too, what is
+        missing is missing there: of "if A, then B" it is B where A is so. The check itself is
+        named beside it, unless what it leads to makes up for it."""
+        met, other = within.layout.after[step.label], within.layout.unmet[step.label]
+        if other == met or self._check(step, within) is not (not step.wanted):
+            return False
+        before, joined = dict(self.unmet), (id(within), met)
+        self._collect_check(step, within)
+        named = self.unmet.keys() - before.keys()
+        self.arrived.pop(joined, None)
+        if not self._collect(within, other, {**slots, step.slot: not step.wanted}, seen):
+            self.unmet = before
+            return False
+        if self.arrived.get(joined, len(self.unmet)) == len(before) + len(named):
+            self.unmet = {key: told for key, told in self.unmet.items() if key not in named}
+        return True
 
     def _collect_check(self, step: Check, within: _Activation) -> None:
         callee = self.prover.program.functions[step.function]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -41,12 +41,12 @@ class Gap(NamedTuple):
 
 
 class StoreView(NamedTuple):
-    """What the store says now. ``digests`` are of each session's rows in the register, where it
-    has any."""
+    """What the store says now. ``digests`` gives those of each session's rows in the register,
+    where it has any; they are asked for last, since another process may still be reading them."""
 
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
-    digests: Mapping[str, str]
+    digests: Callable[[], Mapping[str, str]]
 
 
 @dataclass(slots=True)
@@ -111,8 +111,9 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     found.covered = {one.session_id: one for one in known or store.log[:size]}
     # What the head covers is known from beside it: an entry in the midst is nobody's word.
     logged = {one.session_id for one in (store.log[size:] if known else store.log)}
+    digests = store.digests()
     for session_id, entry in found.covered.items():
-        gap = _session(entry, store)
+        gap = _session(entry, store.heads.get(session_id), digests)
         if gap is not None:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
@@ -152,8 +153,8 @@ def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap
         )
 
 
-def _session(entry: LogEntry, store: StoreView) -> Gap | None:
-    session_id, head = entry.session_id, store.heads.get(entry.session_id)
+def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> Gap | None:
+    session_id = entry.session_id
     if head is None:
         return Gap(
             DELETED,
@@ -170,7 +171,7 @@ def _session(entry: LogEntry, store: StoreView) -> Gap | None:
         )
     if head.seq == entry.seq and head.hash != entry.hash:
         return rewritten(entry)
-    if head.seq == entry.seq and store.digests.get(session_id, NO_ACTIONS) != entry.actions:
+    if head.seq == entry.seq and digests.get(session_id, NO_ACTIONS) != entry.actions:
         return register_differs(session_id)
     return None
 

@@ -25,7 +25,8 @@ from sopilot.runtime.trace.runtime_notes import (
 from sopilot.runtime.vm import JSON, Actor, Decision, DomainCall, Note
 from sopilot.runtime.vm.freshness import changes, may_disturb
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.values import same
+from sopilot.runtime.vm.recipe_calls import WantedCall
+from sopilot.runtime.vm.values import ArgumentsKey, key_of, same
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
@@ -62,8 +63,7 @@ async def admit(
         return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
     if not licence.missing and guarded.recheck:
-        await _recheck(session, licence)
-        licence = _license(session, arguments)
+        licence = await _recheck(session, licence, arguments)
     doubt = _doubt(action, licence)
     if not doubt:
         await _drop_doubted(session, action, arguments, but=call_id if amended else "")
@@ -131,22 +131,42 @@ def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
     return {"grade": str(Grade.CLAIMED), "missing": licence.missing}
 
 
-async def _recheck(session: Session, licence: Licence) -> None:
-    """The machine reads again what the licence rests on, just before the call."""
+async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:
+    """The machine reads again what the licence rests on, just before the call. What it reads may
+    lead elsewhere, to another option or another customer's case: then that is read again, too.
+    It ends, because no call is made twice and each leads to calls of the recipes alone."""
+    reread: set[tuple[str, ArgumentsKey]] = set()
+    while True:
+        due = [one for one in licence.calls if _key(one) not in reread and _reads(session, one)]
+        if licence.missing or not due:
+            return licence
+        for call in due:
+            await _read_again(session, call)
+            reread.add(_key(call))
+        licence = _license(session, arguments)
+
+
+def _key(call: WantedCall) -> tuple[str, ArgumentsKey]:
+    return call.act.action, key_of(call.arguments)
+
+
+def _reads(session: Session, call: WantedCall) -> bool:
+    action = call.act.action
+    return action not in BUILT_IN and changes(session.machine.programs, action) == ()
+
+
+async def _read_again(session: Session, call: WantedCall) -> None:
     if session.tools is None:
         return
-    for call in licence.calls:
-        action, arguments = call.act.action, dict(call.arguments)
-        if action in BUILT_IN or changes(session.machine.programs, action) != ():
-            continue
-        own_id = session.ledger.fresh_id("")
-        await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
-        try:
-            result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
-        except Exception as problem:  # as for every tool: it broke off
-            told = {"error": f"the tool could not be reached: {problem}"}
-            result = ToolResult(False, told, unknown=True)
-        await record_result(session, own_id, read_failure(session, action, result))
+    action, arguments = call.act.action, dict(call.arguments)
+    own_id = session.ledger.fresh_id("")
+    await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
+    try:
+        result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
+    except Exception as problem:  # as for every tool: it broke off
+        told = {"error": f"the tool could not be reached: {problem}"}
+        result = ToolResult(False, told, unknown=True)
+    await record_result(session, own_id, read_failure(session, action, result))
 
 
 async def _drop_doubted(

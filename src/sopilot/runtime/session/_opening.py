@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
@@ -93,11 +93,13 @@ async def resume_session(
     take_over: bool = False,
     judge: Judge | None = None,
     owner: str | None = None,
+    before: Callable[[Session], Awaitable[None]] | None = None,
 ) -> Session:
     """The session as it stood, owned by the caller.
 
     ``programs`` are the ones the caller would run now; without them the stored
-    ones go on. Raises ``LeaseHeld``, ``ProgramChanged``, ``TraceBroken``.
+    ones go on. ``before`` it goes on, a simulated world may have to. Raises ``LeaseHeld``,
+    ``ProgramChanged``, ``TraceBroken``.
     """
     session = await attach_session(
         store, session_id, tools=tools, clock=clock, programs=programs,
@@ -107,6 +109,8 @@ async def resume_session(
         if not session.events:
             async with session.writing():
                 await _note_opening(session)
+        if before is not None:
+            await before(session)
         await session.take_up()
         if programs is not None:
             async with session.writing():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sopilot.language.diagnostics import InternalBug
@@ -38,6 +38,7 @@ from sopilot.runtime.trace.runtime_notes import RESERVED
 from sopilot.runtime.vm import (
     JSON,
     AssistantSaid,
+    Automation,
     Configuration,
     DomainResult,
     Event,
@@ -58,6 +59,7 @@ from sopilot.runtime.vm.operations import CLOCK
 RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 """What a verdict may follow on."""
+_NOTHING_BY_ITSELF = Automation()
 
 
 class Session(Leased):
@@ -92,7 +94,7 @@ class Session(Leased):
         self.id = loaded.record.id
         self.metadata = loaded.record.metadata
         self.settings: Settings = loaded.settings
-        self._automated = any(astuple(loaded.settings.automation))
+        self._automated = loaded.settings.automation != _NOTHING_BY_ITSELF
         self._salt = loaded.salt
         self.programs: ProgramSet = loaded.programs
         self.first_programs: ProgramSet = loaded.first

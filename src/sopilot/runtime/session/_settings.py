@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeGuard
 
 from sopilot.language.diagnostics import UserMistake
@@ -34,12 +34,17 @@ class Settings:
         )
         return {
             **own,
-            "automation": asdict(self.automation),
-            "limits": asdict(self.limits),
+            "automation": _given(self.automation),
+            "limits": _given(self.limits),
             "by_reference": sorted(self.by_reference),
             "inline_limit": self.inline_limit,
             "lease_seconds": self.lease_seconds,
         }
+
+
+def _given(switches: Automation | Limits) -> dict[str, JSON]:
+    # As `asdict`, which copies every value, and this is done for every session.
+    return {one.name: getattr(switches, one.name) for one in fields(switches)}
 
 
 def settings_from_json(value: JSON) -> Settings:

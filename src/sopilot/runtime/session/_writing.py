@@ -60,7 +60,7 @@ def seal_events(
         if as_it_is:
             one, line = seal_line(event, previous)
         if not as_it_is or len(line) > short:
-            one, line = _seal_kept(event, previous, payloads, settings, salt, secrets)
+            one, line = _seal_kept(event, previous, payloads, settings, salt, secrets, short)
         previous = one.hash
         sealed.append(one)
         lines.append(line)
@@ -78,8 +78,10 @@ def _seal_kept(
     settings: Settings,
     salt: bytes,
     secrets: Secrets,
+    short: int,
 ) -> tuple[SealedEvent, str]:
-    """The event as it is kept, and its line; what it refers to goes into ``payloads``."""
+    """The event as it is kept, and its line; what it refers to goes into ``payloads``. In a line
+    of at most ``short`` characters no field is large."""
     if settings.private:
         secrets.learn(event)
         event, kept = hide(event, columns=settings.columns, salt=salt)
@@ -91,8 +93,11 @@ def _seal_kept(
         secrets.learn(event)
         names |= secrets.places.fields_in(event)
         strange = secrets.places.strange_in(event)
-    event, kept = redact(
-        event, names=names, limit=limit, salt=salt, secrets=secrets.values, strange=strange
-    )
+    event, kept = redact(event, names=names, salt=salt, secrets=secrets.values, strange=strange)
     payloads.update(kept)
-    return seal_line(event, previous)
+    sealed, line = seal_line(event, previous)
+    if len(line) > short:
+        event, kept = redact(event, limit=limit, salt=salt)
+        payloads.update(kept)
+        sealed, line = seal_line(event, previous)
+    return sealed, line

@@ -75,12 +75,10 @@ async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
     moved, and one that begins is in the log. ``elsewhere``: who reads the register at the same
     time."""
     records = store.records
-    digests: Mapping[str, str] | None = await records.digests() if elsewhere is None else None
+    digests = await records.digests() if elsewhere is None else {}
     heads = {head.session_id: head for head in await records.heads()}
     log = await records.log()
-    if elsewhere is not None:
-        digests = elsewhere()
-    return StoreView(log, heads, await records.digests() if digests is None else digests)
+    return StoreView(log, heads, lambda: digests if elsewhere is None else elsewhere() or {})
 
 
 async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
@@ -125,7 +123,7 @@ async def verify_store(
 ) -> Verified:
     """Against the last of the heads. ``events`` reads every session that it covers; without,
     only those that have gone on since. ``elsewhere``: who reads the register at the same
-    time; what is not as it was is looked for again, in order."""
+    time, if it can; what is not as it was is looked for again, in order."""
     seal = seals.heads[-1]
     gaps = check_seals(seals, keys)
     if gaps:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from sopilot.language.program.model import Act
@@ -126,6 +127,12 @@ class SecretPlaces:
         return self._inputs.get(action, frozenset() if self._knows_all else None)
 
 
+@lru_cache(maxsize=32)
+def secret_places(programs: ProgramSet) -> SecretPlaces:
+    """Read once, however many sessions run these programs."""
+    return SecretPlaces(programs)
+
+
 class Secrets:
     """``places`` say where secrets stand, ``values`` are what was passed there."""
 
@@ -135,7 +142,7 @@ class Secrets:
         configuration: Configuration,
         held: Iterable[HeldCall] = (),
     ) -> None:
-        self.places = SecretPlaces(programs)
+        self.places = secret_places(programs)
         self.names = self.places.names
         self.values: frozenset[str] = frozenset()
         if self.names:

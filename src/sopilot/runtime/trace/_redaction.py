@@ -64,13 +64,14 @@ def redact(
         }
 
     def walk(value: JSON, here: frozenset[str], data: bool) -> JSON:
+        # Most are texts, and nothing is slower to find out than that one is no mapping.
+        if isinstance(value, str):
+            return withhold(value) if secrets and _holds(value, secrets) else value
         if isinstance(value, Mapping):
-            told = data and any(_holds(key, secrets) for key in value)
+            told = data and secrets and any(_holds(key, secrets) for key in value)
             return withhold(value) if told else inside(value, here, data)
         if isinstance(value, list):
             return [walk(item, here, data) for item in value]
-        if isinstance(value, str):
-            return withhold(value) if _holds(value, secrets) else value
         return withhold(value) if data and _is_one(value, secrets) else value
 
     payload = inside(event.payload, names) if names or secrets or strange else dict(event.payload)
@@ -157,13 +158,22 @@ def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
     """The values under these names, as a text would spell them; those of an object's fields, too.
     A reference is none: it stands for a value that is not here."""
     found: set[str] = set()
+    _gather(names, value, found)
+    return {one for one in found if len(one) >= SHORTEST}
+
+
+def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
+    if value is None or isinstance(value, str):
+        return
     if isinstance(value, Mapping):
         for key, item in value.items():
-            found |= _scalars(item) if key in names else secrets_under(names, item)
+            if key in names:
+                found |= _scalars(item)
+            else:
+                _gather(names, item, found)
     elif isinstance(value, list | tuple):
         for item in value:
-            found |= secrets_under(names, item)
-    return {one for one in found if len(one) >= SHORTEST}
+            _gather(names, item, found)
 
 
 def _scalars(value: JSON) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.program.model import (
     Always,
     Ask,
@@ -140,8 +141,6 @@ def _learn_beside(
 
 def _mistyped(here: Position, learning: Learning) -> Refused | None:
     """What was learned for the goal must be what the goal takes."""
-    if not learning.learned or not here.program.strict:
-        return None
     had, have = here.process.frames[0].locals, learning.frames[0].locals
     for name, value in have.items():
         if name not in had or had[name] is not value:
@@ -204,13 +203,13 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
 
 
 def unmet_checks(here: Position) -> tuple[str, ...]:
-    """The checks of the frame that came out on the other side, or on none; of a group, its
-    own: what is named is what somebody looked at."""
+    """The checks that the frame is to be blamed on; of a group, its own: what is named is what
+    somebody looked at."""
+    slots = here.frame.slots
+    results = {name: bound.holds for name, bound in slots.items()}
     found: dict[str, None] = {}
-    for step in here.layout.steps.values():
-        bound = here.frame.slots.get(step.slot) if isinstance(step, Check) else None
-        if isinstance(step, Check) and bound is not None and bound.holds is not step.wanted:
-            found.update(dict.fromkeys(bound.unmet or (step.function,)))
+    for step in checks_to_blame(here.layout.function, results):
+        found.update(dict.fromkeys(slots[step.slot].unmet or (step.function,)))
     return tuple(found)
 
 

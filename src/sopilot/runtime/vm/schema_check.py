@@ -20,6 +20,17 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+READ = frozenset(
+    (
+        *("type", "const", "enum", "pattern", "items"),
+        *("properties", "required", "additionalProperties"),
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+        *("minLength", "maxLength", "minItems", "maxItems"),
+    )
+)
+"""The keywords that a value is held to."""
+
+
 def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str | None:
     """What is wrong first, with its place, or ``None``. Keywords it does not know are ignored."""
     where = path or "the content"

@@ -73,7 +73,7 @@ class Arm:
     frames_only: bool = False
 
     def first_message(self, briefing: Briefing) -> str:
-        return briefing.first_message(self, lambda: self._first_message(briefing))
+        return briefing.once(self, lambda: self._first_message(briefing))
 
     def _first_message(self, briefing: Briefing) -> str:
         guidance = self.guidance or ("machine" if self.machine else "no_machine")

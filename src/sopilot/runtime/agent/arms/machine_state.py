@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 from sopilot.language.program.model import (
@@ -22,8 +23,9 @@ from sopilot.language.program.model import (
 from sopilot.language.render import ByMachine, quote_value, render_frame, words
 from sopilot.language.render.frame import told_on_failing
 from sopilot.runtime.agent.arms._view import View, known_values
+from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.session.protocols import JSON
-from sopilot.runtime.vm import Position
+from sopilot.runtime.vm import Machine, Position
 from sopilot.runtime.vm.evidence import frame_results, next_wanted
 from sopilot.runtime.vm.moves import truth
 from sopilot.runtime.vm.terms import plain_arguments
@@ -99,11 +101,17 @@ def evidence_line(here: Position, table: Mapping[str, str]) -> list[str]:
 
 
 def no_process(view: View) -> str:
-    table = words(view.briefing.language)
+    return _before_all(view.briefing, view.machine, view.automation.enter_calls)
+
+
+@lru_cache(maxsize=32)
+def _before_all(briefing: Briefing, machine: Machine, enters: bool) -> str:
+    """The same before every conversation's first process."""
+    table = words(briefing.language)
     lines = [table["no_process"]]
-    for goal, program in view.briefing.programs.items():
+    for goal, program in briefing.programs.items():
         names = program.functions[program.entry].parameters
-        first = _needed_first(view, goal)
+        first = _needed_first(machine, goal) if enters else frozenset()
         # The values without which it cannot begin stand before those that it needs later.
         parts = [[n for n in names if n in first], [n for n in names if n not in first]]
         takes = table["separator"].join(", ".join(part) for part in parts if part)
@@ -111,11 +119,9 @@ def no_process(view: View) -> str:
     return "\n".join(lines)
 
 
-def _needed_first(view: View, goal: str) -> frozenset[str]:
+def _needed_first(machine: Machine, goal: str) -> frozenset[str]:
     """The values without which the machine cannot enter the goal's first check by itself."""
-    if not view.automation.enter_calls:
-        return frozenset()
-    here = view.machine.beginning(goal)
+    here = machine.beginning(goal)
     if here is None or not isinstance(here.step, Check):
         return frozenset()
     terms = (term for _, term in here.step.arguments if not isinstance(term, Literal))

@@ -67,8 +67,8 @@ class VerdictJudge:
         succeeded = [one for one in evidence if one.ok]
         if known.done is not None:
             return self._was_done(known, arguments, succeeded)
-        if known.is_gate and known.verdict is None:
-            return bool(succeeded)
+        if known.is_gate and (known.verdict is None or not succeeded):
+            return bool(succeeded)  # nothing has opened it
         if not known.tool_free and not succeeded:
             raise CannotJudge(f"no tool said anything about `{predicate}`")
         if known.verdict is not None:

@@ -22,7 +22,14 @@ from sopilot.runtime.agent.reference._recipes import gather, is_linked, known_or
 from sopilot.runtime.agent.reference._values import Resolved, call_arguments, resolve, whole
 from sopilot.runtime.agent.reference.facts import GOAL, Facts
 from sopilot.runtime.agent.reference.replies import Replies, not_offered
-from sopilot.runtime.session.protocols import JSON, ModelReply, ToolCall, ToolSchema, inputs_of
+from sopilot.runtime.session.protocols import (
+    JSON,
+    ModelReply,
+    ToolCall,
+    ToolSchema,
+    inputs_of,
+    required_of,
+)
 from sopilot.runtime.vm import TOOL_NAME, agree
 
 _TRUTHS = {True: "true", False: "false"}
@@ -160,11 +167,18 @@ class MachineExecutor:
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
             return self._replies.ask(missing)
-        if resolved.missing or self._facts.refused:
+        if self._facts.refused or not self._may_lack(self._move.name, resolved.missing):
             return self._otherwise()
         if self._failed_here(resolved) is not None:
             return self._otherwise()
         return self._replies.tool(self._move.name, self._to_write(resolved))
+
+    def _may_lack(self, tool: str, names: Sequence[str]) -> bool:
+        """Whether the tool takes a call without these."""
+        lacking = {key for key, name in _names(self._move.arguments).items() if name in names}
+        if len(lacking) < len(names) or tool not in self._tools:
+            return not names
+        return lacking.isdisjoint(required_of(self._tools[tool]))
 
     def _to_write(self, resolved: Resolved) -> Mapping[str, JSON]:
         """What the program shows for a call it fills in itself; of two calls of one tool in a

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from sopilot.language.program.causes import checks_to_blame
 from sopilot.language.program.model import (
     Act,
     Ask,
@@ -183,8 +184,7 @@ def _move(
 
 
 def _unmet(frame: ReadFrame) -> tuple[str, ...]:
-    wanted = {step.slot: step.wanted for step in frame.function.steps if isinstance(step, Check)}
-    return tuple(slot for slot, holds in frame.results.items() if holds != wanted.get(slot, holds))
+    return tuple(step.slot for step in checks_to_blame(frame.function, frame.results))
 
 
 # --- from the state -------------------------------------------------------------------

@@ -54,6 +54,7 @@ _JUDGED = (
     "judge_values",
     "judge_unverified",
     "judge_gate",
+    "judge_gate_answer",
     "judge_machine",
     "judge_gate_machine",
     "judge_fact",

@@ -1,0 +1,75 @@
+"""What every program of a handbook has of its actions: guards, facts, secrets, failures.
+
+In:  a handbook.
+Out: the same for all its procedures, and for handbooks that differ from it in nothing but what
+     their actions require and their constants, as the tasks of one desk do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from operator import attrgetter
+
+from sopilot.language.compiler._goal import guard_of
+from sopilot.language.compiler.facts import action_facts, read_only_actions, secret_names
+from sopilot.language.handbook import Action, Handbook
+from sopilot.language.program.model import ActionFacts, Guarded
+
+_all_but_requires = attrgetter(*(one.name for one in fields(Action) if one.name != "requires"))
+
+
+@dataclass(frozen=True, slots=True)
+class HandbookFacts:
+    guarded: tuple[Guarded, ...]
+    actions: Mapping[str, ActionFacts]
+    read_only: tuple[str, ...]
+    secrets: tuple[str, ...]
+    not_found: Mapping[str, str]
+
+
+class SharedFacts:
+    def __init__(self) -> None:
+        self._last: tuple[Handbook, HandbookFacts] | None = None
+        self._facts: dict[object, HandbookFacts] = {}
+
+    def of(self, handbook: Handbook) -> HandbookFacts:
+        if self._last is not None and self._last[0] is handbook:
+            return self._last[1]
+        if self._last is None or not _alike(handbook, self._last[0]):
+            self._facts.clear()
+        procedures = handbook.procedures.values()
+        key = tuple([(one.action, bool(one.confirm)) for one in procedures])
+        hides = any(item.secret for one in procedures for item in one.inputs)
+        facts = None if hides else self._facts.get(key)
+        if facts is None:
+            facts = _facts(handbook)
+            # Where a secret goes is written in what is required.
+            if not facts.secrets:
+                self._facts[key] = facts
+        self._last = (handbook, facts)
+        return facts
+
+
+def _alike(one: Handbook, other: Handbook) -> bool:
+    """Whether nothing but names, constants, procedures and what actions require may differ."""
+    if one.predicates is not other.predicates or one.actions.keys() != other.actions.keys():
+        return False
+    for name, action in one.actions.items():
+        before = other.actions[name]
+        if action is not before and _all_but_requires(action) != _all_but_requires(before):
+            return False
+    return True
+
+
+def _facts(handbook: Handbook) -> HandbookFacts:
+    asked = {one.action for one in handbook.procedures.values() if one.confirm}
+    actions = sorted(handbook.actions.items())
+    guarded = tuple(guard_of(one) for name, one in actions if one.is_guarded or name in asked)
+    return HandbookFacts(
+        guarded=guarded,
+        actions=action_facts(handbook) if guarded else {},
+        read_only=() if guarded else read_only_actions(handbook),
+        secrets=secret_names(handbook),
+        not_found={name: one.not_found for name, one in actions if one.not_found is not None},
+    )
