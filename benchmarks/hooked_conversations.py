@@ -4,7 +4,8 @@
 
 A model that takes a second, one tool call and an answer: two model calls a conversation. The store
 is PostgreSQL behind a proxy that delays every packet, with one pool of ten connections. The same
-graph is invoked without an event loop from twenty threads.
+graph is invoked without an event loop from twenty threads. The floor is a middleware that adds
+two messages and does nothing else.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 
 import psycopg
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -67,6 +69,18 @@ class SlowModel(BaseChatModel):
     async def _agenerate(self, messages: list[BaseMessage], *rest: Any, **named: Any) -> ChatResult:
         await asyncio.sleep(self.seconds)
         return self._reply(messages)
+
+
+class Idle(AgentMiddleware[Any, Any, Any]):
+    """What any middleware costs that shows something and stands around calls."""
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        first, last = SystemMessage("instructions"), SystemMessage("slot")
+        shown = [*request.messages, last]
+        return await handler(request.override(system_message=first, messages=shown))
+
+    async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request)
 
 
 @tool
@@ -142,9 +156,11 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
     hooks = Conversations(store, briefing, arm_named("pg"))
     hooked = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
     bare = create_agent(SlowModel(), [look])
-    for agent in (bare, hooked):  # what is loaded and made once is nobody's own
+    idle = create_agent(SlowModel(), [look], middleware=[Idle()])
+    for agent in (bare, idle, hooked):  # what is loaded and made once is nobody's own
         asyncio.run(together(agent, ["first"]))
     without, bare_cpu = asyncio.run(together(bare, people))
+    _, idle_cpu = asyncio.run(together(idle, people))
     within, hooked_cpu = asyncio.run(together(hooked, people))
     threaded = [f"thread {number}" for number in range(conversations)]
     began = time.perf_counter()
@@ -162,6 +178,7 @@ def figures(dsn: str, conversations: int) -> dict[str, Any]:
         "hooked_seconds": round(within, 2),
         "ratio": round(within / without, 3),
         "unhooked_cpu_milliseconds_each": round(bare_cpu / conversations * 1000, 2),
+        "idle_middleware_cpu_milliseconds_each": round(idle_cpu / conversations * 1000, 2),
         "hooked_cpu_milliseconds_each": round(hooked_cpu / conversations * 1000, 2),
         "whole": whole,
         "connections": store._server.pool.opened,

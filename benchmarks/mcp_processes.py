@@ -1,6 +1,6 @@
 """MCP servers in processes of their own, for the measurements; as a program, one that echoes.
 
-python benchmarks/mcp_processes.py [--http PORT]
+python benchmarks/mcp_processes.py [--http PORT [--stateless]]
 """
 
 from __future__ import annotations
@@ -66,12 +66,15 @@ async def _call(ctx: Any, params: types.CallToolRequestParams) -> types.CallTool
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
-    port = parser.parse_args().http
+    parser.add_argument("--stateless", action="store_true")
+    given = parser.parse_args()
+    port = given.http
     server: Server[Any] = Server("echo", on_list_tools=_list, on_call_tool=_call)
     if port is not None:
         import uvicorn
 
-        config = uvicorn.Config(server.streamable_http_app(), port=port, log_level="error")
+        app = server.streamable_http_app(stateless_http=given.stateless)
+        config = uvicorn.Config(app, port=port, log_level="error")
         await uvicorn.Server(config).serve()
         return
     async with stdio_server() as (read, write):

@@ -198,7 +198,7 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
             stages = known.stages(mutant.file, mutant.line, mutant.last_line)
             begun = time.monotonic()
             by = runner.killed(mutant.file, mutant.text, stages)
-            found.append({"room": room, **mutant.row, "killed_by": by})
+            found.append({"room": room, "seed": seed, **mutant.row, "killed_by": by})
             kept.write_text(json.dumps(found, indent=1))
             shown = "killed  " if by else "SURVIVED"
             print(f"{shown} {time.monotonic() - begun:5.1f} s {name_of(mutant.row)}", flush=True)
@@ -226,7 +226,7 @@ def again(work: Path) -> None:
         mutant = min(same, key=lambda mutant: abs(mutant.line - line))
         test = said.get(name_of(one), {}).get("test", "").split(" ")[0]
         stages = [[test]] if test else known.stages(file, mutant.line, mutant.last_line)
-        one["killed_by"] = runner.killed(file, mutant.text, stages)
+        one["killed_by"], one["later"] = runner.killed(file, mutant.text, stages), True
         print(f"{'killed  ' if one['killed_by'] else 'SURVIVED'} {name_of(one)}", flush=True)
     kept.write_text(json.dumps(found, indent=1))
 
@@ -258,8 +258,11 @@ def name_of(row: dict[str, Any]) -> str:
 def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
     """What survived is named with the reason why it does not matter. That a test kills it by now
     counts once it was run (``--again``). What survived in a line that is no more counts neither
-    way."""
+    way. ``at_first_sight`` is what tests killed that nobody had written for it: who draws other
+    mutants will find about that."""
     known = survivors_named()
+    seen = [one for one in found if "seed" in one]
+    at_first = [one for one in seen if one["killed_by"] and not one.get("later")]
     gone = sum(one.get("gone", False) for one in found)
     found = [one for one in found if not one.get("gone")]
     survivors = [
@@ -280,6 +283,7 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         "killed": dead,
         "gone": gone,
         "share": round(dead / len(found), 4) if found else None,
+        "at_first_sight": {"mutants": len(seen), "killed": len(at_first)},
         "rooms": rooms,
         "survivors": survivors,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 
 from store_parts import LEASE, StoreFactory, events, start_of
@@ -21,6 +21,7 @@ from sopilot.runtime.session import (
     Batch,
     Conflict,
     Lease,
+    LeaseHeld,
     LeaseLost,
     NewSession,
     SessionExists,
@@ -147,6 +148,55 @@ def test_records_that_many_ask_for_at_once_are_read_together(postgres: PostgresH
     asyncio.run(case())
 
 
+def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
+    async def case() -> None:
+        store = open_store()
+        names = [f"s{number}" for number in range(20)]
+        held = await asyncio.gather(
+            *(store.create(_opening(one), owner="o", **LEASE) for one in names)
+        )
+
+        def wanted(name: str, **more: object) -> Awaitable[Lease]:
+            return store.acquire(name, owner="me", **{**LEASE, **more})  # type: ignore[arg-type]
+
+        refused = await asyncio.gather(*map(wanted, names), return_exceptions=True)
+        assert {type(one) for one in refused} == {LeaseHeld}
+        await asyncio.gather(*(store.release(one) for one in [*held[:15], held[3]]))
+        # Three want the same one, by the same name; one is nobody's; one runs out; one is taken.
+        asked = [*names[:15], "s4", "s4", "nobody"]
+        found = await asyncio.gather(
+            *map(wanted, asked), wanted("s16", now=200.0), wanted("s17", take_over=True),
+            wanted("s18"), return_exceptions=True,
+        )  # fmt: skip
+        kinds = [Lease] * 15 + [LeaseHeld, LeaseHeld, UnknownSession, Lease, Lease, LeaseHeld]
+        assert [type(one) for one in found] == kinds
+        leases = [one for one in found if isinstance(one, Lease)]
+        assert {one.token for one in leases[:15]} == {3}
+        assert {one.token for one in leases[15:]} == {2}
+        await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
+        owners = {one: (await store.record(one)).owner for one in names}
+        assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_giving_a_lease_back_waits_for_no_disk_and_everything_else_does(
+    postgres: PostgresHere,
+) -> None:
+    async def case() -> None:
+        store = PostgresStore(postgres.dsn, schema="unflushed", pool_size=1)
+        lease = await store.create(_opening("one"), owner="o", **LEASE)
+        await store.release(lease)
+        async with store._server.connection() as db:
+            row = await (await db.execute("SHOW synchronous_commit")).fetchone()
+        assert row == ("on",)
+        assert (await store.record("one")).owner == ""
+        await store.close()
+
+    asyncio.run(case())
+
+
 def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
     async def case() -> None:
         store = open_store()
@@ -256,6 +306,31 @@ def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -
         await asyncio.gather(*map(three, leases[1:]))
         assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
         assert {len(await store.events(one.session_id)) for one in leases} == {3}
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_who_wrote_with_others_and_is_alone_now_commits_at_once_again(tmp_path: Path) -> None:
+    async def case() -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        first, second = [
+            await store.create(NewSession(name, {}, {}), owner="o", **LEASE) for name in "ab"
+        ]
+        shared: list[str] = []
+        db = await store._file.connection()
+        db.set_trace_callback(lambda text: shared.append(text) if "SAVEPOINT" in text else None)
+
+        async def five(lease: Lease) -> None:
+            head = start_of(lease.session_id)
+            for number in range(5):
+                batch = Batch(head, events(head, number))
+                lease = await store.append(lease, batch, **LEASE)
+                head = batch.head
+
+        await five(first)
+        await five(second)
+        assert len(shared) == 1, "the first of the second's, which came in the same moment"
         await store.close()
 
     asyncio.run(case())

@@ -224,3 +224,23 @@ def test_the_commands(tmp_path: Path) -> None:
     archive = str(tmp_path / "archive.db")
     assert run("prune", "--days", "1", "--archive", archive)["pruned"] == ["one"]
     assert run("size", store="archive.db")["sessions"] == [1, None]
+
+
+def test_who_may_not_prune_leaves_no_archive(tmp_path: Path) -> None:
+    async def case() -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        await ended(store, HandClock(), "one")
+        await store.close()
+
+    asyncio.run(case())
+
+    def run(*words: str) -> BaseException | None:
+        given = [*words, "--store", f"sqlite:{tmp_path / 's.db'}"]
+        return CliRunner().invoke(sopilot, given).exception
+
+    archive = tmp_path / "archive.db"
+    assert run("people", "add", "Ada", "--role", "administrator") is None
+    assert run("people", "token", "Ada", "--name", "one") is None
+    refused = run("store", "prune", "--days", "1", "--archive", str(archive))
+    assert isinstance(refused, UserMistake)
+    assert not archive.exists()

@@ -9,7 +9,7 @@ from sopilot.adapters.gathering import Append
 from sopilot.adapters.postgres_records import ON_CONFLICT
 from sopilot.adapters.postgres_rows import array_of, text_of
 from sopilot.runtime.records.log import NO_ACTIONS
-from sopilot.runtime.session import Batch, NewSession
+from sopilot.runtime.session import Batch, Lease, NewSession
 from sopilot.runtime.trace import Head, genesis
 
 
@@ -20,10 +20,22 @@ class Create(NamedTuple):
     expires: float
 
 
+class Acquire(NamedTuple):
+    session_id: str
+    owner: str
+    now: float
+    expires: float
+    take_over: bool
+
+
 _HEADS = {
     "id": "text", "token": "bigint", "expected": "text", "seq": "bigint", "hash": "text",
     "at": "float8", "summary": "bytea", "expires": "float8",
 }  # fmt: skip
+_WANTED = {
+    "id": "text", "owner": "text", "now": "float8", "expires": "float8", "take_over": "bool",
+}  # fmt: skip
+_LEASES = {"id": "text", "token": "bigint"}
 _SESSIONS = {
     "id": "text", "created_at": "float8", "updated_at": "float8", "metadata": "bytea",
     "summary": "bytea", "head_seq": "bigint", "head_hash": "text", "owner": "text",
@@ -68,6 +80,20 @@ LOG_MANY = (
     f" FROM {_rows(_LOG, ' WITH ORDINALITY', ', place')}"
 )
 """Numbered on without a gap: whoever writes to the log has locked it."""
+ACQUIRE_MANY = (
+    "UPDATE {sessions} AS old SET owner = new.owner, token = old.token + 1,"
+    f" lease_expires_at = new.expires FROM {_rows(_WANTED)} WHERE old.id = new.id"
+    " AND (old.owner = '' OR old.lease_expires_at <= new.now OR new.take_over)"
+    " RETURNING old.id, old.token"
+)
+RELEASE_MANY = (
+    "WITH unflushed AS (SELECT set_config('synchronous_commit', 'off', true))"
+    " UPDATE {sessions} AS old SET owner = '', token = old.token + 1, lease_expires_at = 0"
+    f" FROM unflushed, {_rows(_LEASES)} WHERE old.id = new.id AND old.token = new.token"
+)
+"""The one statement that nobody waits for the disk for: a server that crashes before it is flushed
+forgets it, and then the lease runs out by itself. Whoever takes the session after it is flushed
+behind it."""
 APPEND_MANY = (
     "WITH head AS (UPDATE {sessions} AS old SET head_seq = new.seq, head_hash = new.hash,"
     " updated_at = new.at, summary = new.summary, lease_expires_at = new.expires"
@@ -89,6 +115,16 @@ def appended(items: Sequence[Append]) -> list[str]:
     ]  # fmt: skip
     batches = [(one.lease.session_id, one.batch) for one in items]
     return [*_columns(heads, _HEADS), *_contents(batches)]
+
+
+def acquired(items: Sequence[Acquire]) -> list[str]:
+    """The values of ``ACQUIRE_MANY``."""
+    return _columns(items, _WANTED)
+
+
+def released(leases: Sequence[Lease]) -> list[str]:
+    """The values of ``RELEASE_MANY``."""
+    return _columns([(one.session_id, one.token) for one in leases], _LEASES)
 
 
 def created(items: Sequence[Create], known: Container[str]) -> tuple[list[str], list[str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import NoneType
 from typing import Any
 
 from sopilot.runtime.session import SessionRecord, StoreCorrupt
@@ -33,16 +34,27 @@ def record_of(row: Sequence[Any]) -> SessionRecord:
 def array_of(values: Iterable[str | bytes | float | None]) -> str:
     """An array as PostgreSQL writes one, for a statement that says of what. The driver would
     make it, too: it asks every item for its type, and looks through each for what to escape."""
-    return "{" + ",".join(map(_item, values)) + "}"
+    return "{" + ",".join([_ITEMS.get(type(one), _text)(one) for one in values]) + "}"
 
 
-def _item(value: str | bytes | float | None) -> str:
-    if isinstance(value, bytes):
-        return f'"\\\\x{value.hex()}"'
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return "NULL" if value is None else repr(value)
+def _quoted(text: str) -> str:
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+def _text(value: object) -> str:
+    return _quoted(str(value))
+
+
+_ITEMS: dict[type, Callable[[Any], str]] = {
+    str: _quoted,
+    bytes: lambda value: f'"\\\\x{value.hex()}"',
+    int: repr,
+    float: repr,
+    bool: repr,
+    NoneType: lambda value: "NULL",
+}
 
 
 def text_of(value: JSON) -> bytes:

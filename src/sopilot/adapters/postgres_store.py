@@ -9,12 +9,17 @@ from sopilot.adapters.gathering import Append, Gathered
 from sopilot.adapters.postgres_connection import PostgresServer, StatementRefused
 from sopilot.adapters.postgres_copies import PostgresCopies
 from sopilot.adapters.postgres_many import (
+    ACQUIRE_MANY,
     APPEND_MANY,
     CREATE_MANY,
     LOG_MANY,
+    RELEASE_MANY,
+    Acquire,
     Create,
+    acquired,
     appended,
     created,
+    released,
 )
 from sopilot.adapters.postgres_records import PostgresRecords, erase_contents, upsert_of
 from sopilot.adapters.postgres_rows import RECORD, array_of, record_of, text_of, value_of
@@ -98,6 +103,12 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         self._reads: Gathered[str, SessionRecord] = Gathered(
             self._record, self._record_many, apart=StatementRefused, at_once=_AT_ONCE
         )
+        self._acquires: Gathered[Acquire, Lease] = Gathered(
+            self._acquire, self._acquire_many, apart=StatementRefused, at_once=_AT_ONCE
+        )
+        self._releases: Gathered[Lease, None] = Gathered(
+            self._release, self._release_many, apart=StatementRefused, at_once=_AT_ONCE
+        )
         self._appends: Gathered[Append, Lease] = Gathered(
             self._append, self._append_many, apart=StatementRefused, at_once=_AT_ONCE
         )
@@ -151,27 +162,38 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         lease_seconds: float,
         take_over: bool = False,
     ) -> Lease:
-        expires = now + lease_seconds
+        wanted = Acquire(session_id, owner, now, now + lease_seconds, take_over)
+        return await self._acquires.write(wanted)
+
+    async def _acquire(self, one: Acquire) -> Lease:
+        (taken,) = await self._acquire_many([one])
+        if isinstance(taken, Exception):
+            raise taken
+        return taken
+
+    async def _acquire_many(self, items: Sequence[Acquire]) -> list[Lease | Exception]:
+        # Of several who want one session the first has it, whatever they call themselves.
+        first = {one.session_id: one for one in reversed(items)}
         async with self._server.connection() as db:
-            cursor = await db.execute(
-                self._sql(
-                    "UPDATE {sessions} SET owner = %s, token = token + 1, lease_expires_at = %s"
-                    " WHERE id = %s AND (owner = '' OR lease_expires_at <= %s OR %s)"
-                    " RETURNING token"
-                ),
-                (owner, expires, session_id, now, take_over),
-            )
-            taken = await cursor.fetchone()
-            if taken is not None:
-                return Lease(session_id, owner, taken[0], expires)
-            cursor = await db.execute(
-                self._sql("SELECT owner, lease_expires_at FROM {sessions} WHERE id = %s"),
-                (session_id,),
-            )
-            row = await cursor.fetchone()
+            wanted = acquired([first[name] for name in sorted(first)])
+            cursor = await db.execute(self._sql(ACQUIRE_MANY), wanted)
+            tokens: dict[str, int] = dict(await cursor.fetchall())
+            return [
+                Lease(one.session_id, one.owner, tokens[one.session_id], one.expires)
+                if one.session_id in tokens and one is first[one.session_id]
+                else await self._held(db, one)
+                for one in items
+            ]
+
+    async def _held(self, db: AsyncConnection, one: Acquire) -> LeaseHeld | UnknownSession:
+        cursor = await db.execute(
+            self._sql("SELECT owner, lease_expires_at FROM {sessions} WHERE id = %s"),
+            (one.session_id,),
+        )
+        row = await cursor.fetchone()
         if row is None:
-            raise UnknownSession(session_id)
-        raise LeaseHeld(session_id, row[0], row[1], now)
+            return UnknownSession(one.session_id)
+        return LeaseHeld(one.session_id, row[0], row[1], one.now)
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
         expires = now + lease_seconds
@@ -187,14 +209,15 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         return lease._replace(expires_at=expires)
 
     async def release(self, lease: Lease) -> None:
+        await self._releases.write(lease)
+
+    async def _release(self, lease: Lease) -> None:
+        await self._release_many([lease])
+
+    async def _release_many(self, leases: Sequence[Lease]) -> list[Exception | None]:
         async with self._server.connection() as db:
-            await db.execute(
-                self._sql(
-                    "UPDATE {sessions} SET owner = '', token = token + 1, lease_expires_at = 0"
-                    " WHERE id = %s AND token = %s"
-                ),
-                (lease.session_id, lease.token),
-            )
+            await db.execute(self._sql(RELEASE_MANY), released(sorted(leases)))
+        return [None] * len(leases)
 
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float

@@ -21,7 +21,7 @@ class _Moment(Generic[Item]):
     """Of one event loop: who has written since it last came round, and who waits for that."""
 
     writer: str | None = None
-    waiting: list[tuple[Item, asyncio.Future[None]]] = field(default_factory=list)
+    waiting: list[tuple[str, Item, asyncio.Future[None]]] = field(default_factory=list)
     flushing: asyncio.Task[None] | None = None
 
 
@@ -42,7 +42,7 @@ class Together(Generic[Item]):
         moment = self._moments.of(loop)
         if moment.writer is not None and moment.writer != writer:
             done = loop.create_future()
-            moment.waiting.append((item, done))
+            moment.waiting.append((writer, item, done))
             await done
             return
         if moment.writer is None:
@@ -62,13 +62,15 @@ class Together(Generic[Item]):
         answers: list[Exception | None] = []
         try:
             async with self._file.writing() as db:
-                for item, _ in together:
+                for _, item, _ in together:
                     answers.append(self._refusal(db, item))
         except Exception as problem:
             answers = [problem] * len(together)
-        for (_, done), answer in zip(together, answers, strict=True):
+        for (_, _, done), answer in zip(together, answers, strict=True):
             settle(done, answer)
-        # They go on before this: what they write next waits for it.
+        # They go on before this: what they write next waits for it, unless one was alone.
+        if len(together) == 1:
+            moment.writer = together[0][0]
         loop.call_soon(self._come_round, loop, moment)
 
     def _refusal(self, db: sqlite3.Connection, item: Item) -> Exception | None:

@@ -4,13 +4,16 @@ prescription line: nothing to warn of, every scenario as expected, honest runs w
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.scenarios import read_scenarios
 from sopilot.desks.tasks.testing import run_scenarios
+from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources import open_source
 from sopilot.doors.sources.checking import check_text
 from sopilot.language.diagnostics import Severity
@@ -36,3 +39,40 @@ def test_every_scenario_of_a_whole_policy(name: str, count: int) -> None:
     )
     assert [(one.name, result.problems) for one, result in results if not result.passed] == []
     assert len(results) == count
+
+
+def test_a_scenario_that_waits_is_taken_up_again(tmp_path: Path) -> None:
+    """Who approved is not asked twice, what was approved is shown when it is made, and that it
+    was made is no failure of a scenario that expects to wait."""
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    task = ("--task", "a large one/one approves")
+    begun = run("run", str(HERE / "claims.yaml"), *task, "--json")
+    session = json.loads(begun.stdout)["session"]
+    again = run("resume", session)
+    assert again.exit_code == 0, again.output
+    assert "1 of 2 from handler, controller" in again.output
+    (held,) = json.loads(run("approve", "list", session, "--json").stdout)["held"]
+    run("approve", "approve", session, held["call_id"], "--as", "Carl", "--role", "controller")
+    done = run("resume", session)
+    assert done.exit_code == 0, done.output
+    assert 'call pay_claim(amount=5750, claim="c-2", iban="DE01")' in done.output
+    assert "executed" in done.output
+
+
+def test_where_people_must_show_who_they_are_a_simulated_approver_decides_nothing(
+    tmp_path: Path,
+) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    run("people", "demand", "identity")
+    task = ("--task", "a large one/both approve")
+    done = run("run", str(HERE / "claims.yaml"), *task)
+    assert "the handler may not decide here" in done.output
+    assert "waiting" in done.output

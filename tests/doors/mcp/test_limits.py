@@ -214,3 +214,21 @@ def test_the_help_tells_every_limit_and_its_default() -> None:
     for name, value in asdict(Limits()).items():
         spelled = name.replace("_", "-")
         assert re.search(rf"{spelled}[^,]*\({value:g}\)", LIMITS_HELP), name
+
+
+def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> None:
+    async def case() -> None:
+        async with listening(Limits(header_seconds=20)) as settings:
+            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            writer.write(HALF + b"\r\nX-Long: ")
+            with suppress(ConnectionError):
+                for _ in range(200):
+                    writer.write(b"x" * 1000)
+                    await writer.drain()
+            with suppress(ConnectionError):
+                answer = await asyncio.wait_for(reader.read(), 10)
+                assert not answer or answer.startswith(b"HTTP/1.1 400")
+            assert await is_served(settings)
+            writer.close()
+
+    asyncio.run(case())

@@ -346,3 +346,24 @@ def test_a_yes_that_nobody_said_is_none_to_the_audit(
         assert bool(found) is unproven
 
     run(case())
+
+
+def test_the_clock_is_looked_at_before_what_a_verdict_may_follow_on() -> None:
+    """Before a start and an answer, and not before every word."""
+
+    async def case() -> None:
+        tools = AirTools()
+        session, _ = await fresh(tools)
+        looked: list[str] = []
+        for number, step in enumerate(["said", "start", "call", "said"]):
+            tools.moment = f"2024-05-15T15:0{number}:00-05:00"
+            if step == "said":
+                await session.user_said("hello")
+            elif step == "start":
+                await session.operate(Start("cancel", CANCEL))
+            else:
+                await session.call_tool("read_user", {"user_id": "ann"})
+            looked.append(session.configuration.clock[14:16])
+        assert looked == ["", "01", "02", "02"]
+
+    run(case())

@@ -412,5 +412,6 @@ def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
         assert held.status is CallStatus.HELD
         assert "`p8` must be true and is false" in held.problem
         assert "`p1`" not in held.problem
+        assert "was not done" not in held.problem  # nor the act itself
 
     run(case())

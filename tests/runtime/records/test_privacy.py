@@ -144,6 +144,11 @@ def test_contents_are_shown_by_role_and_reading_is_on_record(
         ("audit", "Ada", True), ("audit", "Bo", False), ("export", "Bo", False),
         ("disclose", "", False), ("disclose", "Ada", True),
     ]  # fmt: skip
+    assert [one.get("refused", False) for one in log] == [False, False, True, True, False]
+    lines = run("privacy", "log").stdout.splitlines()[:-1]
+    assert [line.partition("(")[2].partition(")")[0] for line in lines] == [
+        "contents", "masked", "refused", "refused", "contents",
+    ]  # fmt: skip
 
 
 def test_looking_at_what_waits_the_register_and_a_copy_is_on_record(

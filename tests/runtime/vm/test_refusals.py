@@ -243,3 +243,15 @@ def test_a_value_that_comes_with_the_call_of_a_check(
     if resolved:
         run.events[-1] = event._replace(payload={**event.payload, "resolved": {"who": "eve"}})
         assert audit_trace({"greet": GREET}, run.events, ended=False).findings
+
+
+@pytest.mark.parametrize(("levels", "kept"), [(64, True), (65, False)])
+def test_a_value_is_nested_so_deeply_and_no_further(levels: int, kept: bool) -> None:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    found = plain(value)
+    assert (found == value) is kept
+    for _ in range(64):
+        found = found[0]
+    assert found == (1 if kept else {"$dropped": "nested too deeply"})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sopilot.language.diagnostics import did_you_mean
@@ -95,12 +95,12 @@ class Simulator:
         earlier = self._answered.get(key)
         if earlier is not None:
             if (earlier.name, earlier.arguments) == (name, dict(arguments)):
-                return copy.deepcopy(earlier.result)
+                return _given(earlier.result)
             return refuse(f"the key `{key}` was used for another call")
-        call = SimulatedCall(name, copy.deepcopy(dict(arguments)), self._carry_out(name, arguments))
+        call = SimulatedCall(name, _copied(dict(arguments)), self._carry_out(name, arguments))
         self._answered[key] = call
         self._calls.append(call)
-        return copy.deepcopy(call.result)
+        return _given(call.result)
 
     def _carry_out(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         action = self._actions.get(name)
@@ -109,15 +109,33 @@ class Simulator:
         problem = argument_problem(action_schema(action), arguments)
         if problem:
             return refuse(problem)
-        working = copy.deepcopy(self._state)
+        working = _copied(self._state)
         try:
-            result = self._handlers[name](working, **copy.deepcopy(dict(arguments)))
+            result = self._handlers[name](working, **_copied(dict(arguments)))
         except KeyError as missing:
             # Models call tools in states that no procedure leads to.
             return refuse(f"there is no record of {missing}")
         if result.ok:
             self._state = working
-        return copy.deepcopy(result)
+        return _given(result)
+
+
+def _given(result: ToolResult) -> ToolResult:
+    """The same, of which nobody else has a part."""
+    return replace(result, value=_copied(result.value))
+
+
+def _copied(value: Any) -> Any:
+    """As ``copy.deepcopy``, which looks at every text and number, too; and a state is copied for
+    every call."""
+    if type(value) is dict:
+        return {key: _copied(one) if type(one) in _MUTABLE else one for key, one in value.items()}
+    if type(value) is list:
+        return [_copied(one) if type(one) in _MUTABLE else one for one in value]
+    return copy.deepcopy(value)
+
+
+_MUTABLE = (dict, list)
 
 
 def _to_json(call: SimulatedCall) -> JSON:

@@ -71,6 +71,12 @@ class Conversations:
             await self._make_room()
 
     async def _found(self, conversation: str) -> ProcedureHook:
+        with self._lock:
+            known = None
+            if conversation not in self._opening:
+                known = self._hooks.pop(conversation, None)
+            if known is not None:
+                return self._kept(conversation, known)
         while True:
             async with self._turn(conversation) as mine:
                 if not mine:

@@ -9,7 +9,6 @@ session when it initializes (``sopilot-session``), and no new one is opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.datastructures import Headers, MutableHeaders
@@ -17,10 +16,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL, SESSION_HEADER, STATELESS
+from sopilot.doors.mcp._direct import read_body
 from sopilot.doors.mcp.hub import Hub
 from sopilot.language.diagnostics import RunEnded, UserMistake
 
-LONGEST_BODY = 4 << 20
 GONE = "there is no such session; connect with `initialize`"
 
 
@@ -55,7 +54,7 @@ class Connections:
     async def _without(
         self, owner: str, headers: Headers, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        body, receive = await _read(receive)
+        body, receive = await read_body(receive)
         if body is None or not _initializes(body):
             await self._app(scope, receive, send)
             return
@@ -75,27 +74,6 @@ class Connections:
             await send(message)
 
         await self._app(scope, receive, named)
-
-
-async def _read(receive: Receive) -> tuple[bytes | None, Callable[[], Awaitable[Message]]]:
-    """The body, and how to read it once more; ``None`` for one that is too long or broke off."""
-    read: list[Message] = []
-    body = b""
-    while True:
-        message = await receive()
-        read.append(message)
-        body += message.get("body", b"")
-        if message["type"] != "http.request" or len(body) > LONGEST_BODY:
-            whole = None
-            break
-        if not message.get("more_body", False):
-            whole = body
-            break
-
-    async def again() -> Message:
-        return read.pop(0) if read else await receive()
-
-    return whole, again
 
 
 def _initializes(body: bytes) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import hashlib
 import hmac
 import ipaddress
@@ -25,13 +26,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sopilot.adapters.logs import LOG
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.doors.mcp._connections import Connections
+from sopilot.doors.mcp._direct import PATH, Direct
 from sopilot.doors.mcp._watch import Admin, Observed, Watch
 from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import SopilotError, UserMistake, mistake
 
 SHORTEST_TOKEN = 16
-PATH = "/mcp"
 LAST_PORT = 65535
 _EVERYWHERE = ("0.0.0.0", "::", "")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -212,7 +213,10 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> Gatekeeper:
         # The gatekeeper is stricter and stands in front.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
-    inner = Connections(app, procedures.hub) if settings.stateless else Farewell(app, procedures)
+    if settings.stateless:
+        inner: ASGIApp = Connections(Direct(app, procedures.server), procedures.hub)
+    else:
+        inner = Farewell(app, procedures)
     return Gatekeeper(Shares(inner, settings.limits), settings)
 
 
@@ -287,6 +291,7 @@ async def serve_http(
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     beside = await _serve_admin(watch, settings)
+    gc.freeze()  # what is there now stays: looking through it again and again finds nothing
     try:
         await server.serve(sockets)
     finally:
@@ -294,6 +299,7 @@ async def serve_http(
             task.cancel()
         for number in handlers:
             loop.remove_signal_handler(number)
+        gc.unfreeze()
     await asyncio.gather(looking, *beside, return_exceptions=True)
 
 

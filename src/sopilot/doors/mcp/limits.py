@@ -17,7 +17,7 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.language.diagnostics import Diagnostic, UserMistake, did_you_mean
@@ -112,13 +112,15 @@ class Connected:
             self._silent.pop(address, None)
 
 
-def protocol(limits: Limits) -> type[H11Protocol]:
+def protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """What uvicorn makes for every connection."""
     connected = Connected(limits.connections)
 
-    class Impatient(H11Protocol):
+    class Impatient(HttpToolsProtocol):
         _deadline: asyncio.TimerHandle | None = None
         _address = ""
+        _unread = 0
+        """How much has come of a request whose headers are not whole."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -130,10 +132,14 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self._between_requests:
-                self._wait_for_headers()
-            else:
+            if not self._between_requests:
+                self._unread = 0
                 connected.spoke(self._address, self)
+                return
+            self._unread += len(data)
+            if self._unread > _LONGEST_HEADERS and not self.transport.is_closing():
+                self.send_400_response("these headers are too long")
+            self._wait_for_headers()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
@@ -164,6 +170,7 @@ def protocol(limits: Limits) -> type[H11Protocol]:
 
 
 _MINUTE = 60.0
+_LONGEST_HEADERS = 64 << 10
 
 
 class Shares:

@@ -95,7 +95,7 @@ def require_readable(
     contents: bool = True,
 ) -> None:
     """Where ``contents`` are wanted at all; that somebody asked is on record either way."""
-    if not may_see(spec, token_file, what, session_ids) and contents:
+    if not may_see(spec, token_file, what, session_ids, or_nothing=contents) and contents:
         raise mistake(
             "not-entitled",
             "contents are shown to other roles alone",
@@ -110,9 +110,10 @@ def may_see(
     session_ids: Sequence[str],
     *,
     to_all: bool = False,
+    or_nothing: bool = False,
 ) -> bool:
     """Whether contents are shown to whoever asks (``to_all``: they are, whoever it is); where
-    the store demands it, on record."""
+    the store demands it, on record, and that who may not is refused (``or_nothing``)."""
 
     async def look(store: Store) -> tuple[bool, bool]:
         who = await who_asks(store, token_file)
@@ -124,7 +125,13 @@ def may_see(
             spec,
             token_file,
             lambda store, who: note_reading(
-                store, what, session_ids, who=who, clock=SystemClock(), to_all=to_all
+                store,
+                what,
+                session_ids,
+                who=who,
+                clock=SystemClock(),
+                to_all=to_all,
+                or_nothing=or_nothing,
             ),
         )
     return allowed

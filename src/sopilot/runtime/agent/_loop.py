@@ -96,7 +96,7 @@ class Run:
         resumed = any(sealed.event.kind == "user_said" for sealed in session.events)
         if resumed:
             await session.note(RUN_RESUMED, {"events": len(session.events)})
-            await recover(session)
+            await recover(session, self._watch)
             # An approved call may have been made, which is one more.
             counted = Spending.of(session, driver.spending.budgets)
             driver.spending.domain_calls = counted.domain_calls

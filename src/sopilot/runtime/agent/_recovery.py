@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
 from sopilot.runtime.agent.operators import RecallsOutcomes
+from sopilot.runtime.agent.progress import Progress, Watch, nobody_watches, shown_call
 from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import HeldState, Session
 from sopilot.runtime.session.guards import hold_reason
@@ -36,7 +37,7 @@ def must_start_again(session: Session) -> bool:
     return False
 
 
-async def recover(session: Session) -> None:
+async def recover(session: Session, watch: Watch = nobody_watches) -> None:
     """Finish what can be finished without doing anything twice.
 
     A harmless call is made again under its key. An irreversible one is never
@@ -65,4 +66,6 @@ async def recover(session: Session) -> None:
             amended=held.amended,
         )
         if held.state is HeldState.APPROVED and hold is None:
-            await session.run_held(held.call_id)
+            shown = session.secrets.shown_call(held)
+            watch(Progress("call", shown_call(shown.action, shown.arguments)))
+            watch(Progress("result", (await session.run_held(held.call_id)).text))

@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.language.diagnostics import RunEnded
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.render import LANGUAGES, quote_value
 from sopilot.runtime.agent._refusals import refusals
 from sopilot.runtime.agent._result import Ending, to_customer
 from sopilot.runtime.agent.arms._answers import Answers, step_answer
 from sopilot.runtime.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, not_done, told_in_one
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls, Operator
-from sopilot.runtime.agent.progress import Progress, Watch
+from sopilot.runtime.agent.progress import Progress, Watch, shown_call
 from sopilot.runtime.agent.spending import Spending
 from sopilot.runtime.agent.stated_values import stated_values
 from sopilot.runtime.agent.toolbox import (
@@ -23,6 +23,7 @@ from sopilot.runtime.agent.toolbox import (
     StepCall,
     Toolbox,
 )
+from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
 from sopilot.runtime.session.protocols import JSON, ToolCall
@@ -289,7 +290,7 @@ class CallHandler:
         """A tool of the domain, made or held; the operator is asked about what is held."""
         self._spending.spend_domain_call()
         clear = self._session.secrets.shown(name, arguments)
-        self._watch(Progress("call", _shown(name, clear)))
+        self._watch(Progress("call", shown_call(name, clear)))
         answer = await self._session.call_tool(name, arguments, call_id)
         if answer.status is CallStatus.HELD:
             # Nothing was called: a held call costs nothing.
@@ -304,15 +305,22 @@ class CallHandler:
     async def _voted(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
         if self._operator is not None and held.state is HeldState.WAITING:
             for vote in await self._operator.decide(held):
-                held = await self._session.decide(
-                    vote.decision,
-                    held.call_id,
-                    by=vote.by,
-                    role=vote.role,
-                    arguments=vote.arguments,
-                    reason=vote.reason,
-                    who=vote.who,
-                )
+                try:
+                    held = await self._session.decide(
+                        vote.decision,
+                        held.call_id,
+                        by=vote.by,
+                        role=vote.role,
+                        arguments=vote.arguments,
+                        reason=vote.reason,
+                        who=vote.who,
+                    )
+                except UserMistake as refused:
+                    if vote.who is not THE_MACHINE:
+                        raise
+                    # Where people must show who they are, nobody simulated decides.
+                    self._watch(Progress("note", f"{vote.by} may not decide here: {refused}"))
+                    break
                 if held.state is not HeldState.WAITING:
                     break
         if held.state is HeldState.APPROVED:
@@ -369,8 +377,3 @@ class CallHandler:
             and sealed.event.payload["action"] in self._goal_actions
             for sealed in self._session.events
         )
-
-
-def _shown(name: str, arguments: Mapping[str, JSON]) -> str:
-    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
-    return f"{name}({values})"

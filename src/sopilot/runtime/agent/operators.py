@@ -53,8 +53,11 @@ class RoleApprovers:
     roles: tuple[str, ...]
 
     async def decide(self, held: HeldCall) -> Sequence[Vote]:
-        entitled = [role for role in self.roles if role in held.roles]
-        return [
+        given = {(one.by, one.role) for one in held.rulings}
+        votes = [
             Vote("approve", f"the {role}", role, who=THE_MACHINE)
-            for role in entitled[: held.needed]
+            for role in self.roles
+            if role in held.roles
         ]
+        # Nobody decides twice: a run that was taken up again may have their approval already.
+        return [one for one in votes[: held.needed] if (one.by, one.role) not in given]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+
+from sopilot.language.render import quote_value
+from sopilot.runtime.session.protocols import JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,11 @@ class Progress:
 
 
 Watch = Callable[[Progress], None]
+
+
+def shown_call(name: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{key}={quote_value(value)}" for key, value in arguments.items())
+    return f"{name}({values})"
 
 
 def nobody_watches(progress: Progress) -> None:

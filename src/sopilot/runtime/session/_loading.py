@@ -59,10 +59,12 @@ async def loaded(
     events: list[SealedEvent],
     payloads: Mapping[str, JSON],
     known: Collection[ProgramSet],
+    settings: Settings | None = None,
 ) -> Loaded:
-    """From what the store has of it; it is asked for programs alone that are not ``known``."""
+    """From what the store has of it; it is asked for programs alone that are not ``known``.
+    ``settings`` are those of its metadata, where the caller has them."""
     session_id = record.id
-    settings = settings_from_json(record.metadata.get("settings", {}))
+    settings = settings or settings_from_json(record.metadata.get("settings", {}))
     erased = record.is_locked or record.is_erased
     salt = _salt(record)
     for digest, value in payloads.items():

@@ -74,7 +74,7 @@ async def open_session(
     now = clock.now()
     start = Head(new.id, -1, genesis(new.id))
     record = SessionRecord(new.id, now, now, plain_mapping(metadata), {}, start)
-    nothing = await loaded(store, record, [], {}, (own,))
+    nothing = await loaded(store, record, [], {}, (own,), settings)
     lease = Lease(new.id, owner or default_owner(), 1, now + settings.lease_seconds)
     session = Session(store, nothing, lease, tools=tools, clock=clock, judge=judge, new=new)
     async with session.writing():

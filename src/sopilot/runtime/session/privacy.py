@@ -38,11 +38,11 @@ async def load_policy(store: Store) -> Policy:
 async def change_policy(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
-    await _require_entitled(store, who)
+    await require_entitled(store, who)
     await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
 
 
-async def _require_entitled(store: Store, who: Principal | None) -> None:
+async def require_entitled(store: Store, who: Principal | None) -> None:
     people = await load_people(store)
     if people.has_administrator():
         person = people.person(who.name) if who is not None else None
@@ -89,10 +89,14 @@ async def note_reading(
     who: Principal | None,
     clock: Clock,
     to_all: bool = False,
+    or_nothing: bool = False,
 ) -> None:
-    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them."""
+    """Who looks at contents, before they are shown; ``to_all``: whoever asks is shown them;
+    ``or_nothing``: who may not read them is refused."""
     shown = to_all or await may_read(store, who)
     said: dict[str, JSON] = {"what": what, "sessions": list(session_ids), "contents": shown}
+    if or_nothing and not shown:
+        said["refused"] = True
     await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
@@ -190,7 +194,7 @@ async def shred_wanted(
     """Sessions in which a subject stands, those that are named, and those beyond their period."""
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
-    await _require_entitled(store, who)  # which sessions a text stands in is told to nobody else
+    await require_entitled(store, who)  # which sessions a text stands in is told to nobody else
     records: dict[str, SessionRecord] = {}
     for one in [
         *(await sessions_with(store, subjects) if subjects else ()),
@@ -207,7 +211,7 @@ def reading_lines(readings: Sequence[Entry]) -> list[str]:
     lines = []
     for one in readings:
         it: Fields = one.details
-        seen = "contents" if it["contents"] else "masked"
+        seen = "contents" if it["contents"] else "refused" if it.get("refused") else "masked"
         who = f"{it['by'] or 'somebody'}, {it['identity']}"
         lines.append(f"{moment(one.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}")
     return [*lines, f"{len(readings)} on record"]

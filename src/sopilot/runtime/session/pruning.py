@@ -12,7 +12,13 @@ from sopilot.runtime.records.privacy import PRUNED
 from sopilot.runtime.session._store import Lease, SessionRecord, Store
 from sopilot.runtime.session.errors import LeaseHeld
 from sopilot.runtime.session.journal import is_journal
-from sopilot.runtime.session.privacy import EVERY, change_policy, load_policy, on_hold
+from sopilot.runtime.session.privacy import (
+    EVERY,
+    change_policy,
+    load_policy,
+    on_hold,
+    require_entitled,
+)
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 
@@ -68,6 +74,8 @@ async def prune(
         raise mistake(
             "not-ended", f"`{unknown[0]}` is no state of an ended session", help=", ".join(ENDED)
         )
+    if not dry:
+        await require_entitled(store, who)  # before anything is copied
     now = clock.now()
     old = [one for one in await store.sessions(limit=EVERY) if _is_old(one, states, now, days)]
     held = await on_hold(store, await load_policy(store), old)

@@ -74,13 +74,26 @@ def redact(
             return [walk(item, here, data) for item in value]
         return withhold(value) if data and _is_one(value, secrets) else value
 
-    payload = inside(event.payload, names) if names or secrets or strange else dict(event.payload)
+    # Most events hold nothing of it, and are not taken apart to find that out.
+    touched = secrets or strange or (names and _has_key(event.payload, names))
+    payload = inside(event.payload, names) if touched else dict(event.payload)
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
             if value is not None and len(canonical(value)) > limit:
                 payload[name] = withhold(value)
     return event._replace(payload=payload), kept
+
+
+def _has_key(value: JSON, names: frozenset[str]) -> bool:
+    """Whether one of these names stands anywhere in it."""
+    if isinstance(value, Mapping):
+        return not names.isdisjoint(value) or any(
+            type(one) is not str and _has_key(one, names) for one in value.values()
+        )
+    return isinstance(value, list) and any(
+        type(one) is not str and _has_key(one, names) for one in value
+    )
 
 
 def restore(event: Event, values: Mapping[str, JSON]) -> Event:
@@ -159,21 +172,20 @@ def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
     A reference is none: it stands for a value that is not here."""
     found: set[str] = set()
     _gather(names, value, found)
-    return {one for one in found if len(one) >= SHORTEST}
+    return {one for one in found if len(one) >= SHORTEST} if found else found
 
 
 def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
-    if value is None or isinstance(value, str):
-        return
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key in names:
                 found |= _scalars(item)
-            else:
+            elif type(item) is not str:
                 _gather(names, item, found)
     elif isinstance(value, list | tuple):
         for item in value:
-            _gather(names, item, found)
+            if type(item) is not str:
+                _gather(names, item, found)
 
 
 def _scalars(value: JSON) -> set[str]:
