@@ -37,7 +37,7 @@ imports: install
 	$(BIN)/lint-imports
 
 unit: install
-	$(BIN)/pytest -n 2 -m "not slow"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
 
 evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)

@@ -54,7 +54,7 @@ def parts(*, small: bool) -> list[Part]:
     turns = ["10", "50"] if small else ["10", "100", "1000"]
     return [
         Part("compile", ["compile_speed.py", *(["--small"] if small else [])], compile_rows),
-        Part("machine", ["vm_step.py"]),
+        Part("machine", ["vm_step.py", *(["--rounds", "10"] if small else [])]),
         Part(
             "store",
             ["langgraph_walk.py", "--rounds", "1" if small else "7"],

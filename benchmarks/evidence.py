@@ -60,6 +60,13 @@ CAMPAIGNS: dict[str, list[str]] = {
     "throughput": ["throughput.py", "--json", "{file}"],
     "mcp-gateway": ["mcp_gateway.py", "--json", "{file}"],
     "chaos": ["chaos.py", "--json", "{file}"],
+    "day-in-an-hour": [
+        "day_in_an_hour.py",
+        "--json",
+        "{file}",
+        "--picture",
+        "docs/pictures/day-in-an-hour.png",
+    ],
     "two-releases": ["two_releases.py", "--json", "{file}"],
     "fuzz": ["fuzz.py", "--json", "{file}"],
     "mutants": ["mutants.py", "--json", "{file}"],

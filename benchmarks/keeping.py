@@ -39,6 +39,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "mcp-storm": lambda found: found["requests"],
     "mcp-gateway": lambda found: found["calls"],
     "chaos": lambda found: int(found["minutes"]),
+    "day-in-an-hour": lambda found: int(found["minutes"]),
     "two-releases": lambda found: int(found["seconds"]),
     "fuzz": lambda found: found["inputs"],
     "mutants": lambda found: found["mutants"],

@@ -1,11 +1,12 @@
 """Microseconds a step: a walk of 200 operations through a program of 49 checks.
 
-Run: python benchmarks/vm_step.py
+Run: python benchmarks/vm_step.py [--rounds N]
 With `langgraph` installed, its step with the in-memory saver is timed on the same machine.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import statistics
 import time
@@ -101,13 +102,16 @@ def peer_step() -> float | None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    rounds = parser.parse_args().rounds
     source = program()
     machine = Machine({"main": source})
     walk = operations()
     steps: list[float] = []
     sealing: list[float] = []
     replaying: list[float] = []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         configuration = machine.initial()
         events: list[Event] = []
         began = time.perf_counter()
@@ -127,7 +131,7 @@ def main() -> None:
         assert replay(machine, events) == configuration
         replaying.append((time.perf_counter() - began) / len(events) * 1e6)
     step = statistics.median(steps)
-    print(f"walk of {len(walk)} steps, median of {ROUNDS} rounds")
+    print(f"walk of {len(walk)} steps, median of {rounds} rounds")
     print(f"step            {step:7.2f} us  (best round {min(steps):.2f})")
     print(f"seal and encode {statistics.median(sealing):7.2f} us")
     print(f"replay          {statistics.median(replaying):7.2f} us")

@@ -18,6 +18,7 @@ def test_every_part_of_the_small_run() -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     last = max(done.stdout.rfind("\ncompile "), 0)

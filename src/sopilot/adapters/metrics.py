@@ -12,8 +12,8 @@ from importlib.util import find_spec
 from inspect import iscoroutinefunction
 from typing import Any, cast
 
-from sopilot.language.diagnostics import RunEnded, mistake
-from sopilot.runtime.session import Store
+from sopilot.language.diagnostics import mistake
+from sopilot.runtime.session import Store, StoreUnavailable
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 COUNTERS = {
@@ -22,7 +22,10 @@ COUNTERS = {
     "steps": ("calls of the bookkeeping tool", ()),
     "takeovers": ("sessions that another process had before", ()),
     "orphans": ("irreversible calls that were found left open by an owner who is gone", ()),
-    "store_failures": ("operations of the store that failed", ("operation",)),
+    "store_failures": (
+        "operations that the store failed at",
+        ("operation",),
+    ),
     "upstream_failures": ("calls of upstream servers that broke off", ("upstream",)),
     "sweep_failures": ("looks for calls left open that failed", ()),
 }
@@ -121,6 +124,7 @@ class _MeteredStore:
         own = getattr(self._store, name)
         if not iscoroutinefunction(own):
             return own
+        self._meter.count("store_failures", 0, operation=name)  # so that the first one shows
         timed = _timed(own, name, self._meter)
         setattr(self, name, timed)  # asked for once
         return timed
@@ -133,7 +137,7 @@ def _timed(
         try:
             with meter.timing("store", operation=name):
                 return await own(*given, **named)
-        except RunEnded:
+        except StoreUnavailable:  # a lease that another has is an answer
             meter.count("store_failures", operation=name)
             raise
 

@@ -61,3 +61,31 @@ def test_a_scenario_that_waits_is_taken_up_again(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert 'call pay_claim(amount=5750, claim="c-2", iban="DE01")' in done.output
     assert "executed" in done.output
+
+
+def test_where_people_must_show_who_they_are_a_simulated_approver_decides_nothing(
+    tmp_path: Path,
+) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    run("people", "demand", "identity")
+    task = ("--task", "a large one/both approve")
+    done = run("run", str(HERE / "claims.yaml"), *task)
+    assert "the handler may not decide here" in done.output
+    assert "waiting" in done.output
+
+
+def test_the_register_shows_people_nothing_of_a_secret(tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    assert run("run", str(HERE / "claims.yaml"), "--task", "pay/the holder").exit_code == 0
+    rows = run("register").output
+    assert '{"birth_date": "•••", "code_word": "•••", "person": "Ann"}' in rows
+    assert "bytes" not in rows
+    assert "$ref" in run("register", "--csv").output

@@ -32,14 +32,19 @@ FORGED = (
 PICTURE = base64.b64encode(bytes(range(256)) * 40).decode()
 ODD_TOOLS = (
     "echo", "slow", "forge", "forge_error", "picture", "large", "die", "mutate", "cancelled",
-    "misfit",
+    "misfit", "key",
 )  # fmt: skip
 _ANYTHING: dict[str, Any] = {"type": "object"}
 
 
 class OddServer:
     def __init__(
-        self, desk_name: str, task_id: str | None, state: Path | None, die_at: str | None
+        self,
+        desk_name: str,
+        task_id: str | None,
+        state: Path | None,
+        die_at: str | None,
+        slow_at: str | None,
     ) -> None:
         desk = load_desk(desk_name)
         if task_id is None:
@@ -48,6 +53,7 @@ class OddServer:
             self._world = desk.make_tools(desk.task(task_id))
         self._state = state
         self._die_at = die_at
+        self._slow_at = slow_at
         self._bus = InMemorySubscriptionBus()
         self._calls = 0
         self.cancelled = 0
@@ -92,6 +98,8 @@ class OddServer:
         name, arguments = params.name, params.arguments or {}
         if name == "echo":
             return types.CallToolResult(content=[], structured_content=arguments)
+        if name == "key":
+            return _text(str((params.meta or {}).get("sopilot/key")))
         if name == "slow":
             return await self._slow(ctx, arguments)
         if name == "cancelled":
@@ -121,6 +129,8 @@ class OddServer:
                 await ctx.session.send_tool_list_changed()
                 await self._bus.publish(ToolsListChanged())
             return _text("changed")
+        if name == self._slow_at:
+            await asyncio.sleep(0.7)
         self._calls += 1
         result = self._world.perform(name, arguments, key=str(self._calls))
         value = result.value if isinstance(result.value, dict) else {"value": result.value}
@@ -153,8 +163,9 @@ async def main() -> None:
     parser.add_argument("--http", type=int)
     parser.add_argument("--state", type=Path)
     parser.add_argument("--die-at")
+    parser.add_argument("--slow-at")
     given = parser.parse_args()
-    odd = OddServer(given.desk, given.task, given.state, given.die_at)
+    odd = OddServer(given.desk, given.task, given.state, given.die_at, given.slow_at)
     if given.http is not None:
         import uvicorn
 

@@ -25,7 +25,7 @@ from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.desks.bundled import load_desk
+from sopilot.desks.bundled import DeskTask, load_desk
 from sopilot.doors.mcp._content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.doors.mcp.building import gateway_service
 from sopilot.doors.mcp.catalogue import Catalogue
@@ -162,6 +162,16 @@ def test_an_irreversible_call_is_held(odd_url: str) -> None:
     play(scene, url=odd_url)
 
 
+def test_a_call_brings_the_key_by_which_people_ask_for_it(odd_url: str) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        said = texts(await call(client, "key"))[0]
+        (made,) = [e for e in await watched.events() if e.kind == "domain_call"]
+        (record,) = await watched.store.sessions()
+        assert f"{record.id}:{made.payload['call_id']}" in said
+
+    play(scene, url=odd_url)
+
+
 def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
         result = await call(client, "die")
@@ -175,15 +185,40 @@ def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     play(scene)
 
 
+async def driven_and_approved(client: Client, watched: Watched) -> DeskTask:
+    """All that is left is the irreversible call."""
+    desk = load_desk("bank-desk")
+    task = desk.task("close-empty")
+    driven = await drive(client, desk, task, stop_when_held=True)
+    session = await attach_session(watched.store, driven.session_id)
+    (held,) = session.held_calls
+    await session.decide("approve", held.call_id, by="Kim", role="supervisor")
+    await session.release()
+    return task
+
+
+def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        task = await driven_and_approved(client, watched)
+        leaving = asyncio.create_task(client.call_tool(task.goal, dict(task.arguments)))
+        await asyncio.sleep(0.4)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
+        for _ in range(100):
+            last = (await watched.events())[-1]
+            if last.kind == "domain_result":
+                break
+            await asyncio.sleep(0.05)
+        assert (last.kind, last.payload["ok"]) == ("domain_result", True)
+        assert await watched.notes("outcome_unknown") == []
+
+    play(scene, "bank-desk", "close-empty", "--slow-at", "close_account")
+
+
 def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
     async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
-        desk = load_desk("bank-desk")
-        task = desk.task("close-empty")
-        driven = await drive(client, desk, task, stop_when_held=True)
-        session = await attach_session(watched.store, driven.session_id)
-        (held,) = session.held_calls
-        await session.decide("approve", held.call_id, by="Kim", role="supervisor")
-        await session.release()
+        task = await driven_and_approved(client, watched)
         made = [await call(client, task.goal, **task.arguments) for _ in range(2)]
         assert [result.is_error for result in made] == [True, True]
         assert texts(made[0])[0].startswith("Outcome unknown: ")

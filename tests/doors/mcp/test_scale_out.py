@@ -31,7 +31,7 @@ from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Arm, Offer, arm_named
-from sopilot.runtime.session import Store, StoreUnavailable, resume_session
+from sopilot.runtime.session import Lease, LeaseLost, Store, StoreUnavailable, resume_session
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
@@ -311,6 +311,9 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         async def record(self, session_id: str) -> Any:
             raise StoreUnavailable("gone")
 
+        async def release(self, lease: Any) -> None:
+            raise LeaseLost("x")
+
     async def case() -> None:
         meter = Told()
         store = metered(Failing(), meter)
@@ -318,7 +321,39 @@ def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         assert await store.records.count_sessions() == 0
         with pytest.raises(StoreUnavailable):
             await store.record("x")
-        assert meter.counted == {"store_failures record": 1}
+        with pytest.raises(LeaseLost):
+            await store.release(Lease("x", "me", 1, 0.0))
+        # What has not failed yet is there as 0: a first failure is an increase. That a session
+        # is another's is an answer of the store, and no failure.
+        counted = {"sessions": 0, "record": 1, "release": 0}
+        assert meter.counted == {f"store_failures {name}": n for name, n in counted.items()}
+
+    asyncio.run(case())
+
+
+def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
+    class Sets(NoMetrics):
+        states: dict[str, float]
+
+        def set(self, name: str, value: float, **labels: str) -> None:
+            if name == "sessions":
+                self.states[labels["state"]] = value
+
+    class Changing(MemoryStore):
+        found: dict[str, int]
+
+        async def states(self) -> dict[str, int]:
+            return self.found
+
+    async def case() -> None:
+        store, meter = Changing(), Sets()
+        meter.states = {}
+        watch = Watch(store, meter)
+        store.found = {"waiting": 2, "running": 1, "journal": 4}
+        await watch._count()
+        store.found = {"completed": 3}
+        await watch._count()
+        assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
 
     asyncio.run(case())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
@@ -60,6 +61,12 @@ def run(desk: str, task: str, arm: str = "fused", **options: object) -> Played:
     return asyncio.run(play(found, found.task(task), {**ARMS, **TRIED}[arm], **options))  # type: ignore[arg-type]
 
 
+@functools.cache
+def clean_run(desk: str, task: str, arm: str) -> Played:
+    """Of one who behaves: the same for every way to misbehave."""
+    return run(desk, task, arm)
+
+
 def findings(desk: str, played: Played) -> list[str]:
     programs = programs_of(desk, "pg").programs
     report = audit_trace(programs, played.session.events, judge=judge)
@@ -98,9 +105,10 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     """Task by task: whoever is caught under the one arm is caught under the other, and as
     the same. A tool of another step is drawn at random, so what it leads to may differ."""
     bad = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
-    caught: dict[str, dict[str, bool]] = {arm: {} for arm in TRIED}
-    named: dict[str, set[str]] = {arm: set() for arm in TRIED}
-    for arm in TRIED:
+    compared = ("fused", "asked", "pg")
+    caught: dict[str, dict[str, bool]] = {arm: {} for arm in compared}
+    named: dict[str, set[str]] = {arm: set() for arm in compared}
+    for arm in compared:
         for desk, task in some_tasks(15):
             found = findings(desk, run(desk, task, arm, misbehaviour=bad))
             caught[arm][task] = bool(found)
@@ -124,7 +132,7 @@ def test_no_deviation_escapes(arm: str, switch: str) -> None:
         found = findings(desk, played)
         seen.add(bool(found))
         if not found:
-            clean = run(desk, task, arm)
+            clean = clean_run(desk, task, arm)
             pairs = zip(verdicts(played), verdicts(clean), strict=False)
             differs = next((one[0] for one, other in pairs if one != other), None)
             if differs is None or not needs_a_reader(desk, differs):

@@ -29,6 +29,9 @@ class CallLink:
 
     progress: ProgressReport | None = None
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    irreversible: bool = False
+    """Then it goes on to its end, whoever has left: of a call that is broken off nobody knows how
+    it ended."""
     given: object = None
     looked: bool = False
     """Whether the tool was compared with the approved one for this call."""

@@ -61,10 +61,11 @@ class CheckedUpstream:
             await self.look(link)
 
     async def call(
-        self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None
+        self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None, *, key: str
     ) -> types.CallToolResult:
         """On the connection that was looked at, or not at all."""
-        return await self._upstream.call(name, arguments, link, generation=self._generation)
+        here = self._generation
+        return await self._upstream.call(name, arguments, link, key=key, generation=here)
 
     # --- what no look is needed for -------------------------------------------------
 

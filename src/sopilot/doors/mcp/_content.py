@@ -23,6 +23,7 @@ from sopilot.runtime.session.protocols import JSON, ToolResult
 SESSION_META = "sopilot/session"
 RUNTIME_META = "sopilot/runtime"
 UPSTREAM_META = "sopilot/upstream"
+KEY_META = "sopilot/key"
 _OWN_MARKS = "sopilot/"
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
 

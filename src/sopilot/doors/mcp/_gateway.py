@@ -56,7 +56,7 @@ class GatewayTools:
         meter = self._catalogue.meter
         try:
             with meter.timing("upstream", upstream=offer.upstream):
-                given = await upstream.call(name, arguments, link)
+                given = await upstream.call(name, arguments, link, key=key)
         except UpstreamFailed:
             meter.count("upstream_failures", upstream=offer.upstream)
             raise

@@ -15,6 +15,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from sopilot.doors.mcp._call_link import CallLink
+from sopilot.doors.mcp._content import KEY_META
 from sopilot.doors.mcp._kept_connection import KeptConnection, UpstreamFailed
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session.protocols import JSON
@@ -68,13 +69,16 @@ class McpUpstream(KeptConnection):
         arguments: Mapping[str, JSON],
         link: CallLink | None = None,
         *,
+        key: str = "",
         generation: int | None = None,
     ) -> types.CallToolResult:
         """Raises ``McpRefused`` for a call that was not carried out, ``UpstreamFailed``
         where that cannot be known: a lost connection, no answer in time, a cancellation.
-        With a ``generation`` the call is made on that connection or not at all."""
+        With a ``generation`` the call is made on that connection or not at all. The ``key``
+        goes with it: people ask the server by it how the call ended."""
         # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
-        params = types.CallToolRequestParams(name=name, arguments=dict(arguments))
+        meta: Any = {KEY_META: key} if key else None
+        params = types.CallToolRequestParams(name=name, arguments=dict(arguments), _meta=meta)
         request = types.CallToolRequest(params=params)
         return await self.ask(request, types.CallToolResult, link, generation=generation)
 
@@ -146,14 +150,14 @@ class McpUpstream(KeptConnection):
     async def _answer(
         self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
     ) -> Answer:
-        """In time, unless the client gives up before."""
+        """In time, unless the client gives up before, where that does no harm."""
         asked = asyncio.ensure_future(request)
         garbled = asyncio.Event()
         spoilt = asyncio.create_task(garbled.wait())
         waits: set[asyncio.Future[Any]] = {asked, spoilt}
         stop: asyncio.Task[Any] | None = None
         self._asked.append(garbled)
-        if link is not None:
+        if link is not None and not link.irreversible:
             stop = asyncio.create_task(link.cancelled.wait())
             waits.add(stop)
         try:

@@ -19,6 +19,7 @@ from sopilot.adapters.metrics import NoMetrics
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session.journal import STATE as JOURNAL_STATE
 from sopilot.runtime.session.unsettled import sweep
 
 REQUEST_HEADER = "x-request-id"
@@ -39,6 +40,7 @@ class Watch:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _asked_at: float = -1e9
     _answer: str = ""
+    _states: set[str] = field(default_factory=set)
 
     async def problem(self) -> str:
         """Why no request should come here now; empty if all is well."""
@@ -81,8 +83,11 @@ class Watch:
 
     async def _count(self) -> None:
         now = SystemClock().now()
-        for state, count in (await self.store.states()).items():
-            self.meter.set("sessions", count, state=state)
+        found = await self.store.states()
+        found.pop(JOURNAL_STATE, None)
+        self._states |= found.keys()
+        for state in self._states:  # the last one may have left a state
+            self.meter.set("sessions", found.get(state, 0), state=state)
         self.meter.set("unknown_outcomes", len(await self.store.unsettled(now=now)))
         held = await self.store.records.actions(Wanted(outcome="held", now=now))
         waiting = [row.at for _, row in held if json.loads(row.rest).get("awaits") == "approval"]

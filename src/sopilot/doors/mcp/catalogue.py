@@ -61,6 +61,8 @@ class Catalogue:
         self._recheck_seconds = recheck_seconds
         self._require_pins = require_pins
         self.meter = meter or NoMetrics()
+        for spec in self.specs:
+            self.meter.count("upstream_failures", 0, upstream=spec.name)
         self.held: dict[str, Drift] = {}
         """Tools that are not what was approved, by name. They are neither listed nor called."""
         self.on_change: Callable[[], None] | None = None

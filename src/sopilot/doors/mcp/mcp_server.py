@@ -59,6 +59,8 @@ class ProcedureServer(BesideTools):
         super().__init__(hub, catalogue, session_id)
         self._tell = tell
         self._meter = meter or NoMetrics()
+        for outcome in ("ok", "not_done", "failed"):
+            self._meter.count("calls", 0, outcome=outcome)
         self._telemetry = telemetry
         self._listen_on_streams = ListenHandler(self._audience.bus)
         self._running: set[asyncio.Task[Any]] = set()
@@ -191,6 +193,7 @@ class ProcedureServer(BesideTools):
             text = f"Done: {json.dumps(score.as_json())}"
             return answered(text, "", ok=True, session_id=session.id)
         else:
+            link.irreversible = name in session.programs.guarded
             async with session.keep_alive():
                 turn = await player.call(name, arguments)
             text = turn.answer

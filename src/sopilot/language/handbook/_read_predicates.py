@@ -37,7 +37,7 @@ from sopilot.language.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.language.handbook.origins import resolved_recipe
 from sopilot.language.handbook.wording import placeholders
 
-_POSITION = re.compile(r"\b(?:result|results)\b[\w.]*\[\s*[0-9]+\s*\]")
+_POSITION = re.compile(r"\b((?:result|results)\b[\w.]*)\[\s*[0-9]+\s*\]")
 
 
 _NOT_BOUND = (
@@ -149,13 +149,19 @@ def read_predicate(
         predicate = asking(predicate)
     _examples(report, found, predicate, constants)
     answers = {call.answer for recipe in predicate.recipes for call in recipe}
-    if "verdict" in found and predicate.recipes and _POSITION.search(predicate.verdict or ""):
+    if "verdict" in found and predicate.recipes and _one_of_many(predicate.verdict or ""):
         message = "the verdict looks at one element of a list, whatever else is in it"
         help = "`result.items.all(one, …)` or `exists` looks at every one"
         report.warning("one-element", message, found["verdict"].value, help)
     if "verdict" in found and predicate.verdict and answers:
         _answers_there(report, found["verdict"].value, predicate.verdict, answers)
     return predicate
+
+
+def _one_of_many(verdict: str) -> bool:
+    """Whether it looks at one element of a list of which it does not say that it has only one."""
+    plain = re.sub(r"\s", "", verdict)
+    return any(f"size({one[1]})==1&&" not in plain for one in _POSITION.finditer(plain))
 
 
 def _examples(
@@ -188,6 +194,11 @@ def _examples(
 def _gate_call(
     report: DiagnosticCollector, field: Field, scope: Scope, signatures: Signatures
 ) -> ActionCall | None:
+    if isinstance(field.value, MapNode | ListNode):
+        message = f"`{field.key.text}` is one call, like `login(user, password)`"
+        help = "two ways are two predicates: `first: [found_by_email(user), found_by_name(user)]`"
+        report.error("wrong-type", message, field.value, help)
+        return None
     call = read_action_call(report, field.value, f"`{field.key.text}`", scope, signatures)
     for _, term in call.arguments if call is not None else ():
         if isinstance(term, Path):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from sopilot.language.diagnostics import RunEnded
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.render import LANGUAGES, quote_value
 from sopilot.runtime.agent._refusals import refusals
 from sopilot.runtime.agent._result import Ending, to_customer
@@ -23,6 +23,7 @@ from sopilot.runtime.agent.toolbox import (
     StepCall,
     Toolbox,
 )
+from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import CallAnswer, CallStatus, HeldCall, HeldState, Session
 from sopilot.runtime.session.call_answer import waiting_text
 from sopilot.runtime.session.protocols import JSON, ToolCall
@@ -304,15 +305,22 @@ class CallHandler:
     async def _voted(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
         if self._operator is not None and held.state is HeldState.WAITING:
             for vote in await self._operator.decide(held):
-                held = await self._session.decide(
-                    vote.decision,
-                    held.call_id,
-                    by=vote.by,
-                    role=vote.role,
-                    arguments=vote.arguments,
-                    reason=vote.reason,
-                    who=vote.who,
-                )
+                try:
+                    held = await self._session.decide(
+                        vote.decision,
+                        held.call_id,
+                        by=vote.by,
+                        role=vote.role,
+                        arguments=vote.arguments,
+                        reason=vote.reason,
+                        who=vote.who,
+                    )
+                except UserMistake as refused:
+                    if vote.who is not THE_MACHINE:
+                        raise
+                    # Where people must show who they are, nobody simulated decides.
+                    self._watch(Progress("note", f"{vote.by} may not decide here: {refused}"))
+                    break
                 if held.state is not HeldState.WAITING:
                     break
         if held.state is HeldState.APPROVED:

@@ -31,6 +31,8 @@ from sopilot.runtime.vm.values import plain_mapping
 PREFIX = "journal."
 """Ids of sessions are unguessable hexadecimals: none of them begins so."""
 
+STATE = "journal"
+
 _MACHINE = Machine({}, limits=Limits())
 _LEASE_SECONDS = 5.0
 _TRIES = 200
@@ -101,7 +103,7 @@ async def write(
                 before, Note(name, plain_mapping(details)), at=now, actor=Actor.OPERATOR
             )
             sealed, line = seal_line(event, head.hash)
-            batch = Batch(head, [sealed], summary={"status": "journal"}, lines=[line])
+            batch = Batch(head, [sealed], summary={"status": STATE}, lines=[line])
             lease = await store.append(lease, batch, now=now, lease_seconds=_LEASE_SECONDS)
             await store.release(lease)
             return event.seq

@@ -1,0 +1,76 @@
+"""The people of a day: they decide what waits, and say how calls ended of which nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from day_parts import Shop
+from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.language.diagnostics import SopilotError
+from sopilot.runtime.session import SystemClock
+from sopilot.runtime.session.deciding import decide_or_leave, settle_when_free
+from sopilot.runtime.session.reminders import due_calls
+from sopilot.runtime.session.unsettled import waiting_in
+
+DECISIONS = {"given": "approve", "rejected": "reject"}
+"""By the kind that the order's name begins with; what else waits is left until it expires."""
+
+TO_FIND_OUT = 0.4
+"""Hours that people take to ask how a call ended."""
+
+
+class People:
+    def __init__(
+        self, store: PostgresStore, shop: Shop, hour: float, mark: Callable[[str, str], None]
+    ) -> None:
+        self._store, self._shop, self._hour, self._mark = store, shop, hour, mark
+        self.decided: Counter[str] = Counter()
+        self.listed_after: list[float] = []
+        """Seconds from the shop's own entry until the call stood on the list of unknowns."""
+        self.away = False
+        self._seen: dict[str, float] = {}
+
+    async def decide_all(self) -> None:
+        while True:
+            await asyncio.sleep(min(5.0, 0.05 * self._hour))
+            try:
+                for call in await due_calls(self._store):
+                    await self._decide(call.session_id, call.call_id)
+                await self._settle()
+            except SopilotError:
+                self.decided["tried again"] += not self.away
+
+    async def _decide(self, session: str, call: str) -> None:
+        held = {one.call_id: one for one in (await waiting_in(self._store, session)).held}
+        if call not in held:
+            return
+        kind = str(held[call].arguments["order"]).split("-")[0]
+        decision = DECISIONS.get(kind)
+        if decision is None or random.random() < 0.5:  # not this time
+            return
+        _, _, left = await decide_or_leave(
+            self._store, session, decision, call, by="Kim", role="manager"
+        )
+        self.decided[f"{decision}, left for who runs the session" if left else decision] += 1
+
+    async def _settle(self) -> None:
+        """By what the shop's own ledger says of the call's key."""
+        done = {one["key"]: one["at"] for one in self._shop.entries()}
+        for record in await self._store.unsettled(now=SystemClock().now()):
+            for one in (await waiting_in(self._store, record.id)).unknown:
+                key = f"{one.session_id}:{one.call_id}"
+                if key not in self._seen:
+                    self._seen[key] = time.time()
+                    self._mark("unknown", one.session_id[:6])
+                    if key in done:
+                        self.listed_after.append(time.time() - done[key])
+                if time.time() - self._seen[key] < TO_FIND_OUT * self._hour:
+                    continue
+                await settle_when_free(
+                    self._store, one.session_id, one.call_id, ok=key in done, by="Kim"
+                )
+                self.decided["settled: happened" if key in done else "settled: did not"] += 1
