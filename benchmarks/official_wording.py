@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sopilot.lab.bench import shared_upstream
 from sopilot.lab.bench.official_check import check_official
-from sopilot.lab.bench.sweep import select_tasks
+from sopilot.lab.bench.selection import select_tasks
 
 
 def main() -> int:

@@ -76,3 +76,16 @@ def test_where_people_must_show_who_they_are_a_simulated_approver_decides_nothin
     done = run("run", str(HERE / "claims.yaml"), *task)
     assert "the handler may not decide here" in done.output
     assert "waiting" in done.output
+
+
+def test_the_register_shows_people_nothing_of_a_secret(tmp_path: Path) -> None:
+    store = ("--store", f"sqlite:{tmp_path / 's.db'}")
+
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(sopilot, [*words, *store], catch_exceptions=False)
+
+    assert run("run", str(HERE / "claims.yaml"), "--task", "pay/the holder").exit_code == 0
+    rows = run("register").output
+    assert '{"birth_date": "•••", "code_word": "•••", "person": "Ann"}' in rows
+    assert "bytes" not in rows
+    assert "$ref" in run("register", "--csv").output

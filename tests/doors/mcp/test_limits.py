@@ -177,15 +177,18 @@ def test_limits_are_read_and_bound_the_processes() -> None:
 
 def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     async def case() -> None:
-        async with listening(Limits(body_seconds=0.3, requests=1)) as settings:
+        limits = Limits(body_seconds=1.0, requests=1)
+        # The client first: on a busy machine, making one takes as long as a body may.
+        async with listening(limits) as settings, httpx2.AsyncClient() as client:
+            await client.post(settings.url, json={}, timeout=20)
             _reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
             writer.write(busy(settings))
             await asyncio.sleep(0.1)
-            async with httpx2.AsyncClient() as client:
-                answer = await client.post(settings.url, json={}, timeout=20)
-                assert answer.status_code == 429
-            await asyncio.sleep(1.5)
-            assert await is_served(settings)
+            answer = await client.post(settings.url, json={}, timeout=20)
+            assert answer.status_code == 429
+            async with asyncio.timeout(20):
+                while not await is_served(settings):
+                    await asyncio.sleep(0.1)
             writer.close()
 
     asyncio.run(case())

@@ -224,14 +224,14 @@ def test_what_is_refused_names_its_cure() -> None:
         (("handbooks", "release", "bank-desk", "--as", "Ada"), "give --token-file"),
         (("handbooks", "diff", "bank-desk", "1", "2"), "`sopilot handbooks list` has them"),
         (("deviations", "comment", "7", "--as", "Ada", "hm"), "`sopilot deviations list`"),
-        (
-            ("run", "bank-desk", "--task", "wire-rent-lyon"),
-            "neither `--approve` nor a scenario's `approvals` can",
-        ),
     ]:
         told = run(*wanted).exception
         assert isinstance(told, UserMistake), wanted
         assert cure in told.diagnostics[0].help, (wanted, told)
+    # The run does not break off: it waits for somebody who can show who they are.
+    waits = run("run", "bank-desk", "--task", "wire-rent-lyon").stdout
+    assert "neither `--approve` nor a scenario's `approvals` can" in waits
+    assert "waiting" in waits
 
 
 def test_journals_are_not_counted_as_sessions(tmp_path: Path) -> None:

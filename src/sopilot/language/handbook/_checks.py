@@ -84,6 +84,8 @@ def _check_parameters(
     report: DiagnosticCollector, handbook: Handbook, places: Mapping[str, Positioned]
 ) -> None:
     """What a machine judges without reading it holds for everybody alike."""
+    if report.failed:
+        return  # a call that could not be read may be what reads it
     for name, predicate in handbook.predicates.items():
         by_success = [one for one in (predicate.established_by, predicate.done) if one is not None]
         if predicate.question or not (by_success or predicate.verdict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 from sopilot.language.diagnostics import did_you_mean
@@ -30,6 +31,7 @@ from sopilot.runtime.vm.whole_values import whole_values
 END_SESSION: Final = "end_session"
 
 
+@cache
 def step_tool(language: str = "en") -> ToolSchema:
     return ToolSchema(TOOL_NAME, step_description(language), step_schema(language))
 

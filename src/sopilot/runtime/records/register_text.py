@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sopilot.language.diagnostics.plain_text import counted, moment, table
 from sopilot.runtime.records._action import ActionEntry, ActionOutcome
 from sopilot.runtime.records._selection import Selected, value_at
+from sopilot.runtime.trace import MASK, is_reference
+from sopilot.runtime.vm import JSON
 
 _HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
 _FIELDS = (
@@ -81,7 +83,7 @@ def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
     proof = entry.grade or ("not guarded" if entry.outcome in _MADE else "-")
     if entry.override:
         proof += ", override"
-    values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
+    values = [_cell(_masked(value_at(entry.arguments, name.split(".")))) for name in names]
     return [
         moment(entry.at),
         entry.action,
@@ -89,7 +91,7 @@ def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
         proof,
         ", ".join(entry.approvers) or "-",
         ", ".join(entry.findings) or "-",
-        *(values or [_cell(dict(entry.arguments))]),
+        *(values or [_cell(_masked(dict(entry.arguments)))]),
         entry.session_id,
     ]
 
@@ -106,6 +108,16 @@ def _for_what(entry: ActionEntry, now: float) -> str:
     if _outcome(entry, now) != ActionOutcome.HELD:
         return ""
     return ", waits for people" if entry.roles else ", not proven"
+
+
+def _masked(value: JSON) -> JSON:
+    """For people: a digest tells them nothing, and how long a secret is is none of their
+    business. Files have it, so that they can be held against the trace."""
+    if is_reference(value):
+        return MASK
+    if isinstance(value, Mapping):
+        return {name: _masked(item) for name, item in value.items()}
+    return [_masked(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _cell(value: object) -> str:
