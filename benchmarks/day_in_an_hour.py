@@ -43,7 +43,7 @@ from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.postgres_store import PostgresStore
 
 HOSTS = 3
-BUSIEST = 0.8
+BUSIEST = 0.3
 """Conversations a second at the first peak."""
 LAST_CLIENT = 23.0
 """The hour after which nobody comes any more: all have an hour to end."""
