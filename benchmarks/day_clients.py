@@ -30,6 +30,8 @@ STEP = "pg_program_step"
 _HEADERS = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 _ANSWER = re.compile(r"#(\d+) ok: ")
 _MOST_MOVES = 400
+LONGEST_PAUSE = 4.0
+"""Seconds between tries of a client that is not answered: who asks at once makes it worse."""
 
 
 @dataclass
@@ -86,14 +88,15 @@ class Client:
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         """Until some host answers: for what may be asked twice."""
-        begun = time.monotonic()
+        begun, pause = time.monotonic(), 0.2
         while True:
             found = await self._once(method, params, random.choice(self._hosts))
             if found is not None:
                 self._heard.longest_wait = max(self._heard.longest_wait, time.monotonic() - begun)
                 return found
             self._heard.failed_requests += 1
-            await asyncio.sleep(random.uniform(0.1, 0.5))
+            await asyncio.sleep(random.uniform(0.5, 1.5) * pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> tuple[str, str]:
         """What was said and the frame after it; nothing said where no answer came."""

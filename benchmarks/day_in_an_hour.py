@@ -43,7 +43,7 @@ from postgres_here import PostgresHere, postgres_here
 from sopilot.adapters.postgres_store import PostgresStore
 
 HOSTS = 3
-BUSIEST = 0.8
+BUSIEST = 0.3
 """Conversations a second at the first peak."""
 LAST_CLIENT = 23.0
 """The hour after which nobody comes any more: all have an hour to end."""
@@ -282,7 +282,7 @@ class Day:
                 "flat": max(connections) <= CONNECTIONS * (HOSTS + 1) + COMMANDS,
             },
         ]
-        wrong = [*self.wrong, *judge.faults, *self._tracebacks()]
+        wrong = [*self.wrong, *judge.faults, *self._errors()]
         wrong += [f"not flat: {one['what']}" for one in flats if not one["flat"]]
         wrong += [f"given up: {count} {ending}" for ending, count in self.heard.endings.items()
                   if "given up" in ending]  # fmt: skip
@@ -304,12 +304,16 @@ class Day:
             "wrong": wrong,
         }
 
-    def _tracebacks(self) -> list[str]:
-        told = []
-        for one in self.hosts:
-            count = one.log.read_text(errors="replace").count("Traceback")
-            told += [f"{count} tracebacks in the log of {one.name}"] * bool(count)
-        return told
+    def _errors(self) -> list[str]:
+        """What servers logged as errors is wrong whatever came of it."""
+        told: Counter[str] = Counter()
+        for host in self.hosts:
+            for line in host.log.read_text(errors="replace").splitlines():
+                if not line.startswith("{"):
+                    told[line[:120]] += 1
+                elif (entry := json.loads(line))["level"] == "error":
+                    told[f"{entry['message']}: {entry.get('problem', '')}"[:200]] += 1
+        return [f"logged {count} times: {text}" for text, count in told.items()]
 
 
 def missing_for_a_picture() -> list[str]:

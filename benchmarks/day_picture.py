@@ -18,6 +18,9 @@ from day_parts import HERE, SCRAPE_SECONDS, Prometheus
 DASHBOARD = HERE.parent / "deploy" / "grafana" / "sopilot.json"
 MOST_POINTS = 300
 COLUMNS = 3
+UNITS = {"short": ("", 1.0), "ops": ("a second", 1.0), "reqps": ("a second", 1.0),
+         "bytes": ("MiB", 2.0**-20)}  # fmt: skip
+"""Grafana's names for units: what people call them, and by how much values are multiplied."""
 COLOURS = {"deploy": "tab:blue", "kill": "tab:red", "PostgreSQL down": "black",
            "shop down": "tab:purple", "back-up": "tab:green"}  # fmt: skip
 
@@ -63,64 +66,75 @@ def draw(story: Mapping[str, Any], file: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
-
-    begun, hour = story["begun"], story["hour"]
-
-    def at(moment: float) -> float:
-        return (moment - begun) / 60
+    from PIL import Image
 
     rows = -(-len(story["panels"]) // COLUMNS)
-    figure = pyplot.figure(figsize=(17, 2.6 * rows + 2.2), layout="constrained")
+    figure = pyplot.figure(figsize=(17, 2.5 * rows + 2.6), layout="constrained")
     grid = figure.add_gridspec(rows + 1, COLUMNS)
-    last = at(max((v[-1][0] for p in story["panels"] for s in p["series"] if (v := s["values"])),
-                  default=begun + 60))  # fmt: skip
+    ends = [one["values"][-1][0] for panel in story["panels"] for one in panel["series"]]
+    last = _hour(story, max(ends, default=story["begun"] + 24 * story["hour"]))
     for number, panel in enumerate(story["panels"]):
         axes = figure.add_subplot(grid[number // COLUMNS, number % COLUMNS])
-        for one in panel["series"]:
-            moments, values = zip(*one["values"], strict=True)
-            axes.plot([*map(at, moments)], values, label=one["legend"], linewidth=1)
-        _marked(axes, story, at)
-        axes.set_title(f"{panel['title']} [{panel['unit']}]", fontsize=9, loc="left")
-        axes.set_xlim(0, last)
-        axes.set_ylim(bottom=0)
-        axes.tick_params(labelsize=7)
-        if panel["series"]:
-            axes.legend(fontsize=6, loc="upper left", ncols=2, framealpha=0.6)
-        else:
-            axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center")
-    _alerts(figure.add_subplot(grid[rows, :]), story, at, last)
-    title = f"sopilot: a day of which an hour takes {hour:g} s; below, the minutes of its run"
-    figure.suptitle(title, fontsize=11)
-    figure.savefig(file, dpi=75, pil_kwargs={"optimize": True})
+        _panel(axes, story, panel)
+        _common(axes, story, last)
+    axes = figure.add_subplot(grid[rows, :])
+    _alerts(axes, story)
+    _common(axes, story, last)
+    figure.suptitle(f"A day, by its hours; an hour of it took {story['hour']:g} s", fontsize=12)
+    figure.savefig(file, dpi=80)
     pyplot.close(figure)
+    with Image.open(file) as drawn:
+        few = drawn.convert("RGB").quantize(64)  # it is kept with the documents
+    few.save(file, optimize=True)
 
 
-def _marked(axes: Any, story: Mapping[str, Any], at: Any) -> None:
+def _hour(story: Mapping[str, Any], moment: float) -> float:
+    return float((moment - story["begun"]) / story["hour"])
+
+
+def _common(axes: Any, story: Mapping[str, Any], last: float) -> None:
+    """The hours, and a line for all that happened."""
     for moment, what, _ in story["marks"]:
         if what in COLOURS:
-            axes.axvline(at(moment), color=COLOURS[what], linewidth=0.7, alpha=0.5)
+            at = _hour(story, moment)
+            axes.axvline(at, color=COLOURS[what], linewidth=0.8, alpha=0.45, zorder=0)
+    axes.set_xlim(0, last)
+    axes.set_xticks(range(0, int(last) + 1, 3))
+    axes.tick_params(labelsize=8)
 
 
-def _alerts(axes: Any, story: Mapping[str, Any], at: Any, last: float) -> None:
+def _panel(axes: Any, story: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
+    unit, times = UNITS.get(panel["unit"], (panel["unit"], 1.0))
+    for one in panel["series"]:
+        moments, values = zip(*one["values"], strict=True)
+        hours = [_hour(story, moment) for moment in moments]
+        axes.plot(hours, [value * times for value in values], label=one["legend"], linewidth=1)
+    axes.set_title(panel["title"] + f" [{unit}]" * bool(unit), fontsize=10, loc="left")
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.3)  # room for the legend
+    if panel["series"]:
+        axes.legend(fontsize=7, loc="upper left", ncols=2, framealpha=0.7)
+    else:
+        axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center")
+
+
+def _alerts(axes: Any, story: Mapping[str, Any]) -> None:
     """A line an alert, over a line of what happened."""
+    wide = story["step"] / story["hour"]
     for row, one in enumerate(story["alerts"], 1):
-        axes.broken_barh(
-            [(at(moment) - story["step"] / 60, story["step"] / 60) for moment in one["firing"]],
-            (row - 0.4, 0.8), color="tab:orange",
-        )  # fmt: skip
-    seen = set()
+        bars = [(_hour(story, moment) - wide, wide) for moment in one["firing"]]
+        axes.broken_barh(bars, (row - 0.35, 0.7), color="tab:orange")
+    seen: set[str] = set()
     for moment, what, _ in story["marks"]:
         if what in COLOURS:
             label = None if what in seen else what
             seen.add(what)
-            axes.plot(at(moment), 0, "v", color=COLOURS[what], label=label)
-    _marked(axes, story, at)
+            axes.plot(_hour(story, moment), 0, "v", color=COLOURS[what], label=label)
     names = ["what happened", *(one["alert"] for one in story["alerts"])]
-    axes.set_yticks(range(len(names)), names, fontsize=8)
-    axes.set_xlim(0, last)
-    axes.set_ylim(-0.6, len(story["alerts"]) + 0.6)
-    axes.set_title("Alerts that fired", fontsize=9, loc="left")
-    axes.legend(fontsize=7, loc="upper right", ncols=5)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(-0.6, len(names) + 0.4)
+    axes.set_title("Alerts that fired", fontsize=10, loc="left")
+    if seen:
+        axes.legend(fontsize=8, loc="upper right", ncols=len(seen))
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from pathlib import Path
 
 from sopilot.language.diagnostics import visible
 
@@ -41,7 +43,9 @@ def log_to_stderr(form: str = "text") -> None:
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         mark = "sopilot: " if record.name == LOG.name else ""
-        return mark + visible(record.getMessage())
+        told = _problem(record)
+        cause = f": {told['problem']} ({told['place']})" if told else ""
+        return mark + visible(record.getMessage().rstrip() + cause)
 
 
 class _Lines(logging.Formatter):
@@ -50,9 +54,22 @@ class _Lines(logging.Formatter):
         line = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "message": visible(record.getMessage()),
+            "message": visible(record.getMessage().rstrip()),
+            **_problem(record),
             **({} if record.name == LOG.name else {"logger": record.name}),
             **told_about(),
             **fields,
         }
         return visible(json.dumps(line, ensure_ascii=False, default=str))
+
+
+def _problem(record: logging.LogRecord) -> dict[str, str]:
+    """What a library or a bug raised, and where: the innermost cause, on the same line."""
+    raised = record.exc_info[1] if record.exc_info else None
+    if raised is None:
+        return {}
+    while isinstance(raised, BaseExceptionGroup):
+        raised = raised.exceptions[0]
+    frames = traceback.extract_tb(raised.__traceback__)
+    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
+    return {"problem": visible(f"{type(raised).__name__}: {raised}"), "place": place}

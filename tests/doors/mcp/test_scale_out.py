@@ -16,7 +16,6 @@ from typing import Any
 import httpx2
 import pytest
 
-from sopilot.adapters.logs import LOG, _Lines, about
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.metrics import NoMetrics, metered
 from sopilot.adapters.settings_file import filled, read_settings
@@ -215,6 +214,25 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
     asyncio.run(case())
 
 
+def test_without_the_store_a_client_is_told_to_come_again() -> None:
+    class Away(MemoryStore):
+        async def record(self, session_id: str) -> Any:
+            raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
+
+    async def case() -> None:
+        meter = Told()
+        watch = Watch(Away(), meter)
+        settings = HttpSettings(port=0, stateless=True)
+        async with server(watch.store, settings, watch=watch) as url, httpx2.AsyncClient() as http:
+            named = {**ACCEPT, "mcp-session-id": "f" * 32}
+            answer = await http.post(f"{url}/mcp", headers=named, content="{}")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+            assert "PostgreSQL" not in answer.text
+        assert meter.counted["requests 503"] == 1
+
+    asyncio.run(case())
+
+
 def test_streams_end_with_the_server() -> None:
     async def case() -> None:
         store = MemoryStore()
@@ -356,14 +374,6 @@ def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
         assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
 
     asyncio.run(case())
-
-
-def test_a_line_says_what_it_is_about() -> None:
-    with about(request="r-1"), about(session="s-1"):
-        record = LOG.makeRecord(LOG.name, 30, "f", 1, "two\nlines", (), None)
-        line = json.loads(_Lines().format(record))
-    assert (line["request"], line["session"], line["level"]) == ("r-1", "s-1", "warning")
-    assert "\n" not in _Lines().format(record)
 
 
 def test_pins_can_be_required() -> None:

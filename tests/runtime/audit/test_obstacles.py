@@ -77,6 +77,22 @@ def test_who_was_turned_down_by_somebody_entitled_may_be_refused(
     assert (codes(desk.report()) == []) is caused
 
 
+@pytest.mark.parametrize(
+    ("actor", "then", "caused"),
+    [
+        ("runtime", (), True),
+        ("model", (), False),
+        ("runtime", (Decision("approve", "c4", "ida", "boss"),), False),
+    ],
+)
+def test_who_was_given_no_answer_in_time_may_be_refused(
+    actor: str, then: tuple[Decision, ...], caused: bool
+) -> None:
+    desk = ready().do(Decision("expire", "c3", reason="the time for it ran out"), actor=actor)
+    desk = desk.do(*then).do(Fail("nobody decides"))
+    assert ("refusal-without-cause" not in codes(desk.report())) is caused
+
+
 def test_what_was_turned_down_in_another_process_is_no_excuse() -> None:
     desk = ready().do(Decision("reject", "c3", "ida", "boss"), Fail("not allowed"))
     desk.log_in().check_funds().do(Fail("again"))

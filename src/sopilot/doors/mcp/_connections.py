@@ -39,7 +39,13 @@ class Connections:
         connection = headers.get(CONNECTION_HEADER)
         if connection is None:
             await self._without(owner, headers, scope, receive, send)
-        elif not await self._hub.knows(owner, connection):
+            return
+        try:
+            known = await self._hub.knows(owner, connection)
+        except RunEnded:
+            await _not_now()(scope, receive, send)
+            return
+        if not known:
             await PlainTextResponse(GONE, 404)(scope, receive, send)
         elif scope["method"] == "DELETE":
             await self._hub.leave(owner, connection)
@@ -64,8 +70,7 @@ class Connections:
             await PlainTextResponse(GONE, 404)(scope, receive, send)
             return
         except RunEnded:
-            busy = PlainTextResponse("not now", 503, headers={"Retry-After": "1"})
-            await busy(scope, receive, send)
+            await _not_now()(scope, receive, send)
             return
 
         async def named(message: Message) -> None:
@@ -74,6 +79,11 @@ class Connections:
             await send(message)
 
         await self._app(scope, receive, named)
+
+
+def _not_now() -> Response:
+    """The store is not there, or all seats are taken: operators know."""
+    return PlainTextResponse("not now", 503, headers={"Retry-After": "1"})
 
 
 def _initializes(body: bytes) -> bool:

@@ -123,13 +123,18 @@ class Observed:
             await send(message)
 
         with about(request=name), self._watch.meter.timing("request"):
+            status = "unanswered"
             try:
                 if scope["method"] == "GET":
                     await self._until_stopped(self._app(scope, receive, named), send, statuses)
                 else:
                     await self._app(scope, receive, named)
+            except Exception:
+                status = "500"  # what the server in front answers then
+                raise
             finally:
-                self._watch.meter.count("requests", status=str((statuses or [0])[0]))
+                status = str(statuses[0]) if statuses else status
+                self._watch.meter.count("requests", status=status)
 
     async def _until_stopped(
         self, listening: Awaitable[None], send: Send, statuses: list[int]

@@ -315,15 +315,24 @@ def _speaks_of(text: str, name: str) -> bool:
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:
-    """Somebody entitled rejected the goal's call: whatever the checks say, it must not run."""
+    """Somebody entitled rejected the goal's call, or nobody has decided before its time ran out:
+    whatever the checks say, it must not run."""
     roles = {role for guarded in process.program.guarded.values() for role in guarded.roles}
+    made = [
+        one
+        for decisions in run.decisions.values()
+        for one in decisions
+        if one.process == process.id
+    ]
+    last = max(made, key=lambda one: one.seq, default=None)
+    expired = last is not None and last.payload.get("decision") == "expire"
+    if last is not None and expired and last.actor == Actor.RUNTIME:
+        return True
     return any(
         one.payload.get("decision") == "reject"
         and one.payload.get("by")
         and one.payload.get("role") in roles
-        and one.process == process.id
-        for decisions in run.decisions.values()
-        for one in decisions
+        for one in made
     )
 
 
