@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sopilot.language.handbook import Path
@@ -49,11 +49,11 @@ def _opening(
             closings = closings + elsewhere
             here = _gate_calls(moment, one_act, blank.values)
             inputs = {name for name, _ in one_act.arguments}
-            others += [
+            others += _last_answered(
                 one
                 for one in elsewhere
                 if one.ok and one.arguments.keys() == inputs and one not in here
-            ]
+            )
     # What was done may have had inputs besides; nobody made the call for the check.
     facts = moment.facts.get(act.action) if code.function.is_fact else None
     besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
@@ -96,14 +96,19 @@ def _successes(
     calls: list[SessionCall],
     besides: frozenset[str] = frozenset(),
 ) -> list[SessionCall]:
-    """With exactly the gate's inputs, and any ``besides``, latest first. Of the successes of one
-    call the one that was answered last counts, from when it was asked for."""
+    """With exactly the gate's inputs, and any ``besides``, latest first."""
+    good = (one for one in calls if one.ok and _is_about(act, values, one, besides))
+    return sorted(_last_answered(good), key=lambda one: -one.seq)
+
+
+def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
+    """Of the successes of one call the one that was answered last counts, from when it was asked
+    for."""
     found: list[SessionCall] = []
-    for one in sorted(calls, key=SessionCall.done_by, reverse=True):
-        again = any(same(dict(one.arguments), dict(other.arguments)) for other in found)
-        if one.ok and not again and _is_about(act, values, one, besides):
+    for one in sorted(successes, key=SessionCall.done_by, reverse=True):
+        if not any(same(dict(one.arguments), dict(other.arguments)) for other in found):
             found.append(one)
-    return sorted(found, key=lambda one: -one.seq)
+    return found
 
 
 def _opened(

@@ -28,7 +28,7 @@ from sopilot.runtime.audit._call_reading import read_call
 from sopilot.runtime.audit._evidence import covered
 from sopilot.runtime.audit._resolved_function import ProgramCode
 from sopilot.runtime.audit._standing import can_accept
-from sopilot.runtime.audit._state import FrameView, ProcessView
+from sopilot.runtime.audit._state import FrameView, ProcessView, is_withheld
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import JSON, MISSING
@@ -45,7 +45,7 @@ def start(run: AuditState, event: Event) -> None:
     given: dict[str, JSON] = {
         k: v for k, v in mapping(event.payload, "arguments").items() if v is not None
     }
-    process = _suspended_errand(run, goal, given)
+    process = _suspended_errand(run, event, goal, given)
     if process is not None:
         run.suspended.remove(process.id)
         process.status = "running"
@@ -144,15 +144,19 @@ def _note_old_format(run: AuditState, event: Event, program: ProgramCode) -> Non
     )
 
 
-def _suspended_errand(run: AuditState, goal: str, given: dict[str, JSON]) -> ProcessView | None:
-    """The latest suspended process for the same goal whose values are not contradicted."""
+def _suspended_errand(
+    run: AuditState, event: Event, goal: str, given: dict[str, JSON]
+) -> ProcessView | None:
+    """The latest suspended process for the same goal whose values are not contradicted. Where a
+    value is withheld nobody can tell, and the trace is believed."""
     for id_ in reversed(run.suspended):
         process = run.processes[id_]
         inputs = process.frames[0].values
-        if process.goal == goal and all(
-            name not in inputs or process.say_the_same(inputs[name], value)
-            for name, value in given.items()
-        ):
+        shared = [(inputs[name], value) for name, value in given.items() if name in inputs]
+        if process.goal != goal or not all(process.say_the_same(*pair) for pair in shared):
+            continue
+        certain = all(is_withheld(left) == is_withheld(right) for left, right in shared)
+        if certain or process.id == event.process:
             return process
     return None
 

@@ -116,6 +116,18 @@ def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> Sessio
     # Where nothing is guarded a tool may say no by failing with `false`.
     if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
         return Lack(NEWER, f"{shown} failed when it was called last (#{newest.answered})")
+    known = moment.facts[act.action].inputs if act.action in moment.facts else {}
+    for later in moment.calls:
+        more = later.arguments.keys() - arguments.keys()
+        shared = {name: one for name, one in later.arguments.items() if name in arguments}
+        if (
+            later.action == act.action
+            and later.done_by() > newest.done_by()
+            and more
+            and not any(name in known for name in more)
+            and same(shared, dict(arguments))
+        ):
+            return Lack(NEWER, f"{shown} was called again with more than it takes (#{later.seq})")
     change = disturbed_by(moment, newest)
     if change is not None:
         return Lack(

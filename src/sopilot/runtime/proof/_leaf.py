@@ -23,7 +23,7 @@ from sopilot.runtime.proof._gate_calls import (
 )
 from sopilot.runtime.proof._grade import Grade
 from sopilot.runtime.vm.evidence import done_with
-from sopilot.runtime.vm.freshness import may_disturb, stale_since
+from sopilot.runtime.vm.freshness import asked_otherwise, may_disturb, stale_since
 from sopilot.runtime.vm.layout import FunctionLayout, ProgramLayout
 from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs
@@ -171,6 +171,9 @@ class Prover:
             return Absent(f"{_told(call)} has not been called")
         if not self._answers(newest):
             return Absent(f"{_told(call)} failed when it was called last (#{newest.seq})")
+        again = asked_otherwise(self.programs, self.configuration, action, call.arguments, newest)
+        if again:
+            return Absent(f"{_told(call)} was called again with more than it takes (#{again})")
         if may_disturb(self.programs, action, action):
             return Absent(f"`{action}` changes what it reads, so it proves nothing")
         changed = stale_since(self.programs, self.configuration, action, newest)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from sopilot.language.diagnostics import SopilotError
-from sopilot.language.program import Act, FailStep, Guarded, Program
+from sopilot.language.program import Act, FailStep, Guarded, Literal, Program
 from sopilot.language.render import quote_value
 from sopilot.runtime.vm import JSON, Configuration, Machine, Position
 from sopilot.runtime.vm.completing import completed
 from sopilot.runtime.vm.moves import unmet_checks
 from sopilot.runtime.vm.terms import fits_act, plain_arguments, value_of
-from sopilot.runtime.vm.values import MISSING, holds_stand_in
+from sopilot.runtime.vm.values import MISSING, holds_stand_in, same
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +134,9 @@ def _arguments(
                 f"`{name}` holds something that no tool may be given as it was sent: a value that "
                 "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
             )
-    if amended or fits_act(
-        step, step.action, arguments, here.layout, here.frame, here.process.known
-    ):
+    if amended:
+        return _other_act(step, arguments)
+    if fits_act(step, step.action, arguments, here.layout, here.frame, here.process.known):
         return None
     for parameter, term in plain_arguments(step.arguments):
         value = value_of(term, here.layout, here.frame, here.process.known)
@@ -149,3 +149,18 @@ def _arguments(
                 "call it with the checked values, or start the goal again with the new ones",
             )
     return Hold("root", f"`{step.action}` was checked for other arguments")
+
+
+def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
+    """People choose values. Which inputs have one value, and which a fixed one, the procedure
+    says: with others it would be an act that nothing was checked for."""
+    chosen: dict[str, JSON] = {}
+    for parameter, term in plain_arguments(step.arguments):
+        given = arguments.get(parameter)
+        fixed = isinstance(term, Literal)
+        wanted = term.value if isinstance(term, Literal) else chosen.setdefault(term.name, given)
+        if not same(given, wanted):
+            what = "the one that the handbook fixes" if fixed else "the same as another input's"
+            why = f"`{parameter}` of `{step.action}` must be {what}: amend it so, or reject it"
+            return Hold("root", why)
+    return None

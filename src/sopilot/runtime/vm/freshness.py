@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from sopilot.language.handbook import CONFIRM, values_asked_about
 from sopilot.language.program.model import ActionFacts
 from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.state import Answered, Configuration, Observed
-from sopilot.runtime.vm.values import key_of
+from sopilot.runtime.vm.values import JSON, key_of, same
 
 _UNKNOWN = ActionFacts({})
 """Of an action that nobody described: it changes everything, and reads everything."""
@@ -57,6 +59,32 @@ def stale_since(
         if pending.seq != newest.call_seq and may_disturb(programs, pending.action, verifier):
             return f"`{pending.action}` (#{pending.seq}) may be changing it, its outcome is unknown"
     return _used_up(configuration, newest) if verifier == CONFIRM else ""
+
+
+def asked_otherwise(
+    programs: Programs,
+    configuration: Configuration,
+    action: str,
+    arguments: Mapping[str, JSON],
+    newest: Answered,
+) -> int:
+    """The same call since, but for arguments that the action does not know, by its number; 0 where
+    there is none. Whatever it was told beside, it answered what was asked before."""
+    facts = programs.actions.get(action)
+    declared: Collection[str] = facts.inputs.keys() if facts is not None else ()
+
+    def is_it(given: Mapping[str, JSON]) -> bool:
+        more = given.keys() - arguments.keys()
+        shared = {name: one for name, one in given.items() if name in arguments}
+        return bool(more) and more.isdisjoint(declared) and same(shared, dict(arguments))
+
+    for other in configuration.answers.get(action, {}).values():
+        if other.seq > newest.seq and is_it(other.arguments):
+            return other.seq
+    for pending in configuration.pending.values():
+        if pending.action == action and is_it(pending.arguments):
+            return pending.seq
+    return 0
 
 
 def _used_up(configuration: Configuration, newest: Answered) -> str:
