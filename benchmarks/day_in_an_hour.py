@@ -309,11 +309,11 @@ class Day:
         told: Counter[str] = Counter()
         for host in self.hosts:
             for line in host.log.read_text(errors="replace").splitlines():
-                if not line.startswith("{"):
-                    told[line[:120]] += 1
+                if not line.startswith("{"):  # a worker that did not come up says why
+                    told["a traceback"] += line.startswith("Traceback")
                 elif (entry := json.loads(line))["level"] == "error":
                     told[f"{entry['message']}: {entry.get('problem', '')}"[:200]] += 1
-        return [f"logged {count} times: {text}" for text, count in told.items()]
+        return [f"logged {count} times: {text}" for text, count in told.items() if count]
 
 
 def missing_for_a_picture() -> list[str]:

@@ -6,6 +6,7 @@ python benchmarks/day_picture.py STORY.json PICTURE.png
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
@@ -84,7 +85,7 @@ def draw(story: Mapping[str, Any], file: Path) -> None:
     figure.savefig(file, dpi=80)
     pyplot.close(figure)
     with Image.open(file) as drawn:
-        few = drawn.convert("RGB").quantize(64)  # it is kept with the documents
+        few = drawn.convert("RGB").quantize(128)  # it is kept with the documents
     few.save(file, optimize=True)
 
 
@@ -106,7 +107,7 @@ def _common(axes: Any, story: Mapping[str, Any], last: float) -> None:
 def _panel(axes: Any, story: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
     unit, times = UNITS.get(panel["unit"], (panel["unit"], 1.0))
     for one in panel["series"]:
-        moments, values = zip(*one["values"], strict=True)
+        moments, values = _with_gaps(one["values"], story["step"])
         hours = [_hour(story, moment) for moment in moments]
         axes.plot(hours, [value * times for value in values], label=one["legend"], linewidth=1)
     axes.set_title(panel["title"] + f" [{unit}]" * bool(unit), fontsize=10, loc="left")
@@ -115,6 +116,19 @@ def _panel(axes: Any, story: Mapping[str, Any], panel: Mapping[str, Any]) -> Non
         axes.legend(fontsize=7, loc="upper left", ncols=2, framealpha=0.7)
     else:
         axes.text(0.5, 0.5, "no data", transform=axes.transAxes, ha="center")
+
+
+def _with_gaps(values: Sequence[Sequence[float]], step: float) -> tuple[list[float], list[float]]:
+    """Where nothing was known, no line is drawn."""
+    moments: list[float] = []
+    known: list[float] = []
+    for moment, value in values:
+        if moments and moment - moments[-1] > 1.5 * step:
+            moments.append(moments[-1] + step)
+            known.append(math.nan)
+        moments.append(moment)
+        known.append(value)
+    return moments, known
 
 
 def _alerts(axes: Any, story: Mapping[str, Any]) -> None:
