@@ -57,22 +57,23 @@ class Register:
     def _call(self, event: Event, stored: Event) -> ActionEntry | None:
         call_id, action = str(event.payload["call_id"]), str(event.payload["action"])
         licence = stored.payload.get("licence")
+        proof = _mapping(licence)
+        grade, override = str(proof.get("grade") or ""), str(proof.get("missing") or "")
         known = self.entries.get(call_id)
         if known is None:
             if licence is None and not self.changing(action):
                 return None
-            known = self._new(call_id, action, event, stored.payload.get("arguments"))
-        entry = replace(
+            arguments = stored.payload.get("arguments")
+            return self._new(call_id, action, event, arguments, grade, override)
+        return replace(
             known,
             at=event.at,
             outcome=ActionOutcome.ATTEMPTED,
             arguments=_mapping(stored.payload.get("arguments")),
             awaits="",
+            grade=grade if licence is not None else known.grade,
+            override=override if licence is not None else known.override,
         )
-        if isinstance(licence, Mapping):
-            grade, missing = licence.get("grade"), licence.get("missing")
-            entry = replace(entry, grade=str(grade or ""), override=str(missing or ""))
-        return entry
 
     def _note(self, event: Event, stored: Event) -> ActionEntry | None:
         if event.actor != Actor.RUNTIME:
@@ -113,7 +114,15 @@ class Register:
             expires_at=float(expires) if isinstance(expires, int | float) else None,
         )
 
-    def _new(self, call_id: str, action: str, event: Event, arguments: JSON) -> ActionEntry:
+    def _new(
+        self,
+        call_id: str,
+        action: str,
+        event: Event,
+        arguments: JSON,
+        grade: str = "",
+        override: str = "",
+    ) -> ActionEntry:
         goal = self._goals.get(event.process, "") if event.process is not None else ""
         if not goal and len(self._programs) == 1:
             goal = next(iter(self._programs))  # without a machine nothing is started
@@ -129,6 +138,8 @@ class Register:
             handbook=self._about.get("handbook", ""),
             model=self._about.get("model", ""),
             arm=self._about.get("arm", ""),
+            grade=grade,
+            override=override,
         )
 
 
