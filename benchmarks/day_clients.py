@@ -220,7 +220,8 @@ class Client:
         if "waits for approval" in said or "outcome" in said.lower() or "twice" in said:
             await asyncio.sleep(self._hour * random.uniform(0.05, 0.2))
             return said, await self.frame()
-        if said.startswith("Not done: ") or " failed: " in said:  # not now, and known as that
+        # Not now, and known as that; or it was settled by people a moment ago, and stands behind.
+        if said.startswith("Not done: ") or " failed: " in said or "stands at refund@done" in said:
             await self._think(1, 3)
         elif said and not _ANSWER.match(said):
             self._heard.odd[re.sub(r"[0-9a-f]{12,}|call_\d+", "…", said)[:160]] += 1

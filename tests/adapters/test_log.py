@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import random
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from sopilot.runtime.records.tree import (
     root_hash,
 )
 from sopilot.runtime.session import Store, open_session, resume_session
+from sopilot.runtime.session.registers import Traces
 from sopilot.runtime.session.sealing import seal_store, verify_store, view
 from sopilot.runtime.trace import generate_key
 from sopilot.runtime.vm import TraceError
@@ -95,6 +97,39 @@ def test_entries_are_numbered_from_creation_on(open_store: StoreFactory) -> None
         assert (await seal_store(store, KEY, at=6.0)).added == 0
         [first, second] = await store.records.seals()
         assert (first.head.root, first.is_genuine) == (second.head.root, True)
+        await store.close()
+
+    asyncio.run(case())
+
+
+def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
+    open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def case() -> None:
+        store = open_store()
+        ids = await some_sessions(store)
+        sealing = await seal_store(store, KEY, at=5.0)
+        seals = read_seals(write_seals(sealing.entries, sealing.seal))
+        before = await store.records.digests()
+        own = Traces.loaded
+        waiting = [ids[1]]
+
+        async def loaded(self: Traces, session_id: str) -> Any:
+            """Between the register and the trace somebody takes a few steps."""
+            if waiting:
+                session = await resume_session(
+                    store, waiting.pop(), tools=CountingTools(), clock=HandClock()
+                )
+                await wander(session, random.Random(9), 15)
+                await session.release()
+            return await own(self, session_id)
+
+        monkeypatch.setattr(Traces, "loaded", loaded)
+        found = await verify_store(store, seals, [sealing.seal.key])
+        assert (await store.records.digests())[ids[1]] != before.get(ids[1])
+        assert found.complete
+        waiting.append(ids[1])
+        await seal_store(store, KEY, at=6.0)
         await store.close()
 
     asyncio.run(case())
