@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sopilot.language.diagnostics import Severity
-from sopilot.language.program.model import Act, Ask, Do, Literal, Local
+from sopilot.language.program.model import Act, Ask, Do, Local
 from sopilot.runtime.audit._approvals import judge_guard
 from sopilot.runtime.audit._audit_state import AuditState
 from sopilot.runtime.audit._evidence import disagreement
@@ -64,15 +64,14 @@ def _is_amended(run: AuditState, event: Event, frame: FrameView, call: PendingCa
     if not isinstance(step, Act) or not step.goal or step.action != call.action:
         return False
     given = [(term, call.arguments.get(parameter)) for parameter, term in step.arguments]
-    fixed = all(same(value, one.value) for one, value in given if isinstance(one, Literal))
     agreed = all(
         same(value, other)
         for term, value in given
         for another, other in given
         if isinstance(term, Local) and term == another
     )
-    if not (fixed and agreed):
-        return False  # an input that the procedure fixes, or two that are to be one
+    if not agreed:
+        return False  # two inputs that are to be one
     # A request that follows an amendment has an id of its own.
     return any(
         one.payload.get("decision") == "amend"

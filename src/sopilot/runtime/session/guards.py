@@ -152,15 +152,17 @@ def _arguments(
 
 
 def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
-    """People choose values. Which inputs have one value, and which a fixed one, the procedure
-    says: with others it would be an act that nothing was checked for."""
+    """People choose values. Which inputs have one value the procedure says: with two it would be
+    an act that nothing was checked for."""
     chosen: dict[str, JSON] = {}
     for parameter, term in plain_arguments(step.arguments):
+        if isinstance(term, Literal):
+            continue
         given = arguments.get(parameter)
-        fixed = isinstance(term, Literal)
-        wanted = term.value if isinstance(term, Literal) else chosen.setdefault(term.name, given)
-        if not same(given, wanted):
-            what = "the one that the handbook fixes" if fixed else "the same as another input's"
-            why = f"`{parameter}` of `{step.action}` must be {what}: amend it so, or reject it"
-            return Hold("root", why)
+        if not same(given, chosen.setdefault(term.name, given)):
+            return Hold(
+                "root",
+                f"`{parameter}` of `{step.action}` must be the same as another input of it: "
+                "amend it so, or reject it",
+            )
     return None
