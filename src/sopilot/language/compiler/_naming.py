@@ -20,7 +20,8 @@ class Names:
 
     def __init__(self, process: str, predicates: Collection[str]) -> None:
         self._process = process
-        self._taken: dict[str, int] = {process: 1, **dict.fromkeys(predicates, 1)}
+        self._predicates = predicates
+        self._taken: dict[str, int] = {process: 1}
         self._namesake = self._free(f"verify_{process}") if process in predicates else process
 
     def rule(self, predicate: str) -> str:
@@ -41,9 +42,9 @@ class Names:
     def _free(self, wanted: str) -> str:
         """``wanted``, numbered if something else has that name."""
         name = wanted
-        while name in self._taken:
-            self._taken[wanted] += 1
-            name = f"{wanted}_{self._taken[wanted]}"
+        while name in self._taken or name in self._predicates:
+            number = self._taken[wanted] = self._taken.get(wanted, 1) + 1
+            name = f"{wanted}_{number}"
         self._taken[name] = 1
         return name
 

@@ -59,6 +59,17 @@ class VisitMark:
 class Schedule:
     """Emits the steps of one function."""
 
+    __slots__ = (
+        "_known",
+        "_labels",
+        "_refusals",
+        "_resolve",
+        "_slot_names",
+        "_slots",
+        "_steps",
+        "_undo",
+    )
+
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._steps: list[tuple[Step | _Draft, VisitMark | None, VisitMark | None]] = []
@@ -113,11 +124,12 @@ class Schedule:
     # --- jumping code ----------------------------------------------------------------
 
     def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
-        if isinstance(plan, FactorNode) and plan.otherwise and unmet in self._refusals.values():
-            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
         if not isinstance(plan, FactorNode):
             self._check(plan, met, unmet, accept_is_next=accept_is_next)
-        elif plan.operator is AnyOf:
+            return
+        if plan.otherwise and unmet in self._refusals.values():
+            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
+        if plan.operator is AnyOf:
             condition = self._collect(plan)
             met.used = unmet.used = True
             self._emit(Branch(self._label("decide"), condition, "", ""), met, unmet)
