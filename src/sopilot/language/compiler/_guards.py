@@ -127,7 +127,8 @@ class GuardClosure:
         in_tree = dict.fromkeys(leaves(tree))
         closed: dict[Leaf, Guard] = {}
         for leaf in in_tree:
-            self._visit(leaf, in_tree, closed, [])
+            if self.direct(leaf):
+                self._visit(leaf, in_tree, closed, [])
         return tuple(closed.values())
 
     def _visit(

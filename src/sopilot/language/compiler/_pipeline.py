@@ -36,7 +36,7 @@ from sopilot.language.compiler._ordering import order_by_prerequisite
 from sopilot.language.compiler._recipes import ChosenRecipes, RankedRecipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
-from sopilot.language.compiler._shared_facts import SharedFacts
+from sopilot.language.compiler._shared_facts import HandbookFacts, SharedFacts
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._threading import without_uncalled
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
@@ -133,7 +133,7 @@ class Compiler:
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
-        self._seen: dict[tuple[int, int], tuple[Procedure, Action, Skeleton]] = {}
+        self._seen: dict[tuple[int, ...], tuple[Skeleton, HandbookFacts, object]] = {}
         self._recipes = ChosenRecipes(
             predicates, self._actions, self._offered, wide_first=wide_first
         )
@@ -145,14 +145,17 @@ class Compiler:
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        goal = handbook.actions[procedure.action]
-        # By identity, which the entry keeps alive: tasks that demand the same share it.
-        seen = self._seen.get((id(procedure), id(goal)))
-        skeleton = seen[2] if seen else self._skeletons.get(key := _key(procedure, goal))
-        made = skeleton is None
-        if skeleton is None:
-            skeleton = self._skeleton(handbook, procedure)
-        facts = self._facts.of(handbook)
+        # By identity, which the entry keeps alive: handbooks that demand the same share it.
+        parts = (procedure, handbook.procedures, handbook.actions, handbook.predicates)
+        identity = tuple(map(id, parts))
+        seen = self._seen.get(identity)
+        if seen is None:
+            key = _key(procedure, handbook.actions[procedure.action])
+            kept = self._skeletons.get(key)
+            skeleton = kept or self._skeleton(handbook, procedure)
+            facts = self._facts.of(handbook)
+        else:
+            skeleton, facts, _ = seen
         program = Program(
             entry=procedure.name,
             functions=skeleton.functions,
@@ -172,11 +175,11 @@ class Compiler:
             secrets=facts.secrets,
             not_found=facts.not_found,
         )
-        if made:
-            self._verify(program)
-            self._skeletons[key] = skeleton
         if seen is None:
-            self._seen[id(procedure), id(goal)] = (procedure, goal, skeleton)
+            if kept is None:
+                self._verify(program)
+                self._skeletons[key] = skeleton
+            self._seen[identity] = (skeleton, facts, parts)
         return Compiled(program, skeleton.explanation)
 
     def _verify(self, program: Program) -> None:

@@ -163,8 +163,8 @@ class Schedule:
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        label = self._label(f"check_{slot}")
-        self._emit((label, function, arguments, slot, wanted), met, unmet)
+        label = _numbered(f"check_{slot}", self._labels)
+        self._steps.append(((label, function, arguments, slot, wanted), met, unmet))
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
@@ -242,10 +242,9 @@ class Schedule:
     def _finish(self) -> tuple[Step, ...]:
         labels = [step[0] if isinstance(step, tuple) else step.label for step, _, _ in self._steps]
         finished: list[Step] = []
-        for index, (step, met, unmet) in enumerate(self._steps):
+        for following, (step, met, unmet) in enumerate(self._steps, 1):
             if isinstance(step, tuple):
                 label, function, arguments, slot, wanted = step
-                following = index + 1
                 if_met = None if met is None or met.position == following else labels[met.position]
                 if_unmet = (
                     None if unmet is None or unmet.position == following else labels[unmet.position]

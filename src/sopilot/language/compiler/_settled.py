@@ -120,6 +120,11 @@ class Settled:
     def _every(self, tree: All | InOrder, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []
         for child in tree.children:
+            if isinstance(child, Leaf) and child.question not in facts:
+                children.append(child)
+                if not complete:
+                    self._learn(child, facts)
+                continue
             before = len(self.dropped)
             left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
@@ -168,7 +173,7 @@ class Settled:
             return last
         if len(children) == 1 and isinstance(children[0], Leaf):
             return children[0]
-        return type(tree)(tuple(children))
+        return with_children(tree, tuple(children))
 
     def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
         """What is known once the tree was met, or its opposite was not."""

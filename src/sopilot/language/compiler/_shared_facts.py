@@ -36,21 +36,14 @@ class HandbookFacts:
 
 class SharedFacts:
     def __init__(self) -> None:
-        self._last: Handbook | None = None
+        self._last: tuple[Handbook, HandbookFacts] | None = None
         self._facts: dict[object, HandbookFacts] = {}
         self._without_goals: HandbookFacts | None = None
-        self._seen: dict[tuple[int, ...], tuple[Handbook, HandbookFacts]] = {}
 
     def of(self, handbook: Handbook) -> HandbookFacts:
-        """By the identity of its parts, which the entry keeps alive, else by what they say."""
-        parts = (id(handbook.actions), id(handbook.procedures), id(handbook.predicates))
-        seen = self._seen.get(parts)
-        if seen is None:
-            seen = self._seen[parts] = (handbook, self._found(handbook))
-        return seen[1]
-
-    def _found(self, handbook: Handbook) -> HandbookFacts:
-        if self._last is None or not _alike(handbook, self._last):
+        if self._last is not None and self._last[0] is handbook:
+            return self._last[1]
+        if self._last is None or not _alike(handbook, self._last[0]):
             self._facts.clear()
             self._without_goals = None
         procedures = handbook.procedures.values()
@@ -62,7 +55,7 @@ class SharedFacts:
             # Where a secret goes is written in what is required.
             if not facts.secrets:
                 self._facts[key] = facts
-        self._last = handbook
+        self._last = (handbook, facts)
         return facts
 
     def _made(self, handbook: Handbook, hides: bool) -> HandbookFacts:

@@ -245,7 +245,7 @@ def names_in(tree: Tree) -> tuple[str, ...]:
     for leaf in leaves(tree):
         for _, term in leaf.arguments:
             if isinstance(term, Name):
-                seen.setdefault(term.name)
+                seen[term.name] = None
     return tuple(seen)
 
 

@@ -78,11 +78,12 @@ def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
     position = {step.label: index for index, step in enumerate(function.steps)}
     graph: Successors = []
     for index, labels in enumerate(targets):
-        if not labels:
-            graph.append(())
-            continue
-        places = [index + 1 if label is None else position.get(label, size) for label in labels]
-        graph.append(tuple([place for place in places if place < size]))
+        places = tuple(
+            [index + 1 if label is None else position.get(label, size) for label in labels]
+        )
+        if size in places:
+            places = tuple([place for place in places if place < size])
+        graph.append(places)
     return graph
 
 

@@ -18,17 +18,18 @@ class Quote(NamedTuple):
 
 @frozen
 class Rendered:
-    """``own`` quotations, and ``parts`` that stand in it, each at its place, with theirs."""
+    """``own`` quotations, and ``parts`` that stand in it with theirs, each at its ``places``."""
 
     text: str
     own: tuple[Quote, ...] = ()
-    parts: tuple[tuple[int, Rendered], ...] = ()
+    parts: tuple[Rendered, ...] = ()
+    places: tuple[int, ...] = ()
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
         """By place."""
         found = list(self.own)
-        for start, part in self.parts:
+        for start, part in zip(self.places, self.parts, strict=True):
             for first, last, sentence, owner in part.quotes:
                 found.append(Quote(start + first, start + last, sentence, owner))
         return tuple(sorted(found) if self.parts else found)
@@ -37,12 +38,13 @@ class Rendered:
 class Writer:
     """Builds a ``Rendered``. Sentences go in as they are: nothing indents or wraps them."""
 
-    __slots__ = ("_included", "_length", "_parts", "_quotes")
+    __slots__ = ("_included", "_length", "_parts", "_places", "_quotes")
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._quotes: list[Quote] = []
-        self._included: list[tuple[int, Rendered]] = []
+        self._included: list[Rendered] = []
+        self._places: list[int] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -70,8 +72,14 @@ class Writer:
 
     def include(self, rendered: Rendered) -> None:
         """Text that was rendered before, with its quotations."""
-        self._included.append((self._length, rendered))
+        self._included.append(rendered)
+        self._places.append(self._length)
         self.write(rendered.text)
 
     def finish(self) -> Rendered:
-        return Rendered("".join(self._parts), tuple(self._quotes), tuple(self._included))
+        return Rendered(
+            "".join(self._parts),
+            tuple(self._quotes),
+            tuple(self._included),
+            tuple(self._places),
+        )
