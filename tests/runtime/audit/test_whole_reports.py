@@ -1,0 +1,110 @@
+"""Whole reports, word for word: of made traces, and of transcripts by chance.
+
+``SOPILOT_REGOLD=1`` rewrites them. A line is a finding; what a trace's events and the score card
+are, and what the guard said, stands in its first line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from random_transcripts import BOOKS, random_transcript
+from trace_executions import SESSION
+from trace_forgeries import labelled_trace, wanted_class
+from trace_programs import judge, random_world
+from value_traces import value_trace, wanted_value_class
+
+from sopilot.language.handbook.cel import judge as cel
+from sopilot.runtime.audit import Report, audit_trace
+from sopilot.runtime.audit.transcripts import audit_transcript
+from sopilot.runtime.trace import SealedEvent
+from sopilot.runtime.vm.values import canonical
+
+GOLDEN = Path(__file__).parent / "golden"
+TRACES, VALUES, TRANSCRIPTS = 160, 104, 240
+
+
+def digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value)).hexdigest()[:8]
+
+
+def lines_of(report: Report) -> Iterator[str]:
+    for one in report.findings:
+        place = f"{one.process or '-'} {one.frame or '-'} {one.predicate or '-'}"
+        details = json.dumps(dict(one.details), sort_keys=True)
+        yield f"  #{one.seq} {one.severity} {one.code} {place} {details}"
+        yield f"    {one.explanation}" + (f" | {one.sentence}" if one.sentence else "")
+    for refusal in report.refusals:
+        causes = ", ".join(
+            f"{one['predicate']} {one['holds']} {one['evidence']} {one['return']}"
+            for one in refusal.causes
+        )
+        told = digest([dict(one) for one in refusal.causes])
+        follows = f"{refusal.obstacle}|{refusal.follows}|{refusal.starts}"
+        whose = f"{refusal.process} {refusal.goal}"
+        yield f"  refused #{refusal.seq} {whose}: {causes} {told} {follows}"
+
+
+def summed(report: Report) -> str:
+    card = report.score_card
+    grades = " ".join(f"{name} {count}" for name, count in card.grades.items()) or "-"
+    return (
+        f"{card.outcome}, {card.checks_with_evidence}/{card.checks_needing_evidence}/{card.checks} "
+        f"({grades}) {digest(report.as_json())}"
+    )
+
+
+def of_traces() -> Iterator[str]:
+    rng = random.Random(7)
+    for number in range(TRACES):
+        if number % 8 == 0:
+            world = random_world(rng)
+        trace = labelled_trace(world, rng.randrange(2**40), wanted_class(number))
+        sealed = any(isinstance(one, SealedEvent) for one in trace.events)
+        name = SESSION if sealed else None
+        plain = [one.event if isinstance(one, SealedEvent) else one for one in trace.events]
+        report = audit_trace(world.programs, trace.events, judge=judge, session_id=name)
+        events = digest([list(one) for one in plain])
+        yield f"{number} {trace.label or 'clean'}: {len(plain)} events {events}, {summed(report)}"
+        yield from (f"  guard #{seq}: {missing or '-'}" for seq, missing in trace.guarded.items())
+        yield from lines_of(report)
+
+
+def of_values() -> Iterator[str]:
+    rng = random.Random(8)
+    for number in range(VALUES):
+        world, trace = value_trace(rng, wanted_value_class(number))
+        report = audit_trace(world.programs, trace.events, judge=cel)
+        events = digest([list(one) for one in trace.events])
+        yield f"{number} {trace.label or 'clean'}: {events}, {summed(report)}"
+        yield from (f"  guard #{seq}: {missing or '-'}" for seq, missing in trace.guarded.items())
+        yield from lines_of(report)
+
+
+def of_transcripts() -> Iterator[str]:
+    rng = random.Random(9)
+    for number in range(TRANSCRIPTS):
+        name, goal, transcript, options = random_transcript(rng)
+        report = audit_transcript(BOOKS[name], transcript, goal=goal, judge=cel, **options)
+        yield f"{number} {name} {goal}: {len(transcript.calls)} calls, {summed(report)}"
+        yield from (f"  #{one.seq} {one.code} {one.predicate or '-'}" for one in report.findings)
+
+
+@pytest.mark.parametrize(
+    "made", [of_traces, of_values, of_transcripts], ids=lambda one: one.__name__
+)
+def test_reports_as_they_were(made: Any) -> None:
+    found = [re.sub(r"\s+$", "", line) for line in made()]
+    file = GOLDEN / f"{made.__name__.removeprefix('of_')}.txt"
+    if os.environ.get("SOPILOT_REGOLD"):
+        GOLDEN.mkdir(exist_ok=True)
+        file.write_text("\n".join(found) + "\n", "utf-8")
+    assert found == file.read_text("utf-8").splitlines()
