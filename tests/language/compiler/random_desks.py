@@ -56,6 +56,11 @@ class Desk:
     def handbook(self) -> Handbook:
         for number in range(self._gates):
             self._gate(number)
+        if self._gates > 1 and self._often(0.15):
+            # The first needs the last, which may need the first.
+            last = self.predicates[f"gate{self._gates - 1}"]
+            needs = Leaf(last.name, tuple((one, Name(one)) for one in last.parameters))
+            self.actions["open0"] = replace(self.actions["open0"], requires=needs)
         for number in range(max(3, self._rules // 2)):
             self._look(f"look{number}")
         for number in range(self._rules):
@@ -65,6 +70,8 @@ class Desk:
             goal = f"goal{number}"
             self.actions[goal] = self._goal(goal)
             name = goal if self._often() else f"do_{goal}"
+            if self._often(0.1):
+                name = self._one(list(self.predicates))
             procedures[name] = self._procedure(name, goal, list(procedures))
         return Handbook(
             "random",
@@ -146,6 +153,12 @@ class Desk:
         parameters = tuple(self._some(NAMES, 2))
         given = tuple((one.name, self._term(parameters)) for one in inputs if self._often(0.8))
         name = f"gate{number}"
+        if self._often(0.2):
+            # It is opened only where it is shut.
+            shut = Leaf(name, tuple((one, Name(one)) for one in parameters), False)
+            both = All((requires, shut))
+            self.actions[opener] = replace(self.actions[opener], requires=both)
+            given = tuple((one.name, Name(one.name)) for one in inputs)
         self.predicates[name] = Predicate(
             name,
             parameters,
@@ -182,11 +195,13 @@ class Desk:
             for item in self.actions[action].inputs:
                 if number and self._often(0.4):
                     given.append((item.name, Path("first", ("rows", 0, item.name))))
+                elif parameters and self._often(0.05):
+                    given.append((item.name, Path(self._one(parameters), ("id",))))
                 elif parameters and self._often(0.85):
                     given.append((item.name, self._term(parameters)))
             calls.append(ActionCall(action, tuple(given), name="" if number else "first"))
         if len(calls) > 1 and self._often(0.3):
-            each = Path("first", ("rows",))
+            each = Path(self._one(("first", "first", *parameters)), ("rows",))
             item = ("item", Path("row", ("id",)))
             calls[1] = replace(calls[1], arguments=(item,), each=each, element="row")
         return tuple(calls)
@@ -195,6 +210,7 @@ class Desk:
         parameters = tuple(self._some(NAMES, 2))
         kind = self._one(("tools", "tools", "tools", "tools", "free", "done"))
         verdicts = [None, "true", *(f"{one} == null || {one} > limit" for one in parameters)]
+        verdicts += [f"{one} != 'x'" for one in parameters]
         done = ActionCall(self._one(list(self.actions))) if kind == "done" else None
         recipes: tuple[Recipe, ...] = ()
         if kind == "tools":
