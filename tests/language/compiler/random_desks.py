@@ -125,6 +125,10 @@ class Desk:
         sizes = [b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
         goes_on = refuses and kind in (All, InOrder)
         children = tuple(self._tree(one, refuses=goes_on) for one in sizes)
+        if kind in (AnyOf, First) and self._often(0.08):
+            # An option that demands nothing.
+            place = self._dice.randint(0, len(children))
+            children = (*children[:place], NOTHING, *children[place:])
         if goes_on and self._often(0.3):
             return InOrder(children, self._one(("ask a colleague", "come again")))
         tree: Tree = kind(children)
@@ -223,7 +227,7 @@ class Desk:
             recipes=recipes,
             tool_free=kind == "free",
             done=done,
-            verdict=self._one(verdicts),
+            verdict=None if done else self._one(verdicts),
             remedy="call" if self._often(0.2) else "",
             tells="no" if self._often(0.2) else "",
             judged_by_model=self._often(0.3),
