@@ -21,7 +21,7 @@ def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     children = tuple(_ordered(child, gates, closure) for child in tree.children)
-    if isinstance(tree, All) and len(children) > 1:
+    if isinstance(tree, All):
         children = _sorted(children, gates, closure)
     return with_children(tree, children)
 

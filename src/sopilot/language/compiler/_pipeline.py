@@ -296,7 +296,7 @@ def _key(procedure: Procedure, goal: Action) -> object:
         procedure.requires,
         procedure.says,
         procedure.arguments,
-        None if goal.requires is procedure.requires else goal.requires,
+        goal.requires,
         own(procedure, goal),
     )
 
