@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 from odd_upstream import ODD_TOOLS
+from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
@@ -25,11 +25,14 @@ from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import Store
 
 ODD = Path(__file__).with_name("odd_upstream.py")
-SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
+
+
+def sopilot_command(*arguments: str) -> tuple[str, ...]:
+    return (*warm_python(), "-m", "sopilot.doors.cli.main", *arguments)
 
 
 def odd_command(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, str(ODD), *arguments)
+    return (*warm_python(), str(ODD), *arguments)
 
 
 @asynccontextmanager

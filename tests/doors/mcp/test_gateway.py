@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +22,7 @@ from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
+from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import DeskTask, load_desk
@@ -249,7 +249,7 @@ def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -
         catalogue = Catalogue(both, Pins(), lambda text: None, **passing)
         with pytest.raises(UserMistake, match="is offered by `it` and by `odd`"):
             await catalogue.open()
-        echo = UpstreamSpec("it", command=(sys.executable, str(PLAIN), "answer"))
+        echo = UpstreamSpec("it", command=(*warm_python(), str(PLAIN), "answer"))
         passing["pass_through"] = ["echo", "answer"]
         catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
         await catalogue.open()

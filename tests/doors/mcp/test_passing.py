@@ -4,7 +4,6 @@ connections, where a server asks back, and in those where it asks in rounds."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
+from warm import warm_python
 
 from everything_upstream import EVERYTHING
 from mcp_conformance import HANDBOOK
@@ -36,7 +36,7 @@ LEGACY, MODERN = (), ("--modern",)
 
 @asynccontextmanager
 async def gateway(*words: str, count: int = 1) -> AsyncIterator[ProcedureServer]:
-    command = (sys.executable, str(UPSTREAM), *words)
+    command = (*warm_python(), str(UPSTREAM), *words)
     handbook = load_handbook(HANDBOOK)
     catalogue = Catalogue(
         [UpstreamSpec("every", command=command)],
