@@ -18,6 +18,7 @@ from attack_table import NOT_MADE, ONE_OF_EACH_CLASS
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from scripted_moves import Case, Move, Script
+
 from warm import warm_python
 
 (COPIED,) = (case for case in ONE_OF_EACH_CLASS if case.number == 12)

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warm import warm_python
-
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.mcp import PlayScore, resume_play, start_play
 from sopilot.runtime.session.protocols import Message
+from warm import warm_python
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import httpx2
 from odd_upstream import ODD_TOOLS
-from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import load_desk
@@ -23,6 +22,7 @@ from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import Store
+from warm import warm_python
 
 ODD = Path(__file__).with_name("odd_upstream.py")
 

@@ -22,7 +22,6 @@ from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
 from reference_client import drive, texts
 from served import free_port, gateway, odd_command, process
-from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.desks.bundled import DeskTask, load_desk
@@ -37,6 +36,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import attach_session
 from sopilot.runtime.vm import TOOL_NAME
+from warm import warm_python
 
 BANK = load_desk("bank-desk").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")

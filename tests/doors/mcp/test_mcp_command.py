@@ -17,11 +17,11 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from click.testing import CliRunner
-from warm import warm_python
 
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.language.diagnostics import SopilotError
+from warm import warm_python
 
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",

@@ -16,7 +16,6 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp.shared.exceptions import MCPError
-from warm import warm_python
 
 from everything_upstream import EVERYTHING
 from mcp_conformance import HANDBOOK
@@ -29,6 +28,7 @@ from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent import arm_named
+from warm import warm_python
 
 UPSTREAM = Path(__file__).parents[3] / "benchmarks" / "everything_upstream.py"
 LEGACY, MODERN = (), ("--modern",)

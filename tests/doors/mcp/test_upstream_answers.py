@@ -9,11 +9,10 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from warm import warm_python
-
 from sopilot.doors.mcp._kept_connection import UpstreamFailed
 from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
+from warm import warm_python
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")
 

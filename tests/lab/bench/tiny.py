@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench import Upstream, find_checkout
+from warm import warm_python
 
 HOME = Path(__file__).parent / "tiny_checkout"
 GOAL = "lend_tool"
+LOADED = ("sopilot.doors.cli.bench_run", "sopilot.doors.cli.bench_study")
 
 
 def tiny_upstream() -> Upstream:
@@ -24,7 +25,8 @@ def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.Complete
     event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
     environment |= variables
-    command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
+    program = warm_python(*LOADED, *(["inspect_ai"] if "inspect" in words else []))
+    command = [*program, "-m", "sopilot.doors.cli.main", "bench", *words]
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
 
 

@@ -10,8 +10,13 @@ import sys
 
 
 def main() -> None:
-    _, address, *words = sys.argv
-    asked = {"words": words, "environment": dict(os.environ), "folder": os.getcwd()}
+    _, address, loaded, *words = sys.argv
+    asked = {
+        "loaded": loaded,
+        "words": words,
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+    }
     there = socket.socket(socket.AF_UNIX)
     there.connect(address)
     text = json.dumps(asked).encode() + b"\n"

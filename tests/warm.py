@@ -1,16 +1,17 @@
-"""A Python that has the gateway and its library loaded already.
+"""A Python that has loaded already what a test's processes need.
 
-The MCP library takes most of a second to load, and scores of tests start a server or two. What
-they start is forked from a process that has loaded it once: a process of its own in all that a
-test can see of one, with its own arguments, environment, folder and streams; it is ended by
-its signals, and goes when whoever started it goes. Tests of the start itself, and those that
-look at the processes, use ``sys.executable``.
+The MCP library takes most of a second to load, Inspect two, and scores of tests start such a
+process or two. What they start is forked from one that has loaded it once: a process of its own
+in all that a test can see of one, with its own arguments, environment, folder and streams; it
+takes signals, and goes when whoever started it goes. Tests of the start itself, and those
+that look at the processes, use ``sys.executable``.
 """
 
 from __future__ import annotations
 
 import atexit
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -25,12 +26,17 @@ from functools import cache
 from pathlib import Path
 
 STARTER = Path(__file__).with_name("warm_start.py")
-LOADED = ("sopilot.doors.cli.mcp", "sopilot.doors.mcp.serving_source", "mcp.server.stdio")
+GATEWAY = ("sopilot.doors.cli.mcp", "sopilot.doors.mcp.serving_source", "mcp.server.stdio")
+
+
+def warm_python(*modules: str) -> tuple[str, ...]:
+    """Stands where ``sys.executable`` would: before ``-m MODULE`` or a script."""
+    loaded = ",".join(modules or GATEWAY)
+    return (sys.executable, "-I", "-S", str(STARTER), _address(), loaded)
 
 
 @cache
-def warm_python() -> tuple[str, ...]:
-    """Stands where ``sys.executable`` would: before ``-m MODULE`` or a script."""
+def _address() -> str:
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     address = str(Path(folder.name) / "socket")
     with socket.socket(socket.AF_UNIX) as listening:
@@ -50,7 +56,7 @@ def warm_python() -> tuple[str, ...]:
         folder.cleanup()
 
     atexit.register(end)
-    return (sys.executable, "-I", "-S", str(STARTER), address)
+    return address
 
 
 class Server:
@@ -106,6 +112,10 @@ class Server:
         text, streams, _, _ = socket.recv_fds(asker, 1 << 16, 3)
         while not text.endswith(b"\n"):
             text += asker.recv(1 << 16)
+        asked = json.loads(text)
+        for name in asked["loaded"].split(","):
+            importlib.import_module(name)
+        gc.freeze()
         pid = os.fork()
         if pid:
             for stream in streams:
@@ -121,7 +131,6 @@ class Server:
             os.close(stream)
         for other in (self._listening, asker, *self._started.values()):
             other.close()
-        asked = json.loads(text)
         os.environ.clear()
         os.environ.update(asked["environment"])
         os.chdir(asked["folder"])
@@ -130,9 +139,6 @@ class Server:
 
 
 def main() -> None:
-    for name in LOADED:
-        __import__(name)
-    gc.freeze()
     words = Server(socket.socket(fileno=int(sys.argv[1]))).serve()
     if words is None:
         return
