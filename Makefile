@@ -2,6 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
+WORKERS ?= 3
 EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
 
 .PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
@@ -36,8 +37,10 @@ types: install
 imports: install
 	$(BIN)/lint-imports
 
+# Hundreds of processes start in the tests: none compiles again what another has compiled.
+unit: export PYTHONDONTWRITEBYTECODE =
 unit: install
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import atexit
 import gc
-import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
@@ -30,7 +30,8 @@ GATEWAY = ("sopilot.doors.cli.mcp", "sopilot.doors.mcp.serving_source", "mcp.ser
 
 
 def warm_python(*modules: str) -> tuple[str, ...]:
-    """Stands where ``sys.executable`` would: before ``-m MODULE`` or a script."""
+    """Stands where ``sys.executable`` would: before ``-m MODULE`` or a script. With
+    ``MODULE:FUNCTION`` among the modules, what that function keeps is there too."""
     loaded = ",".join(modules or GATEWAY)
     return (sys.executable, "-I", "-S", str(STARTER), _address(), loaded)
 
@@ -114,7 +115,9 @@ class Server:
             text += asker.recv(1 << 16)
         asked = json.loads(text)
         for name in asked["loaded"].split(","):
-            importlib.import_module(name)
+            found = pkgutil.resolve_name(name)
+            if callable(found):
+                found()
         gc.freeze()
         pid = os.fork()
         if pid:

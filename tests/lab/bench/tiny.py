@@ -13,11 +13,21 @@ from warm import warm_python
 
 HOME = Path(__file__).parent / "tiny_checkout"
 GOAL = "lend_tool"
-LOADED = ("sopilot.doors.cli.bench_run", "sopilot.doors.cli.bench_study")
+LOADED = (
+    "sopilot.doors.cli.bench_run",
+    "sopilot.doors.cli.bench_study",
+    "sopilot.doors.cli.bench_archive",
+    "sopilot.lab.bench._source_fingerprint:deciding_sources",
+)
 
 
 def tiny_upstream() -> Upstream:
     return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
+
+
+def bench_command(*words: str) -> list[str]:
+    loaded = [*LOADED, "inspect_ai"] if any("inspect" in word for word in words) else LOADED
+    return [*warm_python(*loaded), "-m", "sopilot.doors.cli.main", "bench", *words]
 
 
 def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -25,9 +35,9 @@ def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.Complete
     event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
     environment |= variables
-    program = warm_python(*LOADED, *(["inspect_ai"] if "inspect" in words else []))
-    command = [*program, "-m", "sopilot.doors.cli.main", "bench", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(
+        bench_command(*words), capture_output=True, text=True, env=environment, check=False
+    )
 
 
 def bench(cache: Path, *words: str) -> dict[str, Any]:
