@@ -2,8 +2,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
-WORKERS ?= 3
 EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
+# Three on two cores: while one waits for a process of its own, the others compute.
+WORKERS ?= 3
 
 .PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
 
