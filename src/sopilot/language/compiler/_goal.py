@@ -42,7 +42,7 @@ def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
 def own(procedure: Procedure, goal: Action) -> str:
     """What of a procedure beyond its tree and its goal makes a program."""
     own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
-    return repr((own, goal.confirm)) if any(own) or goal.confirm is not None else ""
+    return repr((own, goal.confirm))
 
 
 def refusal(handbook: Handbook, otherwise: str) -> FailStep:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
+    ActionCall,
     Constant,
     Leaf,
     Name,
@@ -87,21 +88,24 @@ def _has_meaning_without(
     predicate: Predicate, parameter: str, actions: Mapping[str, Action]
 ) -> bool:
     """Whether its author says what holds where the parameter has no value."""
-    if predicate.verdict is None or predicate.is_gate or predicate.computes == parameter:
-        return False
-    if parameter in free_names(predicate.verdict) and not _compared(predicate.verdict, parameter):
-        return False
-    for call in (call for recipe in predicate.recipes for call in recipe):
-        declared = actions.get(call.action)  # the machine's own questions are no actions
-        inputs = {item.name: item.required for item in declared.inputs} if declared else {}
-        if call.each is not None and call.each.root == parameter:
-            return False
-        for name, term in call.arguments:
-            if isinstance(term, Path) and term.root == parameter:
-                return False
-            if term == Name(parameter) and inputs.get(name, True):
-                return False
-    return True
+    verdict = predicate.verdict
+    return (
+        verdict is not None
+        and not predicate.is_gate
+        and predicate.computes != parameter
+        and (parameter not in free_names(verdict) or _compared(verdict, parameter))
+        and not any(_needs(call, parameter, actions) for one in predicate.recipes for call in one)
+    )
+
+
+def _needs(call: ActionCall, parameter: str, actions: Mapping[str, Action]) -> bool:
+    """Whether the call is not the one that is wanted without the parameter."""
+    declared = actions.get(call.action)  # the machine's own questions are no actions
+    loose = {item.name for item in declared.inputs if not item.required} if declared else ()
+    read = [term for _, term in call.arguments if isinstance(term, Path)]
+    read += [call.each] if call.each is not None else []
+    handed_on = [name for name, term in call.arguments if term == Name(parameter)]
+    return any(path.root == parameter for path in read) or not set(handed_on).issubset(loose)
 
 
 def _compared(verdict: str, name: str) -> bool:

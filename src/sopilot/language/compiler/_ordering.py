@@ -21,7 +21,7 @@ def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
     if isinstance(tree, Leaf):
         return tree
     children = tuple(_ordered(child, gates, closure) for child in tree.children)
-    if isinstance(tree, All) and len(children) > 1:
+    if isinstance(tree, All):
         children = _sorted(children, gates, closure)
     return with_children(tree, children)
 
@@ -43,18 +43,15 @@ def _sorted(
                 if source is not None and source != position:
                     before[position].add(source)
     ordered: list[Tree] = []
-    placed: set[int] = set()
-    visiting: set[int] = set()
+    entered: set[int] = set()
 
     def place(position: int) -> None:
         # A cycle between children keeps the source order: there is no right one.
-        if position in placed or position in visiting:
+        if position in entered:
             return
-        visiting.add(position)
+        entered.add(position)
         for earlier in sorted(before[position]):
             place(earlier)
-        visiting.discard(position)
-        placed.add(position)
         ordered.append(children[position])
 
     for position in range(len(children)):

@@ -150,7 +150,7 @@ class Compiler:
             procedure.requires,
             procedure.says,
             procedure.arguments,
-            None if goal.requires is procedure.requires else goal.requires,
+            goal.requires,
             own(procedure, goal),
         )
         kept = self._skeletons.get(key)

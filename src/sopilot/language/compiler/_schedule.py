@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.language.compiler._factoring import FactorNode, Group, Plan
+from sopilot.language.compiler._naming import numbered
 from sopilot.language.compiler._threading import thread
 from sopilot.language.handbook import AnyOf, First, Leaf
 from sopilot.language.program.model import (
@@ -209,11 +210,11 @@ class Schedule:
         key = (function, arguments)
         slot = self._slots.get(key)
         if slot is None:
-            slot = self._slots[key] = _numbered(function, self._slot_names)
+            slot = self._slots[key] = numbered(function, self._slot_names)
         return slot
 
     def _label(self, wanted: str) -> str:
-        return _numbered(wanted, self._labels)
+        return numbered(wanted, self._labels)
 
     def _labelled(self, step: Act | FailStep) -> Step:
         label = self._label(step.label)
@@ -250,13 +251,3 @@ class Schedule:
 
 def _is_any(plan: Plan) -> bool:
     return isinstance(plan, FactorNode) and plan.operator is AnyOf
-
-
-def _numbered(wanted: str, taken: dict[str, int]) -> str:
-    """``name``, ``name_2``, ``name_3`` … in order of first use."""
-    name = wanted
-    while name in taken:
-        taken[wanted] += 1
-        name = f"{wanted}_{taken[wanted]}"
-    taken[name] = 1
-    return name
