@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,7 @@ from looped import (
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from over_http import over_http
+from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
@@ -104,9 +104,10 @@ def test_stdio(arm: str, tmp_path: Path) -> None:
     loop = looped(REFUSED, arm, one_call)
 
     async def run() -> None:
+        program, *arguments = warm_python()
         server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "sopilot.doors.cli.main", "mcp", REFUSED, "--arm", arm],
+            command=program,
+            args=[*arguments, "-m", "sopilot.doors.cli.main", "mcp", REFUSED, "--arm", arm],
             env={"SOPILOT_HOME": str(tmp_path)},
         )
         async with Client(server) as client:

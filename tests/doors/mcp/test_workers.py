@@ -6,11 +6,14 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import httpx2
-from served import SOPILOT
+
+SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
+"""Started as anywhere else: its processes are looked at."""
 
 
 def workers_of(pid: int) -> list[int]:
