@@ -29,7 +29,13 @@ from sopilot.language.program.model import (
     Step,
     Unknown,
 )
-from sopilot.runtime.proof import Grade, LeafVerdict, Licence, grade_of_return, license_call
+from sopilot.runtime.proof import (
+    Grade,
+    LeafVerdict,
+    Licence,
+    grade_of_return,
+    license_call,
+)
 from sopilot.runtime.proof._gate_calls import (
     GateCalls,
     counts,
