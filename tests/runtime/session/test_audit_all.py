@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from counter_desk import COUNTER, CountingTools, HandClock, walk
 
+from counter_desk import COUNTER, CountingTools, HandClock, walk
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.sources import audit_store

@@ -49,9 +49,12 @@ class Judged:
         return not self.found and not self.unjudged
 
     def as_json(self) -> dict[str, JSON]:
-        found = {session: dict(codes) for session, codes in self.found.items()}
-        told = {"batch": self.card.as_json(), "found": found, "unjudged": dict(self.unjudged)}
-        return {"clean": self.clean, **told}
+        return {
+            "clean": self.clean,
+            "batch": self.card.as_json(),
+            "found": {session: dict(codes) for session, codes in self.found.items()},
+            "unjudged": dict(self.unjudged),
+        }
 
     def lines(self) -> Iterator[str]:
         yield render_batch_text(self.card)
