@@ -307,11 +307,6 @@ async def _read(
         elif vouched and record.is_erased and session_id not in (await vouched.policy()).erased:
             found.erased_since.append(session_id)
         known = vouched.history.get(session_id, []) if vouched else []
-        if wrong := _beside(loaded, known):
-            gap(
-                UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
-            )
-            continue
         if any(
             one.seq > entry.seq or (one.seq >= 0 and loaded.events[one.seq].hash != one.hash)
             for one in (*known, entry)
@@ -321,6 +316,10 @@ async def _read(
             session_id, NO_ACTIONS
         ) and await _differ(store, traces, session_id):
             gaps.append(register_differs(session_id))
+        elif wrong := _beside(loaded, known):
+            gap(
+                UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
+            )
     return found
 
 
