@@ -247,7 +247,7 @@ def test_lines_behind_a_body_do_not_fill_the_memory(endless: bytes) -> None:
             host = f"Host: 127.0.0.1:{settings.port}\r\n"
             kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
             chunked = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
-            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}2\r\n{{\r\n\r\n0\r\n".encode())
+            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}1\r\n{{\r\n0\r\n".encode())
             sent = 0
             with suppress(ConnectionError):
                 for _ in range(5000):
