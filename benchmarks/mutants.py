@@ -1,6 +1,7 @@
 """Mutation testing by sample: one change in the source, then the everyday tests of its room.
 
     python benchmarks/mutants.py --minutes 60 --json evidence/mutants.json
+    python benchmarks/mutants.py --seed 40 --rooms runtime/vm runtime/proof --each 60
 
 Rooms take turns, so that each has the same number of mutants. A comparison is turned, `and` and
 `or` exchanged, a condition negated, a constant changed, a return emptied, a sign turned. Then the
@@ -171,7 +172,7 @@ def copied(tree: Path) -> Path:
     return tree
 
 
-def campaign(work: Path, minutes: float, seed: int) -> None:
+def campaign(work: Path, minutes: float, seed: int, rooms: list[str], each: int | None) -> None:
     """What was tried before, with any seed, is not tried again; what is found is added to it."""
     known = Coverage.read(work / "map.json")
     kept = work / "found.json"
@@ -179,7 +180,7 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
     tried = {(one["place"], name_of(one)) for one in found}
     draw = random.Random(seed)
     pools: dict[str, list[Mutant]] = {}
-    for room in ROOMS:
+    for room in rooms:
         files = sorted((ROOT / "src" / "sopilot" / room).rglob("*.py"))
         pools[room] = [
             one
@@ -188,6 +189,7 @@ def campaign(work: Path, minutes: float, seed: int) -> None:
             if (one.row["place"], name_of(one.row)) not in tried
         ]
         draw.shuffle(pools[room])
+        del pools[room][each:]
     runner = Runner(copied(work / "tree"), known.modules, work / "tests.log")
     ends = time.monotonic() + minutes * 60
     while time.monotonic() < ends and any(pools.values()):
@@ -259,10 +261,17 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
     """What survived is named with the reason why it does not matter. That a test kills it by now
     counts once it was run (``--again``). What survived in a line that is no more counts neither
     way. ``at_first_sight`` is what tests killed that nobody had written for it: who draws other
-    mutants will find about that."""
+    mutants will find about that, or rather what the latest of ``batches`` says, one a seed."""
     known = survivors_named()
     seen = [one for one in found if "seed" in one]
     at_first = [one for one in seen if one["killed_by"] and not one.get("later")]
+    batches = {
+        str(seed): {
+            "mutants": sum(one["seed"] == seed for one in seen),
+            "killed": sum(one["seed"] == seed for one in at_first),
+        }
+        for seed in sorted({one["seed"] for one in seen})
+    }
     gone = sum(one.get("gone", False) for one in found)
     found = [one for one in found if not one.get("gone")]
     survivors = [
@@ -284,6 +293,7 @@ def summary(found: list[dict[str, Any]]) -> dict[str, Any]:
         "gone": gone,
         "share": round(dead / len(found), 4) if found else None,
         "at_first_sight": {"mutants": len(seen), "killed": len(at_first)},
+        "batches": batches,
         "rooms": rooms,
         "survivors": survivors,
     }
@@ -293,6 +303,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=20)
+    parser.add_argument("--rooms", nargs="+", choices=ROOMS, default=list(ROOMS), metavar="ROOM")
+    parser.add_argument("--each", type=int, metavar="N", help="at most so many of every room")
     parser.add_argument("--work", type=Path, default=Path.home() / ".cache" / "sopilot" / "mutants")
     parser.add_argument("--map", action="store_true", help="time the tests anew")
     parser.add_argument("--again", action="store_true", help="what survived once more")
@@ -307,7 +319,7 @@ def main() -> None:
     elif not asked.sum:
         if asked.map or not (asked.work / "map.json").exists():
             make_map(asked.work)
-        campaign(asked.work, asked.minutes, asked.seed)
+        campaign(asked.work, asked.minutes, asked.seed, asked.rooms, asked.each)
     figures = summary(json.loads((asked.work / "found.json").read_text()))
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
     unread = [one for one in figures["survivors"] if one["reason"] == "unread"]

@@ -70,6 +70,11 @@ def test_mutants_are_added_to_what_the_evidence_says(
     drawn = [{**alive, "seed": 1, "killed_by": by} for by in ("t", None)]
     drawn.append({**alive, "seed": 1, "killed_by": "t", "later": True})
     assert mutants.summary(drawn)["at_first_sight"] == {"mutants": 3, "killed": 1}
+    drawn.append({**alive, "seed": 2, "killed_by": "t"})
+    assert mutants.summary(drawn)["batches"] == {
+        "1": {"mutants": 3, "killed": 1},
+        "2": {"mutants": 1, "killed": 1},
+    }
     assert figures["rooms"]["runtime/vm"] == {"mutants": 4, "killed": 3}
     assert [one["reason"] for one in figures["survivors"]] == ["unread"]
     assert mutants.name_of(alive) == "a.py: f: if a < b:: a < b -> (a <= b)"

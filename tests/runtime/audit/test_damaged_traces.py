@@ -11,7 +11,7 @@ from trace_programs import judge, random_world
 from sopilot.runtime.audit import Report, audit_trace
 from sopilot.runtime.audit.text_report import render_text
 from sopilot.runtime.audit.timeline import rows_of_trace
-from sopilot.runtime.pages import render_audit
+from sopilot.runtime.html_pages import render_audit
 from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import Event
 

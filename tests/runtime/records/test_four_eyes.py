@@ -15,7 +15,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.audit.text_report import render_text
 from sopilot.runtime.audit.timeline import rows_of_trace
-from sopilot.runtime.pages import render_audit
+from sopilot.runtime.html_pages import render_audit
 from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.people import THE_MACHINE
 from sopilot.runtime.session import HeldState, Session, open_session

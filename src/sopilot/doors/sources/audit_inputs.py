@@ -25,7 +25,7 @@ from sopilot.runtime.audit.transcript import (
 )
 from sopilot.runtime.audit.transcripts import audit_transcript
 from sopilot.runtime.audit.without_machine import audit_untracked
-from sopilot.runtime.pages import render_audit
+from sopilot.runtime.html_pages import render_audit
 from sopilot.runtime.session import (
     Problem,
     ProgramSet,

@@ -19,7 +19,7 @@ from typing import Final
 VERSION: Final = 2
 ROOMS: Final = ("language", "runtime", "adapters", "desks/tasks", "lab/bench")
 _PACKAGE: Final = Path(__file__).parents[2]
-_AFTERWARDS: Final = ("lab/bench/report/", "runtime/pages/")
+_AFTERWARDS: Final = ("lab/bench/report/", "runtime/html_pages/")
 """Tables and pages of finished runs: they change no run."""
 _MOST_NAMED: Final = 5
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sopilot.lab.discipline._rule import Answer
 from sopilot.lab.discipline.folder import answer_of
-from sopilot.runtime.pages import Drawing, Mark, dot_plot, render
+from sopilot.runtime.html_pages import Drawing, Mark, dot_plot, render
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import Fields
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from sopilot.lab.lens._report import Summary
-from sopilot.runtime.pages import Drawing
+from sopilot.runtime.html_pages import Drawing
 
 _CELL, _LEFT, _TOP, _BAR = 16, 60, 64, 22
 _LABEL, _SCALE = 190, 220

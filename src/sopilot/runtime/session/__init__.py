@@ -8,12 +8,7 @@ signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
 from sopilot.runtime.session._approvals import HeldCall, HeldState, Ruling
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._leasing import when_free
-from sopilot.runtime.session._opening import (
-    attach_session,
-    default_owner,
-    open_session,
-    resume_session,
-)
+from sopilot.runtime.session._opening import attach_session, open_session, resume_session
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import (
@@ -107,7 +102,6 @@ __all__ = [
     "Usage",
     "User",
     "attach_session",
-    "default_owner",
     "export_trace",
     "guarded_actions",
     "hold_reason",

@@ -52,7 +52,7 @@ from sopilot.lab.bench.report.runs import Keep, RunSet, screened
 from sopilot.lab.bench.screen import SCREENED_GOALS, SCREENS, everything_stays
 from sopilot.lab.bench.sopbench_process import Upstream
 from sopilot.lab.bench.summary import ASSUMPTION
-from sopilot.runtime.pages import Drawing, diverging_bars, grouped_bars, render
+from sopilot.runtime.html_pages import Drawing, diverging_bars, grouped_bars, render
 
 _CONTRASTS: Sequence[Contrast] = (
     *FAMILY, ("flat-protocol", "flat"), ("pg", "flat-protocol"), ("full-cursor", "flat"),

@@ -14,7 +14,7 @@ from typing import Any
 
 from sopilot.lab.bench.report._table import Table, figure
 from sopilot.language.diagnostics import Place, UserMistake, mistake
-from sopilot.runtime.pages import Drawing, Mark, dot_plot, side_by_side
+from sopilot.runtime.html_pages import Drawing, Mark, dot_plot, side_by_side
 
 Bounds = tuple[float, float] | None
 DeltaR2 = Sequence[tuple[str, float, Bounds]]

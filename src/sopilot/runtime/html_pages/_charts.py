@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sopilot.runtime.pages._drawing import PALETTE, Drawing
+from sopilot.runtime.html_pages._drawing import PALETTE, Drawing
 
 _WIDTH, _LINE = 360, 15
 _STRONG, _PLAIN = PALETTE[0], PALETTE[8]

@@ -5,10 +5,16 @@ audit; other rooms hand their values to a template. A page is one file that load
 Jinja2 is imported when the first page is made. May import ``audit``.
 """
 
-from sopilot.runtime.pages._audit_page import render_audit
-from sopilot.runtime.pages._charts import Mark, diverging_bars, dot_plot, grouped_bars, side_by_side
-from sopilot.runtime.pages._drawing import Drawing
-from sopilot.runtime.pages._templates import render
+from sopilot.runtime.html_pages._audit_page import render_audit
+from sopilot.runtime.html_pages._charts import (
+    Mark,
+    diverging_bars,
+    dot_plot,
+    grouped_bars,
+    side_by_side,
+)
+from sopilot.runtime.html_pages._drawing import Drawing
+from sopilot.runtime.html_pages._templates import render
 
 __all__ = [
     "Drawing",

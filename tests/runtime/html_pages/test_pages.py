@@ -27,8 +27,8 @@ from sopilot.runtime.audit import Finding, RefusedGoal, Report
 from sopilot.runtime.audit._audit_state import CheckMade
 from sopilot.runtime.audit._report import Decided, card
 from sopilot.runtime.audit.timeline import TimelineRow
-from sopilot.runtime.pages import Mark, diverging_bars, dot_plot, grouped_bars, render_audit
-from sopilot.runtime.pages._templates import render
+from sopilot.runtime.html_pages import Mark, diverging_bars, dot_plot, grouped_bars, render_audit
+from sopilot.runtime.html_pages._templates import render
 
 RELEASE = Path(__file__).parents[2] / "fixtures" / "release-1"
 VERDICT = json.loads(next(RELEASE.glob("checks/http*/latest.json")).read_text())
@@ -236,7 +236,7 @@ def test_commands_that_make_no_page_do_not_load_jinja() -> None:
     code = (
         "import sys; from click.testing import CliRunner\n"
         "from sopilot.doors.cli.main import sopilot\n"
-        "from sopilot.runtime import pages; from sopilot.lab.bench import report\n"
+        "from sopilot.runtime import html_pages; from sopilot.lab.bench import report\n"
         "assert CliRunner().invoke(sopilot, ['--help']).exit_code == 0\n"
         "assert CliRunner().invoke(sopilot, ['audit', '--help']).exit_code == 0\n"
         "assert 'jinja2' not in sys.modules and 'markupsafe' not in sys.modules"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sopilot.runtime.audit import TITLES, Finding, Report, ScoreCard
 from sopilot.runtime.audit.place_words import moment, place_in_words
 from sopilot.runtime.audit.timeline import TimelineRow
-from sopilot.runtime.pages._templates import render
+from sopilot.runtime.html_pages._templates import render
 
 
 def render_audit(report: Report, rows: Sequence[TimelineRow], *, title: str = "Audit") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sopilot.language.diagnostics import visible
-from sopilot.runtime.pages._templates import render
+from sopilot.runtime.html_pages._templates import render
 
 PALETTE: Final = (
     "#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#64b5cd",
