@@ -37,6 +37,7 @@ from sopilot.runtime.session.privacy import JOURNAL, load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
 from sopilot.runtime.trace import Head, references_in
 from sopilot.runtime.trace.signing import SigningKey
+from sopilot.runtime.vm import JSON
 
 _TRIES = 20
 _LATEST_SECONDS = 60.0
@@ -55,6 +56,10 @@ class Sealing:
     erased: tuple[str, ...] = ()
     """Sessions whose events or contents were deleted since the last seal, as the store's own
     journal says: nobody else vouches for that before this seal."""
+
+    def as_json(self) -> dict[str, JSON]:
+        deleted: dict[str, JSON] = {"pruned": list(self.pruned), "erased": list(self.erased)}
+        return {**self.seal.as_json(), "added": self.added, **deleted}
 
 
 @dataclass(slots=True)
