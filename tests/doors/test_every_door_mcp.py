@@ -30,7 +30,6 @@ from looped import (
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from over_http import over_http
-from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
@@ -44,6 +43,7 @@ from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_a
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolSchema
 from sopilot.runtime.session.recovery import whole_events
+from warm import warm_python
 
 OVER = "The session is over: "
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, but_for_ids_and_times, looped
-from warm import warm_python
 
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
@@ -26,6 +25,7 @@ from sopilot.runtime.agent import ARMS, arm_named
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest
 from sopilot.runtime.session.recovery import whole_events
+from warm import warm_python
 
 MOST = [
     pytest.param(task, arm, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])

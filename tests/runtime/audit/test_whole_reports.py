@@ -11,14 +11,16 @@ import json
 import os
 import random
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from random_transcripts import BOOKS, random_transcript
+from random_walks import BOOKS as BOOKS_OF_WALKS
+from random_walks import WORLDS, Walk
 from trace_executions import SESSION
-from trace_forgeries import labelled_trace, wanted_class
+from trace_forgeries import _other, edited, labelled_trace, wanted_class
 from trace_programs import World, judge, random_world
 from value_traces import value_trace, wanted_value_class
 from value_worlds import ValueWorld
@@ -31,17 +33,20 @@ from sopilot.runtime.audit._auditing import read_events
 from sopilot.runtime.audit._call_reading import CallReading, read_call
 from sopilot.runtime.audit._resolved_function import read_program
 from sopilot.runtime.audit._state import FrameView
+from sopilot.runtime.audit.text_report import render_text
+from sopilot.runtime.audit.timeline import rows_of_trace
 from sopilot.runtime.audit.transcripts import audit_transcript
+from sopilot.runtime.audit.without_machine import audit_untracked
 from sopilot.runtime.proof import Licence, license_call
 from sopilot.runtime.trace import SealedEvent, replay
-from sopilot.runtime.vm import JSON, Configuration, Judge, Position, Process
+from sopilot.runtime.vm import JSON, Configuration, Event, Judge, Position, Process
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.state import Frame
 from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import canonical
 
 GOLDEN = Path(__file__).parent / "golden"
-TRACES, VALUES, TRANSCRIPTS, LICENCES = 160, 104, 240, 66
+TRACES, VALUES, TRANSCRIPTS, LICENCES, WALKS = 160, 104, 240, 66, 160
 
 
 def digest(value: Any) -> str:
@@ -165,6 +170,50 @@ def reading_at(
     return read_call(run, replace(seen, frames=[at_goal]), step.action, arguments)
 
 
+def of_walks() -> Iterator[str]:
+    """What the machine did and said, what the audit finds, and what it finds where one field of
+    one event says something else."""
+    rng = random.Random(11)
+    for number in range(WALKS):
+        name = list(WORLDS)[number % len(WORLDS)]
+        walk = Walk(rng, name, cel)
+        walk.walk(rng.choice((8, 16, 32)))
+        ended = rng.random() < 0.8
+        report = audit_trace(walk.programs, walk.events, judge=cel, ended=ended)
+        rows = [list(one) for one in walk.events]
+        made = f"{len(rows)} events {digest(rows)}, answers {digest(walk.answers)}"
+        shown = digest([asdict(row) for row in rows_of_trace(walk.events)])
+        printed = digest([render_text(report), *untracked(name, walk.events)])
+        yield f"{number} {name}: {made}, rows {shown}, printed {printed}, {summed(report)}"
+        assert replay(walk.machine, walk.events) == walk.now
+        for one in report.findings:
+            yield f"  #{one.seq} {one.severity} {one.code} {one.frame or '-'}: {one.explanation}"
+        for _ in range(2):
+            forged = forged_once(rng, walk.events)
+            again = audit_trace(walk.programs, forged, judge=cel, ended=ended)
+            new = [one for one in again.findings if one not in report.findings]
+            yield f"  forged: {summed(again)}"
+            yield from (f"    #{one.seq} {one.code}: {one.explanation}" for one in new[:1])
+
+
+def untracked(name: str, events: Sequence[Event]) -> Iterator[JSON]:
+    """The same calls as those of an agent without a machine."""
+    for goal in (*BOOKS_OF_WALKS[name].procedures, None) if name in BOOKS_OF_WALKS else ():
+        book = BOOKS_OF_WALKS[name]
+        yield audit_untracked(book, events, goal=goal, chain=(), judge=cel).as_json()
+
+
+def forged_once(rng: random.Random, events: Sequence[Event]) -> list[Event]:
+    place = rng.randrange(len(events))
+    one = events[place]
+    field = rng.choice((*one.payload, "process", "frame", "kind", "seq", "actor"))
+    if field in one.payload:
+        changed = edited(one, payload={**one.payload, field: _other(one.payload[field])})
+    else:
+        changed = edited(one, **{field: _other(getattr(one, field))})
+    return [*events[:place], changed, *events[place + 1 :]]
+
+
 def of_transcripts() -> Iterator[str]:
     rng = random.Random(9)
     for number in range(TRANSCRIPTS):
@@ -193,6 +242,10 @@ def test_traces_of_values_are_read_as_they_were() -> None:
 
 def test_licences_are_given_as_they_were() -> None:
     as_it_was("licences", of_licences())
+
+
+def test_walks_are_made_and_read_as_they_were() -> None:
+    as_it_was("walks", of_walks())
 
 
 def test_transcripts_are_read_as_they_were() -> None:
