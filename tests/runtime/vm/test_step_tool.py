@@ -11,6 +11,7 @@ from vm_runs import Run, decided, logged_in
 
 from sopilot.runtime.vm import (
     TOOL_SCHEMA,
+    Amend,
     Call,
     Complete,
     DomainCall,
@@ -23,6 +24,7 @@ from sopilot.runtime.vm import (
     UserSaid,
     answer_text,
     parse_step,
+    parse_steps,
 )
 from sopilot.runtime.vm.operation_codec import operation_fields
 
@@ -40,8 +42,30 @@ from sopilot.runtime.vm.operation_codec import operation_fields
         ({"operation": "emit_artifact", "name": "m", "content": [1]}, EmitArtifact("m", [1])),
         ({"operation": "complete"}, Complete()),
         ({"operation": "fail", "reason": "no"}, Fail("no")),
+        ({"operation": "amend", "arguments": {"a": 1}}, Amend({"a": 1})),
+        ({"operation": "call", "function": "", "arguments": ""}, Call()),
+        ({"operation": "return", "holds": "是"}, Return(True)),
+        ({"operation": "return", "holds": "NO", "value": 3}, Return(False, (), 3)),
+        ({"operation": "return", "holds": "Undecided"}, Return(undecided=True)),
+        ({"operation": "return", "holds": "undecided", "undecided": True}, Return(undecided=True)),
+        ({"operation": "return", "undecided": "yes"}, Return(undecided=True)),
+        ({"operation": "return", "undecided": False, "holds": True}, Return(True)),
+        ({"operation": "return", "holds": True, "arguments": {"a": None}},
+         Return(True, arguments={"a": None})),
+        ({"operation": "return", "holds": True, "evidence": ["#1", 1, "#2 (see #1)"]},
+         Return(True, ("#1", "#2"))),
+        ({"operation": "return", "holds": True, "evidence": "`look`, 'read'; (find)"},
+         Return(True, ("look", "read", "find"))),
+        ({"operation": "return", "holds": True, "evidence": []}, Return(True)),
+        ({"operation": "select_branch", "option": False}, SelectBranch("false")),
+        ({"operation": "select_branch", "option": ""}, SelectBranch()),
+        ({"operation": "select_branch"}, SelectBranch()),
+        ({"operation": "emit_artifact", "name": "m"}, EmitArtifact("m")),
+        ({"operation": "complete", "summary": "done"}, Complete("done")),
+        ({"operation": "start", "goal": "g", "arguments": {"a": {"$ref": "x", "bytes": 1}}},
+         Start("g", {"a": {"$dropped": "has the form of a reference"}})),
     ],
-)
+)  # fmt: skip
 def test_what_a_model_may_write(arguments: object, operation: Operation) -> None:
     assert parse_step(arguments) == operation
 
@@ -62,12 +86,70 @@ def test_what_a_model_may_write(arguments: object, operation: Operation) -> None
         ({"operation": "return", "evidence": [{}]}, "return: `evidence` must be a list"),
         ({"operation": "fail", "reason": 3}, "fail: `reason` must be a string"),
         ({"operation": "select_branch", "option": 3}, "select_branch: `option` must be a string"),
+        ({"operation": "return", "evidence": [True]}, "return: `evidence` must be a list"),
+        ({"operation": "return", "evidence": 1.5}, "return: `evidence` must be a list"),
+        ({"operation": "return", "holds": 1}, "return: `holds` must be true or false"),
+        ({"operation": "return", "holds": False, "undecided": True},
+         "return: give `holds` or `undecided`, not both"),
+        ({"operation": "start", "goal": ""}, "start: `goal` is missing"),
+        ({"operation": "emit_artifact", "name": 5}, "emit_artifact: `name` must be a string"),
+        ({"operation": "call", "function": ["f"]}, "call: `function` must be a string"),
+        ({"operation": "call", "arguments": "[1]"}, "call: `arguments` must be an object"),
+        ({"operation": "call", "arguments": "[" * 100_000}, "call: `arguments` must be an object"),
+        (5, "the arguments must be an object with `operation`"),
     ],
-)
+)  # fmt: skip
 def test_what_a_model_may_not_write(arguments: object, problem: str) -> None:
     found = parse_step(arguments)
     assert isinstance(found, str)
     assert found.startswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("{", "the arguments are not JSON"),
+        ([], "the arguments must be an object with `operation`"),
+        ({}, "say what to do: `start`, `holds`, `complete` or `fail`"),
+        ({"holds": None}, "say what to do: `start`, `holds`, `complete` or `fail`"),
+        ({"operation": "sing"}, "`operation` must be one of start, amend, call, return, "
+         "select_branch, emit_artifact, complete, fail"),
+        ({"true": [1.5]}, "`true` must be the numbers of `judge`, such as `1 2`"),
+        ({"false": {}, "holds": True}, "`false` must be the numbers of `judge`, such as `1 2`"),
+        ({"start": 5}, "start: `goal` must be a string"),
+        ({"holds": "perhaps"}, "return: `holds` must be true or false"),
+        ({"complete": True, "fail": True, "reason": 5}, "fail: `reason` must be a string"),
+    ],
+)  # fmt: skip
+def test_several_steps_that_cannot_be_read(arguments: object, problem: str) -> None:
+    assert parse_steps(arguments) == problem
+
+
+@pytest.mark.parametrize(
+    ("arguments", "moves"),
+    [
+        ({"holds": True, "function": "rule (x)"}, [(Return(True), "rule")]),
+        ({"holds": False, "complete": True}, [(Return(False), ""), (Complete(), "")]),
+        ({"fail": True, "start": "g", "holds": False},
+         [(Start("g"), ""), (Return(False), ""), (Fail(), "")]),
+        ({"undecided": True}, [(Return(undecided=True), "")]),
+        ({"true": "10, 2", "false": [1], "undecided": "b"},
+         [(Return(False), "1"), (Return(True), "2"), (Return(undecided=True), "b"),
+          (Return(True), "10")]),
+        ({"call": "f", "arguments": {"a": 1}}, [(Call("f", {"a": 1}), "")]),
+        ({"name": "memo", "content": "x"}, [(EmitArtifact("memo", "x"), "")]),
+        ({"option": "then"}, [(SelectBranch("then"), "")]),
+        ({"amend": {"a": 1}, "start": "g", "fail": "x", "reason": "no"},
+         [(Amend({"a": 1}), ""), (Start("g"), ""), (Fail("no"), "")]),
+        ({"operation": "complete", "function": "x"}, [(Complete(), "")]),
+        ({"operation": "return", "true": "1"}, [(Return(True), "1")]),
+        ('{"complete": true, "summary": "done"}', [(Complete("done"), "")]),
+    ],
+)  # fmt: skip
+def test_several_steps_in_one(arguments: object, moves: list[tuple[Operation, str]]) -> None:
+    found = parse_steps(arguments)
+    assert isinstance(found, tuple)
+    assert [tuple(one) for one in found] == moves
 
 
 JSONS = st.recursive(

@@ -60,4 +60,4 @@ def at_most(successes: int, trials: int, chance: float) -> float:
         terms.append(term)
         if term <= _NEGLIGIBLE * terms[0]:
             break
-    return min(1.0, math.fsum(terms))
+    return math.fsum(terms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from sopilot.lab.stats._undefined import require, require_open_share
 
@@ -22,12 +23,9 @@ def benjamini_hochberg(p_values: Sequence[float], q: float = 0.05) -> tuple[Adju
         require(0.0 <= value <= 1.0, f"a p-value lies between 0 and 1, not `{value}`")
     count = len(p_values)
     order = sorted(range(count), key=lambda place: p_values[place], reverse=True)
-    adjusted = [0.0] * count
-    smallest = 1.0
-    for passed, place in enumerate(order):
-        smallest = min(smallest, p_values[place] * (count / (count - passed)))
-        adjusted[place] = smallest
+    corrected = (p_values[place] * (count / (count - passed)) for passed, place in enumerate(order))
+    adjusted = dict(zip(order, accumulate(corrected, min), strict=True))
     return tuple(
-        Adjusted(value, corrected, corrected <= q)
-        for value, corrected in zip(p_values, adjusted, strict=True)
+        Adjusted(value, adjusted[place], adjusted[place] <= q)
+        for place, value in enumerate(p_values)
     )

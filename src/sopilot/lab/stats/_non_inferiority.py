@@ -10,8 +10,9 @@ largest, so that it holds whatever that share is.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import count
 
 from sopilot.lab.stats._binomial import at_most, probability
 from sopilot.lab.stats._difference import score
@@ -22,6 +23,7 @@ _REFINED = 3
 _STEPS = 24
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _NEGLIGIBLE = 1e-15
+_ROUNDING = 1e-9
 _MOST_PAIRS = 2_000
 
 
@@ -41,12 +43,10 @@ def non_inferiority(wins: int, losses: int, pairs: int, *, margin: float) -> flo
 def most_losses(pairs: int, *, margin: float, alpha: float = 0.05) -> int | Undefined:
     """How many pairs may be lost, when none is won, with non-inferiority still shown."""
     require_open_share("alpha", alpha)
-    found = -1
-    while found < pairs and _shown(0, found + 1, pairs, margin, alpha):
-        found += 1
-    if found < 0:
+    too_many = next(lost for lost in count() if not _shown(0, lost, pairs, margin, alpha))
+    if too_many == 0:
         return Undefined(f"{pairs} pairs cannot show it, even if none is lost")
-    return found
+    return too_many - 1
 
 
 def least_pairs(*, margin: float, alpha: float = 0.05) -> int:
@@ -54,7 +54,7 @@ def least_pairs(*, margin: float, alpha: float = 0.05) -> int:
     require_open_share("alpha", alpha)
     require_open_share("margin", margin)
     # Fewer cannot: the outcome itself has that chance where nothing is ever won.
-    pairs = max(1, math.ceil(math.log(alpha) / math.log1p(-margin)))
+    pairs = math.ceil(math.log(alpha) / math.log1p(-margin))
     while not _shown(0, 0, pairs, margin, alpha):
         pairs += 1
     return pairs
@@ -65,18 +65,12 @@ def non_inferiority_power(
 ) -> float:
     """The chance that it is shown when a pair is won and lost with these probabilities."""
     require(win >= 0.0 and loss >= 0.0 and win + loss <= 1.0, "win and loss are shares of pairs")
-    total = 0.0
-    least = 0
-    for losses in range(pairs + 1):
-        while least + losses <= pairs and not _shown(least, losses, pairs, margin, alpha):
-            least += 1
-        weight = probability(losses, pairs, loss)
-        if least + losses > pairs or (weight < _NEGLIGIBLE and losses > pairs * loss):
-            break
-        left = pairs - losses
-        chance = min(1.0, win / (1.0 - loss)) if loss < 1.0 else 0.0
-        total += weight * at_most(left - least, left, 1.0 - chance)
-    return min(1.0, total)
+    require_open_share("alpha", alpha)
+
+    def shown(wins: int, losses: int) -> bool:
+        return _shown(wins, losses, pairs, margin, alpha)
+
+    return min(1.0, _chance(_fewest_wins(pairs, shown), pairs, win, loss))
 
 
 def _shown(wins: int, losses: int, pairs: int, margin: float, alpha: float) -> bool:
@@ -86,38 +80,37 @@ def _shown(wins: int, losses: int, pairs: int, margin: float, alpha: float) -> b
 
 @lru_cache(maxsize=4_096)
 def _p(wins: int, losses: int, pairs: int, margin: float) -> float:
-    least = _region(wins, losses, pairs, margin)
-    return min(1.0, _largest(lambda loss: _chance(least, pairs, loss, margin), margin))
+    seen = score(wins, losses, pairs, -margin) - _ROUNDING
+
+    def as_good(wins: int, losses: int) -> bool:
+        return score(wins, losses, pairs, -margin) > seen
+
+    least = list(_fewest_wins(pairs, as_good))
+    return min(1.0, _largest(lambda loss: _chance(least, pairs, loss - margin, loss), margin))
 
 
-def _region(wins: int, losses: int, pairs: int, margin: float) -> list[int]:
-    """For every number of losses the fewest wins that are as good as what was seen. More wins
-    are better and more losses worse, so the outcomes above that line are all of them."""
-    seen = score(wins, losses, pairs, -margin)
-    tolerance = 1e-9 * max(1.0, abs(seen))
-    found = []
+def _fewest_wins(pairs: int, good: Callable[[int, int], bool]) -> Iterator[int]:
+    """For every number of losses the fewest wins with which it is good. More wins are better and
+    more losses worse, so the outcomes above that line are all of them."""
     least = 0
-    for lost in range(pairs + 1):
-        while least + lost <= pairs and score(least, lost, pairs, -margin) < seen - tolerance:
+    for losses in range(pairs + 1):
+        while least + losses <= pairs and not good(least, losses):
             least += 1
-        found.append(least)
-    return found
+        yield least
 
 
-def _chance(least: list[int], pairs: int, loss: float, margin: float) -> float:
-    win = max(0.0, loss - margin)
-    chance = min(1.0, win / (1.0 - loss)) if loss < 1.0 else 0.0
+def _chance(least: Iterable[int], pairs: int, win: float, loss: float) -> float:
+    """To lie above that line, where a pair is won and lost with these probabilities."""
     total = 0.0
     for losses, wins in enumerate(least):
         left = pairs - losses
         if wins > left:
             break  # and so it is with more losses
         weight = probability(losses, pairs, loss)
-        if weight < _NEGLIGIBLE:
-            if losses > pairs * loss:
-                break
-            continue
-        total += weight * at_most(left - wins, left, 1.0 - chance)
+        if weight >= _NEGLIGIBLE:
+            total += weight * at_most(left - wins, left, 1.0 - min(1.0, win / (1.0 - loss)))
+        elif losses > pairs * loss:
+            break
     return total
 
 

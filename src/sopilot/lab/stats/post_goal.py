@@ -42,7 +42,7 @@ def post_goal(
                 entry[offset] += outcome.post_goal_calls
                 entry[offset + 1] += 1
     units: list[Sums] = [tuple(entry) for entry in sums.values()]
-    totals: Sums = tuple(sum(column) for column in zip(*units, strict=True)) or (0, 0, 0, 0)
+    totals: Sums = tuple(sum(unit[place] for unit in units) for place in range(4))
     delta = _delta(totals)
     missing = Undefined("one side has no run in which the goal succeeded")
     interval: BootstrapInterval | Undefined = missing

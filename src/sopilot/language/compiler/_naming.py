@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sopilot.language.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves, negate
+from sopilot.language.handbook import All, AnyOf, First, InOrder, Leaf, Tree, leaves
 
 _PREFIX: dict[type, str] = {
     All: "all_of",
@@ -21,7 +21,7 @@ class Names:
     def __init__(self, process: str, predicates: Collection[str]) -> None:
         self._process = process
         self._taken: dict[str, int] = {process: 1, **dict.fromkeys(predicates, 1)}
-        self._namesake = self._free(f"verify_{process}") if process in predicates else process
+        self._namesake = numbered(f"verify_{process}", self._taken)
 
     def rule(self, predicate: str) -> str:
         """The predicate's own name, unless the goal has it."""
@@ -30,22 +30,24 @@ class Names:
     def group(self, tree: Tree) -> str:
         """``any_of_funds_cover_overdraft``, ``in_order_5_to_owns_account``: what an alternative
         comes to is its last check, and so it is with many checks that must all hold."""
-        checks = dict.fromkeys(leaf if leaf.wanted else negate(leaf) for leaf in leaves(tree))
-        parts = [tree] if isinstance(tree, Leaf) else tree.children
-        words = [_literal_name(list(leaves(part))[-1]) for part in parts if any(leaves(part))]
+        checks = {leaf.question for leaf in leaves(tree)}
+        assert not isinstance(tree, Leaf)  # which has a function already
+        ends = [list(leaves(part))[-1:] for part in tree.children]
+        words = [_literal_name(leaf) for end in ends for leaf in end]
         joint = isinstance(tree, All | InOrder) and len(checks) > _SHOWN
         if joint or len(words) > _SHOWN:
             words = [str(len(checks)), "to", words[-1]]
-        return self._free("_".join([_PREFIX[type(tree)], *words]))
+        return numbered("_".join([_PREFIX[type(tree)], *words]), self._taken)
 
-    def _free(self, wanted: str) -> str:
-        """``wanted``, numbered if something else has that name."""
-        name = wanted
-        while name in self._taken:
-            self._taken[wanted] += 1
-            name = f"{wanted}_{self._taken[wanted]}"
-        self._taken[name] = 1
-        return name
+
+def numbered(wanted: str, taken: dict[str, int]) -> str:
+    """``name``, ``name_2``, ``name_3`` … in order of first use."""
+    name = wanted
+    while name in taken:
+        taken[wanted] += 1
+        name = f"{wanted}_{taken[wanted]}"
+    taken[name] = 1
+    return name
 
 
 def _literal_name(leaf: Leaf) -> str:

@@ -12,12 +12,12 @@ Anything else stays undecided where there is no value, as P1 wants it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
-    Constant,
+    ActionCall,
     Leaf,
     Name,
     Path,
@@ -25,8 +25,6 @@ from sopilot.language.handbook import (
     Procedure,
     free_names,
 )
-
-_NOTHING = Constant(None)
 
 
 def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
@@ -44,17 +42,17 @@ def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
 
 def optional_parameters(
     required: Iterable[Leaf],
-    open_names: Iterable[str],
+    open_names: Collection[str],
     predicates: Mapping[str, Predicate],
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
     """By predicate."""
-    empty: set[Name | Constant] = {_NOTHING, *map(Name, open_names)}
     always: dict[tuple[str, str], bool] = {}
     for leaf in required:
         for parameter, term in leaf.arguments:
+            empty = term.name in open_names if isinstance(term, Name) else term.value is None
             key = (leaf.predicate, parameter)
-            always[key] = term in empty and always.get(key, True)
+            always[key] = empty and always.get(key, True)
     found: dict[str, tuple[str, ...]] = {}
     for (name, parameter), is_empty in always.items():
         if is_empty and _has_meaning_without(predicates[name], parameter, actions):
@@ -87,21 +85,24 @@ def _has_meaning_without(
     predicate: Predicate, parameter: str, actions: Mapping[str, Action]
 ) -> bool:
     """Whether its author says what holds where the parameter has no value."""
-    if predicate.verdict is None or predicate.is_gate or predicate.computes == parameter:
-        return False
-    if parameter in free_names(predicate.verdict) and not _compared(predicate.verdict, parameter):
-        return False
-    for call in (call for recipe in predicate.recipes for call in recipe):
-        declared = actions.get(call.action)  # the machine's own questions are no actions
-        inputs = {item.name: item.required for item in declared.inputs} if declared else {}
-        if call.each is not None and call.each.root == parameter:
-            return False
-        for name, term in call.arguments:
-            if isinstance(term, Path) and term.root == parameter:
-                return False
-            if term == Name(parameter) and inputs.get(name, True):
-                return False
-    return True
+    verdict = predicate.verdict
+    return (
+        verdict is not None
+        and not predicate.is_gate
+        and predicate.computes != parameter
+        and (parameter not in free_names(verdict) or _compared(verdict, parameter))
+        and not any(_needs(call, parameter, actions) for one in predicate.recipes for call in one)
+    )
+
+
+def _needs(call: ActionCall, parameter: str, actions: Mapping[str, Action]) -> bool:
+    """Whether the call is not the one that is wanted without the parameter."""
+    declared = actions.get(call.action)  # the machine's own questions are no actions
+    loose = {item.name for item in declared.inputs if not item.required} if declared else ()
+    read = [term for _, term in call.arguments if isinstance(term, Path)]
+    read += [call.each] if call.each is not None else []
+    handed_on = [name for name, term in call.arguments if term == Name(parameter)]
+    return any(path.root == parameter for path in read) or not set(handed_on).issubset(loose)
 
 
 def _compared(verdict: str, name: str) -> bool:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.language.compiler._factoring import FactorNode, Group, Plan
+from sopilot.language.compiler._naming import numbered
 from sopilot.language.compiler._threading import thread
 from sopilot.language.handbook import AnyOf, First, Leaf
 from sopilot.language.program.model import (
@@ -58,6 +59,17 @@ class VisitMark:
 
 class Schedule:
     """Emits the steps of one function."""
+
+    __slots__ = (
+        "_known",
+        "_labels",
+        "_refusals",
+        "_resolve",
+        "_slot_names",
+        "_slots",
+        "_steps",
+        "_undo",
+    )
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
@@ -113,11 +125,12 @@ class Schedule:
     # --- jumping code ----------------------------------------------------------------
 
     def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
-        if isinstance(plan, FactorNode) and plan.otherwise and unmet in self._refusals.values():
-            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
         if not isinstance(plan, FactorNode):
             self._check(plan, met, unmet, accept_is_next=accept_is_next)
-        elif plan.operator is AnyOf:
+            return
+        if plan.otherwise and unmet in self._refusals.values():
+            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
+        if plan.operator is AnyOf:
             condition = self._collect(plan)
             met.used = unmet.used = True
             self._emit(Branch(self._label("decide"), condition, "", ""), met, unmet)
@@ -151,8 +164,8 @@ class Schedule:
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        label = self._label(f"check_{slot}")
-        self._emit((label, function, arguments, slot, wanted), met, unmet)
+        label = numbered(f"check_{slot}", self._labels)
+        self._steps.append(((label, function, arguments, slot, wanted), met, unmet))
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
@@ -209,11 +222,11 @@ class Schedule:
         key = (function, arguments)
         slot = self._slots.get(key)
         if slot is None:
-            slot = self._slots[key] = _numbered(function, self._slot_names)
+            slot = self._slots[key] = numbered(function, self._slot_names)
         return slot
 
     def _label(self, wanted: str) -> str:
-        return _numbered(wanted, self._labels)
+        return numbered(wanted, self._labels)
 
     def _labelled(self, step: Act | FailStep) -> Step:
         label = self._label(step.label)
@@ -230,10 +243,9 @@ class Schedule:
     def _finish(self) -> tuple[Step, ...]:
         labels = [step[0] if isinstance(step, tuple) else step.label for step, _, _ in self._steps]
         finished: list[Step] = []
-        for index, (step, met, unmet) in enumerate(self._steps):
+        for following, (step, met, unmet) in enumerate(self._steps, 1):
             if isinstance(step, tuple):
                 label, function, arguments, slot, wanted = step
-                following = index + 1
                 if_met = None if met is None or met.position == following else labels[met.position]
                 if_unmet = (
                     None if unmet is None or unmet.position == following else labels[unmet.position]
@@ -250,13 +262,3 @@ class Schedule:
 
 def _is_any(plan: Plan) -> bool:
     return isinstance(plan, FactorNode) and plan.operator is AnyOf
-
-
-def _numbered(wanted: str, taken: dict[str, int]) -> str:
-    """``name``, ``name_2``, ``name_3`` … in order of first use."""
-    name = wanted
-    while name in taken:
-        taken[wanted] += 1
-        name = f"{wanted}_{taken[wanted]}"
-    taken[name] = 1
-    return name

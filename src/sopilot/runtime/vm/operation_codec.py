@@ -186,7 +186,7 @@ def _optional_string(fields: Given, key: str) -> str | None:
 
 
 def _text(fields: Given, key: str) -> Text:
-    value = fields.get(key, "")
+    value = fields.get(key)
     if isinstance(value, Mapping) and "$ref" in value:
         return value
     return _string(fields, key)
