@@ -102,8 +102,10 @@ class Settled:
         """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
-            known, met = facts.get(tree.question, (None, False))
-            if known is None or (not met and known.wanted == tree.wanted):
+            if tree.question not in facts:
+                return tree
+            known, met = facts[tree.question]
+            if not met and known.wanted == tree.wanted:
                 return tree
             gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
             if gone.impossible:

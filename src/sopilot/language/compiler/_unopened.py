@@ -52,8 +52,7 @@ def unopened_gates(
             for child in tree.children:
                 opened = walk(child, opened)
             return opened
-        options = [walk(child, opened) for child in tree.children]
-        return frozenset.intersection(*options) if options else opened
+        return frozenset.intersection(*[walk(child, opened) for child in tree.children])
 
     walk(tree, frozenset())
     return tuple(found.values())
