@@ -57,7 +57,9 @@ KEY, OTHER = generate_key(), generate_key()
 def resealed(trace: TraceFile, change: Callable[[Event], Event]) -> TraceFile:
     """With another first event, and a chain that holds."""
     first, *others = [sealed.event for sealed in trace.events]
-    return replace(trace, events=tuple(seal_all([change(first), *others], genesis(trace.session_id))))
+    return replace(
+        trace, events=tuple(seal_all([change(first), *others], genesis(trace.session_id)))
+    )
 
 
 def told(trace: TraceFile, **asked: Any) -> list[tuple[str, int | None]]:
