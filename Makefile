@@ -3,6 +3,8 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 # Everything but what weighs hundreds of megabytes more: `make install-lens`, `make install-ray`.
 EXTRAS := dev,postgres,sign,examples,bench,local,hosted,mcp,frameworks,otel,metrics
+# Three on two cores: while one waits for a process of its own, the others compute.
+WORKERS ?= 3
 
 .PHONY: install install-lens install-ray demo test lint types imports unit evidence benchmarks benchmarks-small clean
 
@@ -36,8 +38,10 @@ types: install
 imports: install
 	$(BIN)/lint-imports
 
+# Hundreds of processes start in the tests: none compiles again what another has compiled.
+unit: export PYTHONDONTWRITEBYTECODE =
 unit: install
-	$(BIN)/pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 evidence: install ## the campaigns whose sources have changed; ONLY="tamper duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)

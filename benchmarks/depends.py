@@ -23,6 +23,7 @@ class Sources:
         self._root = root
         self._package = package
         self._named = cache(lambda path: frozenset(self._names(path)))
+        self._behind_name = cache(lambda name, whole: (*self._module(name, whole=whole),))
 
     def behind(self, script: str) -> set[Path]:
         found: set[Path] = set()
@@ -47,16 +48,16 @@ class Sources:
             match node:
                 case ast.Import(names=names):
                     for one in names:
-                        yield from self._module(one.name)
+                        yield from self._behind_name(one.name, False)
                 case ast.ImportFrom(module=str() as module, names=names, level=0):
                     for one in names:
-                        yield from self._module(f"{module}.{one.name}")
+                        yield from self._behind_name(f"{module}.{one.name}", False)
                 case ast.Constant(value=str() as text) if len(text) < 200:
                     script = path.parent / text
                     if text.endswith(".py") and path.parent.name == "benchmarks":
                         yield from (script,) if script.is_file() else ()
                     elif text.startswith(f"{self._package}."):
-                        yield from self._module(text, whole=True)
+                        yield from self._behind_name(text, True)
 
     def _module(self, name: str, *, whole: bool = False) -> Iterator[Path]:
         """The files behind a dotted name, packages on the way among them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,16 +21,22 @@ def _home_of_shared_fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 
 @pytest.fixture(autouse=True)
-def _own_home(
-    tmp_path_factory: pytest.TempPathFactory, _home_of_shared_fixtures: None
-) -> Iterator[None]:
+def _own_home(_homes: Iterator[Path], _home_of_shared_fixtures: None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        _move_in(patch, tmp_path_factory.mktemp("home"))
+        _move_in(patch, next(_homes))
         yield
+
+
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Counted here: the factory would look through all folders there are for the next number."""
+    street = tmp_path_factory.mktemp("homes")
+    return (street / str(number) for number in itertools.count())
 
 
 def _move_in(patch: pytest.MonkeyPatch, home: Path) -> None:
     """``HOME`` too: an MCP client hands no other variable on to the servers that it starts."""
+    home.mkdir(exist_ok=True)
     if CACHE.exists():
         (home / ".cache").symlink_to(CACHE)
     patch.setenv("HOME", str(home))

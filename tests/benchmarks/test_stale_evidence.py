@@ -58,7 +58,8 @@ def test_only_what_is_depended_on_makes_stale(project: Path) -> None:
 
 
 def test_a_campaign_of_ours_depends_on_its_rooms() -> None:
-    found = {path.name for path in Sources().behind("mcp_conformance.py")}
+    sources = Sources()
+    found = {path.name for path in sources.behind("mcp_conformance.py")}
     assert {"everything_upstream.py", "_passing.py", "keeping.py", "bench_run.py"} <= found
-    stats = {path.name for path in Sources().behind("compile_speed.py")}
+    stats = {path.name for path in sources.behind("compile_speed.py")}
     assert "_passing.py" not in stats

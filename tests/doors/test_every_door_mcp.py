@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +43,7 @@ from sopilot.runtime.agent import ARMS, FusedSwitches, Offer, arm_named, fused_a
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest, ToolSchema
 from sopilot.runtime.session.recovery import whole_events
+from warm import warm_python
 
 OVER = "The session is over: "
 
@@ -104,9 +104,10 @@ def test_stdio(arm: str, tmp_path: Path) -> None:
     loop = looped(REFUSED, arm, one_call)
 
     async def run() -> None:
+        program, *arguments = warm_python()
         server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "sopilot.doors.cli.main", "mcp", REFUSED, "--arm", arm],
+            command=program,
+            args=[*arguments, "-m", "sopilot.doors.cli.main", "mcp", REFUSED, "--arm", arm],
             env={"SOPILOT_HOME": str(tmp_path)},
         )
         async with Client(server) as client:

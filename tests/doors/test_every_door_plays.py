@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import subprocess
-import sys
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, but_for_ids_and_times, looped
 
+from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.mcp import playable_task, resume_play, start_play
 from sopilot.lab.lens import moments_of
@@ -23,6 +25,7 @@ from sopilot.runtime.agent import ARMS, arm_named
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import Message, ModelReply, ModelRequest
 from sopilot.runtime.session.recovery import whole_events
+from warm import warm_python
 
 MOST = [
     pytest.param(task, arm, marks=[pytest.mark.slow] if task == TWO_REQUESTS and far else [])
@@ -75,9 +78,24 @@ async def moved(store: Store, session_id: str, request: ModelRequest, reply: Mod
         await play.close()
 
 
+@cache
+def ready_to_fork() -> None:
+    """What a process loads and reads once is there before it forks: they are hundreds."""
+
+    async def use() -> None:
+        store = MemoryStore()
+        play = await start_play(store, REFUSED, arm="pg")
+        await play.close()
+        await (await resume_play(store, play.id)).close()
+
+    asyncio.run(use())
+    gc.freeze()
+
+
 @pytest.mark.parametrize(("task", "arm"), MOST)
 def test_play(task: str, arm: str, tmp_path: Path) -> None:
     loop = looped(task, arm)
+    ready_to_fork()
     path = tmp_path / "s.db"
 
     async def begin(store: Store) -> str:
@@ -114,7 +132,7 @@ def test_play_by_command(arm: str, tmp_path: Path) -> None:
 
     def sopilot(*arguments: str) -> dict[str, Any]:
         done = subprocess.run(
-            [sys.executable, "-m", "sopilot.doors.cli.main", "play", *arguments, "--json"],
+            [*warm_python(), "-m", "sopilot.doors.cli.main", "play", *arguments, "--json"],
             env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
             capture_output=True,
             text=True,

@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,8 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from scripted_moves import Case, Move, Script
 
+from warm import warm_python
+
 (COPIED,) = (case for case in ONE_OF_EACH_CLASS if case.number == 12)
 
 
@@ -28,10 +29,12 @@ def by_command(case: Case, moves: Sequence[Move], folder: Path) -> tuple[Script,
     handbook, record = folder / "handbook.yaml", folder / "record.json"
     handbook.write_text(case.handbook)
     record.write_text("[]")
-    upstream = shlex.join([sys.executable, over_mcp.__file__, case.id, str(record)])
+    program, *words = warm_python()
+    upstream = shlex.join([program, *words, over_mcp.__file__, case.id, str(record)])
     server = StdioServerParameters(
-        command=sys.executable,
+        command=program,
         args=[
+            *words,
             *("-m", "sopilot.doors.cli.main", "mcp", str(handbook)),
             *("--upstream", f"other={upstream}", "--arm", "pg"),
         ],

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.mcp import PlayScore, resume_play, start_play
 from sopilot.runtime.session.protocols import Message
+from warm import warm_python
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ def by_processes(home: Path, task: str, moves: Sequence[Move], *, arm: str) -> d
 
 def sopilot(home: Path, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "sopilot.doors.cli.main", *arguments, "--json"],
+        [*warm_python(), "-m", "sopilot.doors.cli.main", *arguments, "--json"],
         env={**os.environ, "SOPILOT_HOME": str(home)},
         capture_output=True,
         text=True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,13 +22,17 @@ from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import Store
+from warm import warm_python
 
 ODD = Path(__file__).with_name("odd_upstream.py")
-SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
+
+
+def sopilot_command(*arguments: str) -> tuple[str, ...]:
+    return (*warm_python(), "-m", "sopilot.doors.cli.main", *arguments)
 
 
 def odd_command(*arguments: str) -> tuple[str, ...]:
-    return (sys.executable, str(ODD), *arguments)
+    return (*warm_python(), str(ODD), *arguments)
 
 
 @asynccontextmanager

@@ -6,7 +6,6 @@ import asyncio
 import json
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -37,6 +36,7 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.session import attach_session
 from sopilot.runtime.vm import TOOL_NAME
+from warm import warm_python
 
 BANK = load_desk("bank-desk").handbook
 PLAIN = Path(__file__).with_name("plain_upstream.py")
@@ -249,7 +249,7 @@ def test_two_upstreams_and_a_name_that_both_have(odd_url: str, tmp_path: Path) -
         catalogue = Catalogue(both, Pins(), lambda text: None, **passing)
         with pytest.raises(UserMistake, match="is offered by `it` and by `odd`"):
             await catalogue.open()
-        echo = UpstreamSpec("it", command=(sys.executable, str(PLAIN), "answer"))
+        echo = UpstreamSpec("it", command=(*warm_python(), str(PLAIN), "answer"))
         passing["pass_through"] = ["echo", "answer"]
         catalogue = Catalogue([both[0], echo], Pins(), lambda text: None, **passing)
         await catalogue.open()

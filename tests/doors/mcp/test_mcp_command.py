@@ -21,6 +21,7 @@ from click.testing import CliRunner
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.language.diagnostics import SopilotError
+from warm import warm_python
 
 HELLO = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -88,7 +89,7 @@ def test_an_arm_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: 
     import shlex
 
     odd = Path(__file__).with_name("odd_upstream.py")
-    upstream = shlex.join((sys.executable, str(odd), "bank-desk"))
+    upstream = shlex.join((*warm_python(), str(odd), "bank-desk"))
     said = refused(
         "bank-desk", "--arm", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),

@@ -22,7 +22,7 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from replayed_moves import Move, Renumbered, moves_of
-from served import SOPILOT, free_port, odd_command, process
+from served import free_port, odd_command, process, sopilot_command
 from test_mcp_sessions import audited
 from test_play import whole_run
 
@@ -96,10 +96,10 @@ def test_a_whole_session(task: str, outcome: str, inspector: str, tmp_path: Path
         upstream, own = free_port(), free_port()
         command = odd_command("bank-desk", task, "--http", str(upstream))
         client = Inspector(inspector, f"http://127.0.0.1:{own}/mcp")
-        gateway = [
-            *SOPILOT, "mcp", "bank-desk", "--http", f"127.0.0.1:{own}",
+        gateway = sopilot_command(
+            "mcp", "bank-desk", "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
-        ]  # fmt: skip
+        )  # fmt: skip
         home = {"SOPILOT_HOME": str(tmp_path)}
         async with (
             process(command, f"http://127.0.0.1:{upstream}/"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from reference_client import drive
-from served import SOPILOT, free_port, odd_command, process
+from served import free_port, odd_command, process, sopilot_command
 
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.desks.bundled import load_desk
@@ -45,10 +44,9 @@ def test_stdio(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> No
 
     async def run() -> None:
         upstream = shlex.join(odd_command(desk_name, task_id))
+        program, *arguments = sopilot_command("mcp", desk_name, "--upstream", f"odd={upstream}")
         server = StdioServerParameters(
-            command=sys.executable,
-            args=[*SOPILOT[1:], "mcp", desk_name, "--upstream", f"odd={upstream}"],
-            env={"SOPILOT_HOME": str(tmp_path)},
+            command=program, args=arguments, env={"SOPILOT_HOME": str(tmp_path)}
         )
         async with Client(server) as client:
             driven = await drive(client, desk, desk.task(task_id))
@@ -67,10 +65,10 @@ def test_http(desk_name: str, task_id: str, outcome: str, tmp_path: Path) -> Non
     async def run() -> None:
         upstream, own = free_port(), free_port()
         command = odd_command(desk_name, task_id, "--http", str(upstream))
-        gateway = [
-            *SOPILOT, "mcp", desk_name, "--http", f"127.0.0.1:{own}",
+        gateway = sopilot_command(
+            "mcp", desk_name, "--http", f"127.0.0.1:{own}",
             "--upstream", f"odd=http://127.0.0.1:{upstream}/mcp",
-        ]  # fmt: skip
+        )  # fmt: skip
         home = {"SOPILOT_HOME": str(tmp_path)}
         async with (
             process(command, f"http://127.0.0.1:{upstream}/"),

@@ -4,7 +4,6 @@ connections, where a server asks back, and in those where it asks in rounds."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +28,7 @@ from sopilot.doors.mcp.pins import Pins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.handbook import load_handbook
 from sopilot.runtime.agent import arm_named
+from warm import warm_python
 
 UPSTREAM = Path(__file__).parents[3] / "benchmarks" / "everything_upstream.py"
 LEGACY, MODERN = (), ("--modern",)
@@ -36,7 +36,7 @@ LEGACY, MODERN = (), ("--modern",)
 
 @asynccontextmanager
 async def gateway(*words: str, count: int = 1) -> AsyncIterator[ProcedureServer]:
-    command = (sys.executable, str(UPSTREAM), *words)
+    command = (*warm_python(), str(UPSTREAM), *words)
     handbook = load_handbook(HANDBOOK)
     catalogue = Catalogue(
         [UpstreamSpec("every", command=command)],

@@ -281,7 +281,9 @@ def test_tokens_are_read_again_on_hangup(tmp_path: Path) -> None:
     asyncio.run(case())
 
 
-def test_models_read_nothing_of_owners() -> None:
+def test_models_read_nothing_of_owners(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sopilot.doors.mcp.hub.PATIENCE_SECONDS", 0.3)
+
     async def case() -> None:
         store = MemoryStore()
         settings = HttpSettings(port=0, stateless=True)

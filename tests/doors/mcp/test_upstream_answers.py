@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,13 +12,14 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 from sopilot.doors.mcp._kept_connection import UpstreamFailed
 from sopilot.doors.mcp._mcp_client import McpUpstream
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
+from warm import warm_python
 
 GARBLED = Path(__file__).with_name("garbled_upstream.py")
 
 
 def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
     async def run() -> None:
-        spec = UpstreamSpec("it", command=(sys.executable, str(GARBLED)))
+        spec = UpstreamSpec("it", command=(*warm_python(), str(GARBLED)))
         upstream = McpUpstream(spec, timeout_seconds=300)
         async with asyncio.timeout(60):
             with pytest.raises(UpstreamFailed, match="its answer cannot be read"):

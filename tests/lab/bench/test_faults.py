@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny import HOME, run_bench, tiny_upstream
+from tiny import HOME, bench_command, run_bench, tiny_upstream
 
 from faulty_endpoint import FAULTS, Endpoint, serving
 from sopilot.lab.bench import TaskReference, _shard, sweep
@@ -165,7 +165,7 @@ def test_one_page_of_html_does_not_end_a_sweep_of_inspects_models(tmp_path: Path
         environment = {"TINY_BASE_URL": url, "TINY_API_KEY": "k"}
         words = ("run", "--model", f"inspect:openai-api/tiny/{model}", "--arm", "flat", "--json")
         done = subprocess.run(
-            [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words],
+            bench_command(*words),
             capture_output=True, text=True, check=False,
             env={**os.environ, **environment, "SOPBENCH_HOME": str(HOME),
                  "XDG_CACHE_HOME": str(tmp_path)},

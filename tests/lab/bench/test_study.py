@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from tiny import bench, run_bench
+from tiny import bench, bench_command, run_bench
 
 from sopilot.lab.bench.study import load_study, preset
 from sopilot.lab.bench.study.hypotheses import holm
@@ -104,9 +103,13 @@ def elsewhere(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`sopilot bench …` where there is no checkout."""
     environment = {**os.environ, "SOPBENCH_HOME": str(folder), "HOME": str(folder)}
     environment["XDG_CACHE_HOME"] = str(folder)
-    command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
     return subprocess.run(
-        command, capture_output=True, text=True, env=environment, cwd=folder, check=False
+        bench_command(*words),
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=folder,
+        check=False,
     )
 
 

@@ -5,18 +5,29 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from sopilot.lab.bench import Upstream, find_checkout
+from warm import warm_python
 
 HOME = Path(__file__).parent / "tiny_checkout"
 GOAL = "lend_tool"
+LOADED = (
+    "sopilot.doors.cli.bench_run",
+    "sopilot.doors.cli.bench_study",
+    "sopilot.doors.cli.bench_archive",
+    "sopilot.lab.bench._source_fingerprint:deciding_sources",
+)
 
 
 def tiny_upstream() -> Upstream:
     return Upstream(find_checkout({"SOPBENCH_HOME": str(HOME)}))
+
+
+def bench_command(*words: str) -> list[str]:
+    loaded = [*LOADED, "inspect_ai"] if any("inspect" in word for word in words) else LOADED
+    return [*warm_python(*loaded), "-m", "sopilot.doors.cli.main", "bench", *words]
 
 
 def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -24,8 +35,9 @@ def run_bench(cache: Path, *words: str, **variables: str) -> subprocess.Complete
     event loop and warnings."""
     environment = {**os.environ, "SOPBENCH_HOME": str(HOME), "XDG_CACHE_HOME": str(cache)}
     environment |= variables
-    command = [sys.executable, "-m", "sopilot.doors.cli.main", "bench", *words]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(
+        bench_command(*words), capture_output=True, text=True, env=environment, check=False
+    )
 
 
 def bench(cache: Path, *words: str) -> dict[str, Any]:

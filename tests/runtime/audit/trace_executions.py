@@ -329,7 +329,7 @@ class Execution:
         if own and not borrowed and roll < 0.3:
             cited = tuple(f"#{r.seq}" for r in own)
         elif own and not borrowed and roll < 0.5:
-            cited = tuple({r.action for r in own})
+            cited = tuple(dict.fromkeys(r.action for r in own))
         self.do(Return(holds is not lie, cited))
 
     def verdict(self, here: Position) -> bool:

@@ -60,6 +60,17 @@ class VisitMark:
 class Schedule:
     """Emits the steps of one function."""
 
+    __slots__ = (
+        "_known",
+        "_labels",
+        "_refusals",
+        "_resolve",
+        "_slot_names",
+        "_slots",
+        "_steps",
+        "_undo",
+    )
+
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
         self._steps: list[tuple[Step | _Draft, tuple[VisitMark, ...]]] = []
@@ -114,11 +125,12 @@ class Schedule:
     # --- jumping code ----------------------------------------------------------------
 
     def _jump(self, plan: Plan, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool) -> None:
-        if isinstance(plan, FactorNode) and plan.otherwise and unmet in self._refusals.values():
-            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
         if not isinstance(plan, FactorNode):
             self._check(plan, met, unmet, accept_is_next=accept_is_next)
-        elif plan.operator is AnyOf:
+            return
+        if plan.otherwise and unmet in self._refusals.values():
+            unmet = self._refusals.setdefault(plan.otherwise, VisitMark())
+        if plan.operator is AnyOf:
             condition = self._collect(plan)
             met.used = unmet.used = True
             self._emit(Branch(self._label("decide"), condition, "", ""), met, unmet)
@@ -152,8 +164,8 @@ class Schedule:
         if accept_is_next and self._known.get(slot) is wanted:
             return
         met.used = unmet.used = True
-        label = self._label(f"check_{slot}")
-        self._emit((label, function, arguments, slot, wanted), met, unmet)
+        label = numbered(f"check_{slot}", self._labels)
+        self._steps.append(((label, function, arguments, slot, wanted), (met, unmet)))
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
@@ -230,13 +242,14 @@ class Schedule:
     def _finish(self) -> tuple[Step, ...]:
         labels = [step[0] if isinstance(step, tuple) else step.label for step, _ in self._steps]
         finished: list[Step] = []
-        for index, (step, goes) in enumerate(self._steps):
-            if isinstance(step, tuple):
-                ways = [
-                    None if mark.position == index + 1 else labels[mark.position] for mark in goes
-                ]
-                met, unmet = ways or (None, None)
-                finished.append(Check(*step, met, unmet))
+        for following, (step, goes) in enumerate(self._steps, 1):
+            if isinstance(step, tuple) and goes:
+                met, unmet = goes
+                if_met = None if met.position == following else labels[met.position]
+                if_unmet = None if unmet.position == following else labels[unmet.position]
+                finished.append(Check(*step, if_met, if_unmet))
+            elif isinstance(step, tuple):
+                finished.append(Check(*step))
             elif isinstance(step, Branch):
                 then, otherwise = (labels[mark.position] for mark in goes)
                 finished.append(Branch(step.label, step.when, then, otherwise))

@@ -134,6 +134,19 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
     return tuple(name for name in (*declared, *built_in) if name not in gates)
 
 
+def read_only_goals(read_only: tuple[str, ...], handbook: Handbook) -> tuple[str, ...]:
+    """Of the actions that change nothing, were none a goal: those that still do not."""
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    actions = handbook.actions
+    return tuple(
+        [
+            name
+            for name in read_only
+            if name not in goals or _changes(actions[name], True, True) == ()
+        ]
+    )
+
+
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     """Who looks changes nothing. What opens or closes a gate may: it says so, or does not."""
     return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from sopilot.runtime.vm.events import Event
@@ -25,6 +25,18 @@ def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
 
 def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
     return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
+
+
+def references_in(value: JSON) -> Iterator[str]:
+    """The digest of every reference in it."""
+    if is_reference(value):
+        yield str(value[REF])
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from references_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from references_in(one)
 
 
 def redact(
