@@ -8,6 +8,8 @@ Where network namespaces can be made, each server has one of its own, with an ad
 a host; otherwise an address on loopback. At the end every answer that a client was given must
 stand in the trace of its own session, once, and the chain of every trace must hold. Hand-over is
 the longest time from a request that failed to the next answer, while PostgreSQL was there.
+Conversations begin one after the other, with the pauses that they go on with: a thousand that
+begin in one moment wait for each other, and that wait is no hand-over.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import random
 import re
 import secrets
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -38,6 +41,8 @@ from sopilot.runtime.trace import verify_chain
 SERVERS = 3
 LONGEST_HAND_OVER = 5.0
 PORT = 8321
+NETWORK = f"10.{64 + os.getpid() % 128}"
+"""Another one for every run: two may meet."""
 TOKEN = secrets.token_hex(16)
 ENTRY = "from sopilot.doors.cli.main import main; main()"
 HEADERS = {
@@ -54,7 +59,7 @@ class Server:
     def __init__(self, number: int, store: str, folder: Path) -> None:
         self._space = f"sopilot-{os.getpid()}-{number}"
         self.apart = _cabled(self._space, number)
-        self._host = f"10.213.{number}.2" if self.apart else f"127.0.0.{number + 1}"
+        self._host = f"{NETWORK}.{number}.2" if self.apart else f"127.0.0.{number + 1}"
         tokens = folder / "tokens"
         tokens.write_text(f"storm {TOKEN}\n")
         tokens.chmod(0o600)
@@ -111,9 +116,9 @@ def _cabled(space: str, number: int) -> bool:
         ["netns", "add", space],
         ["link", "add", here, "type", "veth", "peer", "name", there],
         ["link", "set", there, "netns", space],
-        ["addr", "add", f"10.213.{number}.1/24", "dev", here],
+        ["addr", "add", f"{NETWORK}.{number}.1/24", "dev", here],
         ["link", "set", here, "up"],
-        ["-n", space, "addr", "add", f"10.213.{number}.2/24", "dev", there],
+        ["-n", space, "addr", "add", f"{NETWORK}.{number}.2/24", "dev", there],
         ["-n", space, "link", "set", there, "up"],
         ["-n", space, "link", "set", "lo", "up"],
     ]
@@ -136,11 +141,14 @@ class Client:
     answered: list[int] = field(default_factory=list)
     misrouted: int = 0
     failures: int = 0
-    hand_over: float = 0.0
+    longest_wait: float = 0.0
+    """For an answer, where nothing failed."""
+    hand_overs: list[tuple[float, int]] = field(default_factory=list)
+    """Seconds, and failed attempts."""
 
     async def post(self, body: dict[str, Any], down: list[bool]) -> httpx2.Response:
         """Until some server answers."""
-        failed_at = 0.0
+        asked_at, failed_at, failed, attempts = time.monotonic(), 0.0, False, 0
         while True:
             headers = {
                 **HEADERS,
@@ -153,14 +161,19 @@ class Client:
             except httpx2.HTTPError:
                 good = False
             if good:
-                if failed_at:
-                    self.hand_over = max(self.hand_over, time.monotonic() - failed_at)
+                if not failed:
+                    self.longest_wait = max(self.longest_wait, time.monotonic() - asked_at)
+                elif failed_at:
+                    self.hand_overs.append((time.monotonic() - failed_at, attempts))
                 return answer
+            failed = True
             self.failures += 1
             failed_at = 0.0 if down[0] else failed_at or time.monotonic()
+            attempts = attempts + 1 if failed_at else 0
             await asyncio.sleep(0.05)
 
     async def converse(self, until: float, pause: float, down: list[bool]) -> None:
+        await asyncio.sleep(random.uniform(0, 2 * pause))
         about = {"protocolVersion": "2025-06-18", "capabilities": {}}
         about["clientInfo"] = {"name": "storm", "version": "1"}
         body = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": about}
@@ -169,13 +182,13 @@ class Client:
         number = 0
         while time.monotonic() < until:
             number += 1
+            await asyncio.sleep(random.uniform(0, 2 * pause))
             body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}
             text = (await self.post(body, down)).text
             self.misrouted += f'"sopilot/session":"{self.session_id}"' not in text
             found = ANSWER.search(text)
             if found is not None:
                 self.answered.append(int(found[1]))
-            await asyncio.sleep(random.uniform(0, 2 * pause))
 
 
 async def killing(servers: list[Server], until: float, every: float) -> int:
@@ -239,6 +252,8 @@ async def storm(
                 one.end()
     figures = await judged(store, clients)
     await store.close()
+    seconds_and_attempts = sorted(pair for one in clients for pair in one.hand_overs)
+    hand_overs = [seconds for seconds, _ in seconds_and_attempts] or [0.0]
     return {
         "sessions": sessions,
         "seconds": round(time.monotonic() - begun),
@@ -252,7 +267,11 @@ async def storm(
         "failed_attempts": sum(one.failures for one in clients),
         **figures,
         "misrouted": sum(one.misrouted for one in clients),
-        "longest_hand_over_seconds": round(max(one.hand_over for one in clients), 2),
+        "hand_overs": len(seconds_and_attempts),
+        "median_hand_over_seconds": round(statistics.median(hand_overs), 2),
+        "longest_hand_over_seconds": round(hand_overs[-1], 2),
+        "its_failed_attempts": seconds_and_attempts[-1][1] if seconds_and_attempts else 0,
+        "longest_wait_without_failure_seconds": round(max(one.longest_wait for one in clients), 2),
         "cores": os.cpu_count(),
         "load_average_before": round(load, 1),
     }

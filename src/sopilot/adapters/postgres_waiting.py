@@ -39,6 +39,17 @@ class PostgresWaiting:
             found = [record_of(row) for row in await cursor.fetchall()]
         return [record for record in found if is_unsettled(record, now=now)]
 
+    async def free(self, processes: Sequence[str]) -> int:
+        async with self._server.connection() as db:
+            cursor = await db.execute(
+                self._sql(
+                    "UPDATE {sessions} SET owner = '', token = token + 1, lease_expires_at = 0"
+                    " WHERE owner <> '' AND substring(owner from '^(.+):[^:]*$') = ANY(%s)"
+                ),
+                (list(processes),),
+            )
+            return cursor.rowcount
+
     async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
         async with self._server.connection() as db:
             cursor = await db.execute(

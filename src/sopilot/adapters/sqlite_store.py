@@ -141,6 +141,19 @@ class SQLiteStore(SQLiteCopies):
                 (lease.session_id, lease.token),
             )
 
+    async def free(self, processes: Sequence[str]) -> int:
+        async with self._file.writing() as db:
+            return sum(
+                db.execute(
+                    "UPDATE heads SET owner = '', token = token + 1, lease_expires_at = 0"
+                    " WHERE owner <> '' AND substr(owner, 1, length(?1)) = ?1"
+                    " AND instr(substr(owner, length(?1) + 1), ':') = 0",
+                    (f"{process}:",),
+                ).rowcount
+                for process in processes
+                if process
+            )
+
     async def append(
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:

@@ -14,6 +14,7 @@ from sopilot.desks.tasks import ReplayedTools
 from sopilot.desks.tasks._kept_world import KeptWorld
 from sopilot.desks.tasks.world import NoTools, WorldDiverged
 from sopilot.language.diagnostics import UserMistake
+from sopilot.runtime.session.call_answer import NOT_MADE
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
 from sopilot.runtime.vm import Event
 
@@ -84,6 +85,15 @@ def test_what_the_user_said_is_no_work_of_the_tools() -> None:
     tools = Counting()
     asyncio.run(ReplayedTools(tools).catch_up("s", trace("ask_user")))
     assert tools.calls == []
+
+
+def test_what_never_reached_a_tool_is_not_made_later() -> None:
+    """The store had failed between the call's record and the call."""
+    tools = Counting()
+    events = trace("read", "write")
+    events[1].payload.update(ok=NOT_MADE.ok, value=NOT_MADE.value)  # type: ignore[attr-defined]
+    asyncio.run(ReplayedTools(tools).catch_up("s", events))
+    assert tools.calls == ["write"]
 
 
 def test_a_world_that_answers_otherwise_ends_the_run() -> None:

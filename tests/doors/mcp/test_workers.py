@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -11,6 +12,9 @@ import time
 from pathlib import Path
 
 import httpx2
+from served import free_port
+
+from sopilot.adapters.sqlite_store import SQLiteStore
 
 SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
 """Started as anywhere else: its processes are looked at."""
@@ -68,6 +72,54 @@ def test_a_killed_worker_is_replaced_and_all_end_together(tmp_path: Path) -> Non
     told = (tmp_path / "errors").read_text()
     assert "worker 0 ended with -9, and is started again" in told
     assert "Traceback" not in told
+
+
+def test_a_session_does_not_wait_for_the_lease_of_a_worker_that_was_killed(tmp_path: Path) -> None:
+    """Twice in a row, with leases that would keep them for ten minutes."""
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [
+        *SOPILOT, "mcp", "bank-desk", "--http", url.removeprefix("http://"), "--workers", "1",
+        "--lease-seconds", "600", "--store", f"sqlite:{tmp_path}/s.db",
+    ]  # fmt: skip
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "t", "version": "1"}
+    call = {"name": "find_account", "arguments": {"username": "carla"}}
+
+    async def owners() -> list[str]:
+        store = SQLiteStore(tmp_path / "s.db")
+        try:
+            return [one.owner for one in await store.sessions()]
+        finally:
+            await store.close()
+
+    environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
+    with (
+        (tmp_path / "errors").open("w") as errors,
+        subprocess.Popen(command, stderr=errors, env=environment) as supervisor,
+        httpx2.Client(
+            timeout=30, headers={"accept": "application/json, text/event-stream"}
+        ) as http,
+    ):
+        try:
+            for _ in range(2):
+                assert until_ready(url)
+                headers = {}
+                for method, params in (("initialize", about), ("tools/call", call)):
+                    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                    answer = http.post(f"{url}/mcp", json=body, headers=headers)
+                    headers = {"mcp-session-id": answer.headers["mcp-session-id"]}
+                (worker,) = workers_of(supervisor.pid)
+                assert f":{worker}:" in asyncio.run(owners())[0]  # it lingers
+                os.kill(worker, signal.SIGKILL)
+                deadline = time.monotonic() + 30
+                while any(asyncio.run(owners())):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.1)
+        finally:
+            supervisor.terminate()
+            supervisor.wait(30)
+    told = (tmp_path / "errors").read_text()
+    assert told.count("1 sessions of workers that have died are free") == 2
 
 
 def test_workers_that_never_come_to_serve_are_given_up(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from sopilot.runtime.session import (
     SystemClock,
     ToolResult,
     open_session,
+    resume_session,
 )
 from sopilot.runtime.session.deciding import decide_or_leave
 from sopilot.runtime.session.identity import change_people
@@ -61,6 +62,27 @@ async def at_work(
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
+
+
+def test_what_a_dead_process_left_open_is_unknown_at_once_and_never_made_again() -> None:
+    """Who started it knows that it is dead: nobody waits for its lease."""
+
+    async def case() -> None:
+        store, tools, clock = MemoryStore(), Hanging(), HandClock()
+        session, work = await at_work(store, tools, clock)
+        process = (await store.record(session.id)).owner.rpartition(":")[0]
+        assert await sweep(store, clock=clock) == []
+        assert await store.free([process]) == 1
+        (left,) = await sweep(store, clock=clock)
+        assert (left.session_id, left.action) == (session.id, "transfer")
+        again = await resume_session(store, session.id, tools=tools, clock=clock)
+        answer = await again.call_tool("transfer", ERRANDS["transfer"], "again")
+        assert "must not be made twice" in answer.text
+        assert tools.made("transfer") == 1
+        work.cancel()
+        await asyncio.wait({work})
+
+    asyncio.run(case())
 
 
 def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:

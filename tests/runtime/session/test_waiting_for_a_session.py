@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 
 import pytest
 
 from sopilot.adapters.memory_store import MemoryStore
-from sopilot.runtime.session import LeaseHeld, NewSession, Settings, when_free
+from sopilot.runtime.session import LeaseHeld, NewSession, Settings, owners, when_free
 
 
 def test_a_killed_owner_keeps_a_session_for_less_than_five_seconds() -> None:
@@ -39,3 +40,23 @@ def test_it_is_taken_as_soon_as_the_lease_runs_out_and_not_asked_for_all_the_tim
         assert 0 < held.value.seconds_left <= 9.0
 
     asyncio.run(case())
+
+
+def test_a_process_that_was_named_is_known_by_its_owners_and_its_fork_is_another() -> None:
+    before = owners._named
+    owners.call_this_process("b7")
+    try:
+        name = owners.process_called("b7", os.getpid())
+        assert owners.default_owner().rpartition(":")[0] == name
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(write, owners.default_owner().encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert f":{child}:" in (told := os.read(read, 1000).decode())
+        assert ":b7:" not in told
+        os.close(read)
+        os.close(write)
+    finally:
+        owners._named = before

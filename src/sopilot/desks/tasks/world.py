@@ -16,6 +16,7 @@ from sopilot.runtime.agent import UNLIMITED, Budgets, Operator, SessionResult
 from sopilot.runtime.agent.calls import KEPT_BY_TOOLS
 from sopilot.runtime.agent.operators import KeepsUnmadeCalls
 from sopilot.runtime.session import Session
+from sopilot.runtime.session.call_answer import NOT_MADE
 from sopilot.runtime.session.protocols import JSON, ToolCall, ToolResult, Tools, ToolSchema, User
 from sopilot.runtime.vm import Actor, Event
 
@@ -123,6 +124,8 @@ class ReplayedTools:
                 name, arguments = called[payload["call_id"]]
                 if name in BUILT_IN:
                     continue  # the user's answer is no work of the tools
+                if not payload["ok"] and payload["value"] == NOT_MADE.value:
+                    continue
                 result = await self.call(name, arguments, key=key)
                 if result.ok != payload["ok"]:
                     raise WorldDiverged(

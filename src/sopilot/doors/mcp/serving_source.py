@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from sopilot.adapters.logs import LOG
 from sopilot.adapters.metrics import NoMetrics, metered, metrics
 from sopilot.adapters.store_by_name import data_folder, is_shared, open_store
 from sopilot.doors.mcp import serving
@@ -21,11 +24,12 @@ from sopilot.doors.mcp.serving import Tell
 from sopilot.doors.mcp.store_pins import StorePins
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec, parse_upstream, read_upstreams
 from sopilot.doors.sources import is_task, load_source, open_source
-from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import Handbook
 from sopilot.runtime.agent import arm_named
 from sopilot.runtime.agent.toolbox import END_SESSION
 from sopilot.runtime.session import Settings, Store
+from sopilot.runtime.session.owners import call_this_process
 from sopilot.runtime.vm import TOOL_NAME
 
 IN_STORE = "store"
@@ -92,6 +96,7 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     worker = None
     if options.workers is not None and settings is not None:
         worker = serving.supervise(settings, options.workers, tell)
+        call_this_process(worker.name)
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
         runner.run(_serve(options, specs, settings, tell, worker))
 
@@ -107,6 +112,8 @@ async def _serve(
     store = metered(open_store(options.store_spec), meter)
     catalogue: Catalogue | None = None
     try:
+        if worker is not None and worker.dead:
+            await _free(store, worker.dead)
         if specs:
             handbook = load_source(options.source)
             pins = await _pins(options, store)
@@ -138,6 +145,15 @@ async def _serve(
     if stopped:
         # A thread still waits for a line from the client, and would keep the process.
         os._exit(STOPPED)
+
+
+async def _free(store: Store, dead: Sequence[str]) -> None:
+    """Sessions of workers that this supervisor has seen dead need not wait for their leases to
+    run out. What they left open is found by whoever takes them, as after any lease."""
+    with suppress(RunEnded):
+        freed = await store.free(dead)
+        if freed:
+            LOG.warning("%d sessions of workers that have died are free", freed)
 
 
 def _hub(

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import gc
 import os
+import secrets
 import signal
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from sopilot.language.diagnostics import mistake
+from sopilot.runtime.session.owners import process_called
 
 _POLL_SECONDS = 0.05
 _TOO_SOON_SECONDS = 2.0
 _MOST_IN_A_ROW = 5
 _LONGEST_PAUSE_SECONDS = 2.0
+_MOST_DEAD = 64
+"""Who died before these has no lease any more."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -31,6 +36,9 @@ class Worker:
 
     number: int
     sockets: Sequence[socket.socket]
+    name: str
+    dead: Sequence[str] = ()
+    """Processes before it, as owners of sessions are called (`runtime.session.owners`)."""
 
 
 class Supervisor:
@@ -47,8 +55,9 @@ class Supervisor:
         self._sockets = sockets
         self._count = count
         self._tell = tell
-        self._workers: dict[int, tuple[int, float]] = {}
+        self._workers: dict[int, tuple[int, float, str]] = {}
         self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)
+        self._dead: deque[str] = deque(maxlen=_MOST_DEAD)
         self._failed = 0
         self._served = False
         self._stopping = False
@@ -63,12 +72,13 @@ class Supervisor:
         while self._workers or self._due:
             for index in [one for one, at in self._due.items() if at <= time.monotonic()]:
                 del self._due[index]
+                name = secrets.token_hex(8)
                 pid = os.fork()
                 if pid == 0:
                     for number, handler in handlers.items():
                         signal.signal(number, handler)
-                    return Worker(index, self._sockets)
-                self._workers[pid] = (index, time.monotonic())
+                    return Worker(index, self._sockets, name, tuple(self._dead))
+                self._workers[pid] = (index, time.monotonic(), process_called(name, pid))
             time.sleep(_POLL_SECONDS)
             if self._reload:
                 self._reload = False
@@ -81,11 +91,12 @@ class Supervisor:
         return self._failed >= _MOST_IN_A_ROW and not self._served
 
     def _look(self) -> None:
-        for pid, (index, begun) in tuple(self._workers.items()):
+        for pid, (index, begun, name) in tuple(self._workers.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
             del self._workers[pid]
+            self._dead.append(name)
             if not self._stopping:
                 self._replace(index, os.waitstatus_to_exitcode(status), time.monotonic() - begun)
 

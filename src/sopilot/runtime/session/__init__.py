@@ -8,12 +8,7 @@ signatures, and the protocols ``Store``, ``Tools``, ``Model``, ``User``,
 from sopilot.runtime.session._approvals import HeldCall, HeldState, Ruling
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._leasing import when_free
-from sopilot.runtime.session._opening import (
-    attach_session,
-    default_owner,
-    open_session,
-    resume_session,
-)
+from sopilot.runtime.session._opening import attach_session, open_session, resume_session
 from sopilot.runtime.session._session import Session
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import (
@@ -23,6 +18,7 @@ from sopilot.runtime.session._store import (
     NewSession,
     SessionRecord,
     Store,
+    is_locked,
 )
 from sopilot.runtime.session._trace_file import (
     TraceFile,
@@ -106,10 +102,10 @@ __all__ = [
     "Usage",
     "User",
     "attach_session",
-    "default_owner",
     "export_trace",
     "guarded_actions",
     "hold_reason",
+    "is_locked",
     "open_session",
     "read_trace",
     "replay_trace",

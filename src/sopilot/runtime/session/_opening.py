@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -17,6 +15,7 @@ from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import ABOUT, Lease, NewSession, SessionRecord, Store
 from sopilot.runtime.session.errors import ProgramChanged
 from sopilot.runtime.session.identity import REQUESTER, load_people
+from sopilot.runtime.session.owners import default_owner
 from sopilot.runtime.session.privacy import settings_here
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.session.protocols import Clock, Tools
@@ -195,7 +194,3 @@ def _runs_any(session: Session, goals: Mapping[str, object]) -> bool:
     configuration = session.configuration
     running = [*configuration.suspended, *([configuration.active] if configuration.active else [])]
     return any(configuration.processes[one].goal in goals for one in running)
-
-
-def default_owner() -> str:
-    return f"{platform.node() or 'here'}:{os.getpid()}:{secrets.token_hex(4)}"

@@ -15,7 +15,7 @@ from sopilot.runtime.session._call_results import (
     record_result,
     unknown_call,
 )
-from sopilot.runtime.session.call_answer import CallAnswer, CallStatus
+from sopilot.runtime.session.call_answer import NOT_MADE, CallAnswer, CallStatus
 from sopilot.runtime.session.errors import LeaseHeld, LeaseLost
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.session.user_questions import ask
@@ -25,8 +25,6 @@ from sopilot.runtime.vm.whole_values import whole_values
 
 if TYPE_CHECKING:
     from sopilot.runtime.session._session import Session
-
-NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
 
 
 async def call_tool(

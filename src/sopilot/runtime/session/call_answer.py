@@ -12,6 +12,9 @@ from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session.protocols import ToolResult
 from sopilot.runtime.vm import canonical, plain
 
+NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})
+"""The result of a call that got into the trace and never to a tool."""
+
 
 class CallStatus(StrEnum):
     DONE = "done"
