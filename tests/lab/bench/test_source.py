@@ -197,6 +197,14 @@ def test_the_goal_action_requires_the_tasks_own_tree() -> None:
     assert sopbench_handbook("bank").actions["get_loan"].requires != read_tree(raw, parameters)
 
 
+def test_what_several_tasks_demand_is_read_once() -> None:
+    tasks = load_tasks("sopbench:bank")
+    procedures = [task.handbook.procedures[task.goal] for task in tasks]
+    distinct = {(one.name, one.requires, one.worded) for one in procedures}
+    assert len({id(one) for one in procedures}) == len(distinct) < len(tasks)
+    assert len({task.handbook.name for task in tasks}) == len(tasks)
+
+
 DIGEST = """
 import hashlib, sys
 from sopilot.lab.bench.source import load_tasks

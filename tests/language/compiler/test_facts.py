@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from dataclasses import replace
+
 import pytest
 
-from sopilot.language.compiler import compile_handbook
+from sopilot.language.compiler import Compiler, compile_handbook
 from sopilot.language.compiler.facts import input_schema, scope_types
 from sopilot.language.handbook import Input, Leaf, Name, load_handbook
 from sopilot.language.program import ActionFacts, Program
+from sopilot.language.render import render_flat
 
 DESK = """\
 handbook: facts-desk
@@ -148,3 +153,49 @@ def test_types_inside_of_objects_and_lists_are_kept_and_words_are_not() -> None:
     assert input_schema(Input("who", "object", schema=given)) == kept
     listed = {"type": "array", "items": given}
     assert input_schema(Input("all", "array", schema=listed)) == {"type": "array", "items": kept}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_goal_is_not_read_only_whatever_was_compiled_before(first: bool) -> None:
+    """Handbooks that differ in their procedures alone share what they have of their actions."""
+    handbook = load_handbook(UNGUARDED)
+    looks = replace(handbook, procedures={"look": handbook.procedures["look"]})
+    changes = replace(handbook, procedures={"change": handbook.procedures["change"]})
+    compiler = Compiler(handbook.actions, handbook.predicates)
+    order = [looks, changes] if first else [changes, looks]
+    found = {}
+    for one in order:
+        (name,) = one.procedures
+        found[name] = compiler.compile(one, one.procedures[name]).program.read_only
+    assert found == {"look": ("tell",), "change": ("read", "tell")}
+
+
+UNGUARDED = """\
+handbook: unguarded-desk
+actions:
+  read: {input: {user: string}}
+  tell: {read_only: true}
+  write: {input: {user: string}}
+predicates:
+  known(user):
+    says: "{user} is known."
+    verify: read(user)
+procedures:
+  look: {action: read, requires: known(user)}
+  change: {action: write, requires: known(user)}
+"""
+
+
+def test_a_compiler_is_gone_when_nobody_holds_it() -> None:
+    """Nothing in it leads back to it, so its programs do not wait for the collector."""
+    handbook = load_handbook(DESK)
+    compiler = Compiler(handbook.actions, handbook.predicates)
+    for procedure in handbook.procedures.values():
+        render_flat(compiler.compile(handbook, procedure).program)
+    there = weakref.ref(compiler)
+    gc.disable()
+    try:
+        del compiler
+        assert there() is None
+    finally:
+        gc.enable()

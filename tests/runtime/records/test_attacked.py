@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.serving import http_settings
-from sopilot.doors.sources.bundling import write_bundle
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.records import read_condition
 from sopilot.runtime.records.log import SealFile
@@ -224,96 +222,6 @@ def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> Non
         return told
 
     assert asyncio.run(tried()) == [[], [], ["erased-session"]]
-
-
-# --- bundles --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-    run("run", "bank-desk", "--task", "wire-rent-lyon")
-    run("handbooks", "release", "bank-desk", "--as", "Ada")
-    run("trace", "keygen", str(tmp_path / "k"))
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
-    made = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
-    assert made.exit_code == 0, made.output
-    return tmp_path / "b"
-
-
-def judged(bundle: Path) -> tuple[bool, str]:
-    done = run("verify", "--bundle", str(bundle), "--key", str(bundle.parent / "k.pub"), "--json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == (0 if told["whole"] else 1)
-    return told["whole"], "\n".join(told["says"])
-
-
-def forged(bundle: Path, file: str, change: Callable[[str], str]) -> None:
-    """As one would who has the bundle and knows how it is made."""
-    path = bundle / file
-    path.write_text(change(path.read_text()))
-    about = json.loads((bundle / "bundle.json").read_text())
-    about["files"][file] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (bundle / "bundle.json").write_text(json.dumps(about))
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("register.json", '"amount": 650', '"amount": 65'),
-        ("register.json", '"count": 1', '"count": 2'),
-        ("register.csv", "650", "65"),
-        ("register.csv", "carried out", "failed"),
-        ("deviations.json", "[]", '[{"deviation": 1, "state": "closed"}]'),
-        ("handbooks/bank-desk-1.yaml", "largest_wire: 5000", "largest_wire: 500"),
-    ],
-)
-def test_what_people_read_in_a_bundle_is_what_was_sealed(
-    bundle: Path, file: str, old: str, new: str
-) -> None:
-    assert judged(bundle)[0]
-    assert old in (bundle / file).read_text()
-    forged(bundle, file, lambda text: text.replace(old, new, 1))
-    whole, told = judged(bundle)
-    assert not whole, told
-    assert file in told
-
-
-def test_rows_behind_the_seal_are_nobodys_word(bundle: Path) -> None:
-    """Events can be written behind the sealed ones without any key, and rows to fit."""
-    about = json.loads((bundle / "bundle.json").read_text())
-    one = next(name for name in about["sessions"] if not name.startswith("journal."))
-
-    def with_another(text: str) -> str:
-        line = text.splitlines()[-1]
-        event = json.loads(line)
-        digest = event.pop("hash")
-        event.update(seq=event["seq"] + 1, previous=digest)
-        raw = json.dumps(event, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        sealed = {**event, "hash": hashlib.sha256(raw.encode()).hexdigest()}
-        return text + json.dumps(sealed, sort_keys=True, separators=(",", ":")) + "\n"
-
-    forged(bundle, f"traces/{one}.jsonl", with_another)
-    forged(bundle, "rows.jsonl", lambda text: text.replace("650", "65"))
-    assert "went on after the seal" in judged(bundle)[1]
-
-
-def test_a_bundle_says_of_which_time_it_is_and_speaks_no_terminals_language(bundle: Path) -> None:
-    assert "from 2020-01-01 00:00:00Z to 2099-01-02 00:00:00Z" in judged(bundle)[1]
-    about = json.loads((bundle / "bundle.json").read_text())
-    about["files"]["\x1b[2Jwhole and complete\u202e"] = ""
-    (bundle / "bundle.json").write_text(json.dumps(about))
-    assert judged(bundle) == (False, "\\x1b[2Jwhole and complete\\u202e is missing")
-    (bundle / "bundle.json").write_text("[")
-    assert "damaged" in judged(bundle)[1]
-
-
-@pytest.mark.parametrize("name", ["traces/../../../evil.jsonl", "/etc/evil", "a//b", "a\\b"])
-def test_no_file_of_a_bundle_lies_outside_of_it(tmp_path: Path, name: str) -> None:
-    for target in (tmp_path / "bundle", tmp_path / "bundle.zip"):
-        with pytest.raises(UserMistake, match="unsafe-name"):
-            write_bundle(target, {name: "x"})
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) -> None:

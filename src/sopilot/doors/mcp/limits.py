@@ -120,7 +120,8 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
         _deadline: asyncio.TimerHandle | None = None
         _address = ""
         _unread = 0
-        """How much has come of a request whose headers are not whole."""
+        """How much has come that was neither whole headers nor a body."""
+        _in_headers = True
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -131,15 +132,33 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 transport.abort()
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if not self._between_requests:
-                self._unread = 0
-                connected.spoke(self._address, self)
-                return
             self._unread += len(data)
-            if self._unread > _LONGEST_HEADERS and not self.transport.is_closing():
+            super().data_received(data)
+            too_long = self._unread > _LONGEST_HEADERS and not self.transport.is_closing()
+            if not self._between_requests:
+                connected.spoke(self._address, self)
+                if too_long:  # lines behind a body, or beside its chunks, without an end
+                    self.transport.abort()
+                return
+            if too_long:
                 self.send_400_response("these headers are too long")
             self._wait_for_headers()
+
+        def on_message_begin(self) -> None:
+            self._in_headers = True
+            super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            if self._in_headers:  # those behind a body are read by nobody, and not kept
+                super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._in_headers, self._unread = False, 0
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._unread = 0
+            super().on_body(body)
 
         def on_response_complete(self) -> None:
             super().on_response_complete()

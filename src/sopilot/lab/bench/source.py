@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -74,26 +75,34 @@ def task_handbook(reference: TaskReference, *, upstream: Upstream | None = None)
     """One procedure, the task's goal: ``requires`` is the expanded tree, ``worded`` the one
     that the official text shows. The goal action itself requires the same tree."""
     source = upstream or shared_upstream()
-    shared = sopbench_handbook(reference.domain, upstream=source)
     task = source.tasks(reference.domain)[reference.goal][reference.index]
+    trees = json.dumps(task["constraints"]), json.dumps(task["constraints_original"])
+    demanded = _goal_handbook(source, reference.domain, reference.goal, *trees)
+    return replace(
+        demanded,
+        name=f"{demanded.name}-{reference.goal}-{reference.index}".replace("_", "-"),
+        parameters=_constants(task["constraint_parameters"]),
+    )
+
+
+@functools.cache
+def _goal_handbook(
+    upstream: Upstream, domain: str, goal: str, requires: str, worded: str
+) -> Handbook:
+    """All but name and constants: tasks of one goal mostly demand the same, which is read once.
+    Trees are in upstream's notation, as JSON."""
+    shared = sopbench_handbook(domain, upstream=upstream)
     parameters = {name: each.parameters for name, each in shared.predicates.items()}
-    requires = read_tree(task["constraints"], parameters)
-    action = shared.actions[reference.goal]
+    action = replace(shared.actions[goal], requires=read_tree(json.loads(requires), parameters))
     procedure = Procedure(
-        name=reference.goal,
-        action=reference.goal,
-        requires=requires,
+        name=goal,
+        action=goal,
+        requires=action.requires,
         says=action.says,
         arguments=tuple((name, Name(name)) for name in action.input_names()),
-        worded=read_tree(task["constraints_original"], parameters),
+        worded=read_tree(json.loads(worded), parameters),
     )
-    return replace(
-        shared,
-        name=f"{shared.name}-{reference.goal}-{reference.index}".replace("_", "-"),
-        parameters=_constants(task["constraint_parameters"]),
-        actions={**shared.actions, reference.goal: replace(action, requires=requires)},
-        procedures={reference.goal: procedure},
-    )
+    return replace(shared, actions={**shared.actions, goal: action}, procedures={goal: procedure})
 
 
 def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handbook:

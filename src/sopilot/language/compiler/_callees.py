@@ -15,14 +15,22 @@ from sopilot.language.compiler._naming import Names
 from sopilot.language.handbook import Leaf, Name
 from sopilot.language.program.model import Arguments, Local
 
+Passed = dict[Leaf, tuple[frozenset[str], Arguments]]
+
 
 class Callees:
     """``scope`` are the names of the process, ``optional`` the parameters of each predicate that
-    may be without a value."""
+    may be without a value. ``passed`` is kept from program to program: what a leaf is given where
+    the process has all of its names."""
 
     def __init__(
-        self, names: Names, scope: frozenset[str], optional: Mapping[str, tuple[str, ...]]
+        self,
+        names: Names,
+        scope: frozenset[str],
+        optional: Mapping[str, tuple[str, ...]],
+        passed: Passed,
     ) -> None:
+        self._passed = passed
         self._names = names
         self._scope = scope
         self._optional = optional
@@ -38,7 +46,7 @@ class Callees:
     @property
     def predicates(self) -> list[str]:
         """Of all leaves that were asked about, each once."""
-        named = (leaf.predicate for leaf in self._found if isinstance(leaf, Leaf))
+        named = [leaf.predicate for leaf in self._found if isinstance(leaf, Leaf)]
         return list(dict.fromkeys(named))
 
     def _group(self, group: Group) -> tuple[str, Arguments]:
@@ -47,6 +55,14 @@ class Callees:
 
     def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
         optional = self._optional.get(leaf.predicate, ())
+        if not optional:
+            passed = self._passed.get(leaf)
+            if passed is None:
+                names = frozenset(term.name for _, term in leaf.arguments if isinstance(term, Name))
+                given = [(name, argument_of(term, names)) for name, term in leaf.arguments]
+                passed = self._passed[leaf] = (names, tuple(given))
+            if passed[0] <= self._scope:
+                return self._names.rule(leaf.predicate), passed[1]
         arguments = tuple(
             [
                 (parameter, argument_of(term, self._scope))

@@ -67,11 +67,14 @@ class Factoring:
 
     def _factor(self, tree: Tree, *, complete: bool) -> tuple[Plan, _Keys]:
         if isinstance(tree, Leaf):
-            # A check and its negation ask the same question, so they count once.
             return tree, frozenset((tree.question,))
         inside = complete or isinstance(tree, AnyOf)
+        # A check and its negation ask the same question, so they count once.
         parts: list[_Part] = [
-            (child, *self._factor(child, complete=inside)) for child in tree.children
+            (child, child, frozenset((child.question,)))
+            if isinstance(child, Leaf)
+            else (child, *self._factor(child, complete=inside))
+            for child in tree.children
         ]
         kind = type(tree)
         while len(parts) > self._budget:
@@ -80,7 +83,7 @@ class Factoring:
                 break
             parts = shorter
         keys = self._lighten(parts, inside)
-        node = FactorNode(kind, tuple(plan for _, plan, _ in parts), otherwise_of(tree))
+        node = FactorNode(kind, tuple([plan for _, plan, _ in parts]), otherwise_of(tree))
         if complete and kind is First:
             group = self._group(tree, node, complete, "a `first` inside an `any`")
             return group, frozenset((group,))

@@ -29,10 +29,11 @@ from sopilot.language.program.model import (
 def start_names(terms: Binding, procedure: Procedure) -> tuple[str, ...]:
     """The names the process is started with: the goal's inputs, then the tree's own."""
     names = dict.fromkeys([term.name for _, term in terms if isinstance(term, Name)])
-    for name in (*(item.name for item in procedure.inputs), *names_in(procedure.requires)):
-        names.setdefault(name)
-    computed = {one.name for one in procedure.computed}
-    return tuple(name for name in names if name not in computed)
+    names.update(dict.fromkeys([item.name for item in procedure.inputs]))
+    names.update(dict.fromkeys(names_in(procedure.requires)))
+    for one in procedure.computed:
+        names.pop(one.name, None)
+    return tuple(names)
 
 
 def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:

@@ -12,9 +12,9 @@ Out: ``H_T``, the least set of gates that contains every gate required by a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import (
     NOTHING,
     Action,
@@ -32,6 +32,7 @@ from sopilot.language.handbook import (
     substitute_binding,
 )
 
+CONJUNCTION = (All, InOrder)
 Chosen = Callable[[str], Recipe]
 """Predicate → the recipe that verifies it."""
 
@@ -41,7 +42,7 @@ def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple
     if isinstance(requires, Leaf):
         # A gate that must be shut is not opened to find that out.
         return (requires,) if requires.wanted and predicates[requires.predicate].is_gate else ()
-    if isinstance(requires, All | InOrder):
+    if isinstance(requires, CONJUNCTION):
         found: dict[Leaf, None] = {}
         for child in requires.children:
             for leaf in required_gates(child, predicates):
@@ -50,7 +51,7 @@ def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guard:
     """A gate in ``H_T``, the action that needs it and the leaf it was needed for."""
 
@@ -125,22 +126,22 @@ class GuardClosure:
         """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
         in_tree = dict.fromkeys(leaves(tree))
         closed: dict[Leaf, Guard] = {}
-        opening: list[Leaf] = []
-
-        def visit(leaf: Leaf) -> None:
-            for gate, action in self.direct(leaf):
-                if gate in closed:
-                    continue
-                if gate in opening:
-                    raise UserMistake([_circular([*opening[opening.index(gate) :], gate])])
-                opening.append(gate)
-                visit(gate)
-                opening.pop()
-                closed[gate] = Guard(gate, action, leaf, hoisted=gate not in in_tree)
-
         for leaf in in_tree:
-            visit(leaf)
+            if self.direct(leaf):
+                self._visit(leaf, in_tree, closed, [])
         return tuple(closed.values())
+
+    def _visit(
+        self, leaf: Leaf, in_tree: Mapping[Leaf, None], closed: dict[Leaf, Guard], path: list[Leaf]
+    ) -> None:
+        """``path`` are the gates that wait for this leaf."""
+        for gate, action in self.direct(leaf):
+            if gate in closed:
+                continue
+            if gate in path:
+                raise UserMistake([_circular([*path[path.index(gate) :], gate])])
+            self._visit(gate, in_tree, closed, [*path, gate])
+            closed[gate] = Guard(gate, action, leaf, hoisted=gate not in in_tree)
 
     def unchecked(self, tree: Tree) -> Iterable[tuple[str, Leaf]]:
         """Requirements of the tree's verifiers that are neither hoisted nor in the tree.

@@ -12,13 +12,12 @@ Anything else stays undecided where there is no value, as P1 wants it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
     ActionCall,
-    Constant,
     Leaf,
     Name,
     Path,
@@ -26,8 +25,6 @@ from sopilot.language.handbook import (
     Procedure,
     free_names,
 )
-
-_NOTHING = Constant(None)
 
 
 def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
@@ -45,17 +42,17 @@ def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
 
 def optional_parameters(
     required: Iterable[Leaf],
-    open_names: Iterable[str],
+    open_names: Collection[str],
     predicates: Mapping[str, Predicate],
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
     """By predicate."""
-    empty: set[Name | Constant] = {_NOTHING, *map(Name, open_names)}
     always: dict[tuple[str, str], bool] = {}
     for leaf in required:
         for parameter, term in leaf.arguments:
+            empty = term.name in open_names if isinstance(term, Name) else term.value is None
             key = (leaf.predicate, parameter)
-            always[key] = term in empty and always.get(key, True)
+            always[key] = empty and always.get(key, True)
     found: dict[str, tuple[str, ...]] = {}
     for (name, parameter), is_empty in always.items():
         if is_empty and _has_meaning_without(predicates[name], parameter, actions):
@@ -67,8 +64,6 @@ def optional_names(
     names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """The names, of these, that every check may be without."""
-    if not optional:
-        return ()
     needed = {
         term
         for leaf in required

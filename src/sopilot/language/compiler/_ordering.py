@@ -8,8 +8,8 @@ Out: the same tree, the children of every ``All`` stably sorted so that a gate
 
 from __future__ import annotations
 
-from sopilot.language.compiler._guards import Guard, GuardClosure
-from sopilot.language.handbook import All, InOrder, Leaf, Tree, leaves, with_children
+from sopilot.language.compiler._guards import CONJUNCTION, Guard, GuardClosure
+from sopilot.language.handbook import All, Leaf, Tree, leaves, with_children
 
 
 def order_by_prerequisite(tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure) -> Tree:
@@ -42,27 +42,29 @@ def _sorted(
                 source = provider.get(gate)
                 if source is not None and source != position:
                     before[position].add(source)
-    ordered: list[Tree] = []
-    entered: set[int] = set()
-
-    def place(position: int) -> None:
-        # A cycle between children keeps the source order: there is no right one.
-        if position in entered:
-            return
-        entered.add(position)
-        for earlier in sorted(before[position]):
-            place(earlier)
-        ordered.append(children[position])
-
+    if not any(before):
+        return children
+    order: dict[int, None] = {}
+    seen: set[int] = set()
     for position in range(len(children)):
-        place(position)
-    return tuple(ordered)
+        _place(position, before, seen, order)
+    return tuple([children[position] for position in order])
+
+
+def _place(position: int, before: list[set[int]], seen: set[int], order: dict[int, None]) -> None:
+    # A cycle between children keeps the source order: there is no right one.
+    if position in seen:
+        return
+    seen.add(position)
+    for earlier in sorted(before[position]):
+        _place(earlier, before, seen, order)
+    order[position] = None
 
 
 def _opened(tree: Tree, gates: set[Leaf]) -> list[Leaf]:
     """The gates that the child opens on every path on which it holds."""
     if isinstance(tree, Leaf):
         return [tree] if tree in gates else []
-    if isinstance(tree, All | InOrder):
+    if isinstance(tree, CONJUNCTION):
         return [gate for child in tree.children for gate in _opened(child, gates)]
     return []

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sopilot import __version__
-from sopilot.language.compiler._callees import Callees
+from sopilot.language.compiler._callees import Callees, Passed
 from sopilot.language.compiler._factoring import Factoring, Group
 from sopilot.language.compiler._goal import (
     goal_arguments,
@@ -33,10 +33,10 @@ from sopilot.language.compiler._guards import Guard, GuardClosure, hoist
 from sopilot.language.compiler._naming import Names
 from sopilot.language.compiler._optional import left_out, optional_names, optional_parameters
 from sopilot.language.compiler._ordering import order_by_prerequisite
-from sopilot.language.compiler._recipes import RankedRecipes, rank_recipes, require_origins
+from sopilot.language.compiler._recipes import ChosenRecipes, RankedRecipes, require_origins
 from sopilot.language.compiler._schedule import Schedule
 from sopilot.language.compiler._settled import Dropped, Settled
-from sopilot.language.compiler._shared_facts import SharedFacts
+from sopilot.language.compiler._shared_facts import HandbookFacts, SharedFacts
 from sopilot.language.compiler._simplify import simplify
 from sopilot.language.compiler._threading import without_uncalled
 from sopilot.language.compiler._unopened import Unopened, unopened_gates
@@ -44,6 +44,7 @@ from sopilot.language.compiler.facts import scope_types
 from sopilot.language.compiler.gates import done_function, gate_function
 from sopilot.language.compiler.rules import rule_function
 from sopilot.language.diagnostics import Place, did_you_mean, mistake
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import (
     BUILT_IN,
     Action,
@@ -51,7 +52,6 @@ from sopilot.language.handbook import (
     Leaf,
     Predicate,
     Procedure,
-    Recipe,
     Tree,
     leaves,
     obligations,
@@ -68,7 +68,7 @@ from sopilot.language.program.model import (
 from sopilot.language.program.verifier import require_valid
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explanation:
     """Why the program looks as it does."""
 
@@ -97,7 +97,7 @@ class Skeleton:
     types: Mapping[str, Mapping[str, object]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     program: Program
     explanation: Explanation
@@ -130,32 +130,32 @@ class Compiler:
             offered = frozenset(name for name, action in actions.items() if action.offered)
         self._offered = offered | frozenset(BUILT_IN)
         self._tools = tools
-        self._wide_first = wide_first
-        self._ranked: dict[str, RankedRecipes] = {}
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
         self._skeletons: dict[object, Skeleton] = {}
-        self._closure = GuardClosure(self._actions, predicates, self._chosen)
+        self._seen: dict[tuple[int, ...], tuple[Skeleton, HandbookFacts, object]] = {}
+        self._recipes = ChosenRecipes(
+            predicates, self._actions, self._offered, wide_first=wide_first
+        )
+        self._closure = GuardClosure(self._actions, predicates, self._recipes.verifying)
         self._disturbing: dict[str, bool] = {}
+        self._passed: Passed = {}
         self._facts = SharedFacts()
 
     def compile(
         self, handbook: Handbook, procedure: Procedure, *, source_hash: str | None = None
     ) -> Compiled:
-        # All that a skeleton is made of; the tree that is only worded is not.
-        goal = handbook.actions[procedure.action]
-        key = (
-            procedure.name,
-            procedure.action,
-            procedure.requires,
-            procedure.says,
-            procedure.arguments,
-            goal.requires,
-            own(procedure, goal),
-        )
-        kept = self._skeletons.get(key)
-        skeleton = kept or self._skeleton(handbook, procedure)
-        facts = self._facts.of(handbook)
+        # By identity, which the entry keeps alive: handbooks that demand the same share it.
+        parts = (procedure, handbook.procedures, handbook.actions, handbook.predicates)
+        identity = tuple(map(id, parts))
+        seen = self._seen.get(identity)
+        if seen is None:
+            key = _key(procedure, handbook.actions[procedure.action])
+            kept = self._skeletons.get(key)
+            skeleton = kept or self._skeleton(handbook, procedure)
+            facts = self._facts.of(handbook)
+        else:
+            skeleton, facts, _ = seen
         program = Program(
             entry=procedure.name,
             functions=skeleton.functions,
@@ -175,9 +175,11 @@ class Compiler:
             secrets=facts.secrets,
             not_found=facts.not_found,
         )
-        if kept is None:
-            self._verify(program)
-            self._skeletons[key] = skeleton
+        if seen is None:
+            if kept is None:
+                self._verify(program)
+                self._skeletons[key] = skeleton
+            self._seen[identity] = (skeleton, facts, parts)
         return Compiled(program, skeleton.explanation)
 
     def _verify(self, program: Program) -> None:
@@ -215,7 +217,7 @@ class Compiler:
         optional = optional_parameters(
             required, left_out(procedure, goal), self._predicates, self._actions
         )
-        callees = Callees(names, scope, optional)
+        callees = Callees(names, scope, optional, self._passed)
         functions: dict[str, Function] = {}
         act = Act("act", procedure.action, goal_arguments(terms, scope), goal=True)
         functions[procedure.name] = Function(
@@ -235,7 +237,7 @@ class Compiler:
             functions[group.name] = Function(
                 name=group.name,
                 kind=Kind.GROUP,
-                parameters=tuple(name for name in group.parameters if name in scope),
+                parameters=tuple([name for name in group.parameters if name in scope]),
                 steps=Schedule(callees.of).group(group),
                 optional=optional_names(group.parameters, required, optional),
             )
@@ -246,7 +248,7 @@ class Compiler:
             functions[function.name] = function
         explanation = Explanation(
             guards=guards,
-            recipes={name: self._ranked[name] for name in used if name in self._ranked},
+            recipes=self._recipes.among(used),
             groups=tuple(one for one in factoring.groups if one.name in functions),
             tree=tree,
             unchecked=tuple(self._closure.unchecked(tree)),
@@ -264,23 +266,6 @@ class Compiler:
         )
         return Skeleton(functions, explanation, types)
 
-    def _rank(self, predicate: str) -> RankedRecipes:
-        ranked = self._ranked.get(predicate)
-        if ranked is None:
-            ranked = self._ranked[predicate] = rank_recipes(
-                self._predicates[predicate],
-                self._actions,
-                self._predicates,
-                self._offered,
-                wide_first=self._wide_first,
-            )
-        return ranked
-
-    def _chosen(self, predicate: str) -> Recipe:
-        found = self._predicates[predicate]
-        unverified = found.tool_free or found.done is not None
-        return () if unverified else self._rank(predicate).chosen
-
     def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
         # One name can stand for two predicates: the goal's namesake is called something else.
         key = (name, predicate_name, optional)
@@ -294,11 +279,26 @@ class Compiler:
                     name, predicate, self._actions, self._predicates, self._offered
                 )
             else:
-                recipes = RankedRecipes(()) if predicate.tool_free else self._rank(predicate_name)
+                recipes = RankedRecipes(())
+                if not predicate.tool_free:
+                    recipes = self._recipes.of(predicate_name)
                 require_origins(predicate)
                 function = rule_function(name, predicate, recipes, self._actions, optional)
             self._functions[key] = function
         return function
+
+
+def _key(procedure: Procedure, goal: Action) -> object:
+    """All that a skeleton is made of; the tree that is only worded is not."""
+    return (
+        procedure.name,
+        procedure.action,
+        procedure.requires,
+        procedure.says,
+        procedure.arguments,
+        goal.requires,
+        own(procedure, goal),
+    )
 
 
 def compile_procedure(

@@ -16,11 +16,11 @@ opened it when the fallback's turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 
 from sopilot.language.compiler._guards import required_gates
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import (
     Action,
     ActionCall,
@@ -36,7 +36,7 @@ from sopilot.language.handbook.origins import resolved_recipe
 _Rank = tuple[bool, int, bool, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RankedRecipes:
     """``chosen`` is empty when no alternative has a single offered call."""
 
@@ -71,7 +71,7 @@ def rank_recipes(
     predicates: Mapping[str, Predicate],
     offered: frozenset[str],
     *,
-    wide_first: bool = False,
+    wide_first: bool,
 ) -> RankedRecipes:
     notes: list[str] = []
     ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
@@ -115,6 +115,47 @@ def rank_recipes(
         notes=tuple(notes),
         because=_because(key, len(ranked)),
     )
+
+
+class ChosenRecipes:
+    """The ranked recipes of the predicates that were asked about. Apart from the compiler, so that
+    nothing of it leads back to it: a compiler is gone when nobody holds it."""
+
+    def __init__(
+        self,
+        predicates: Mapping[str, Predicate],
+        actions: Mapping[str, Action],
+        offered: frozenset[str],
+        *,
+        wide_first: bool,
+    ) -> None:
+        self._predicates = predicates
+        self._actions = actions
+        self._offered = offered
+        self._wide_first = wide_first
+        self._ranked: dict[str, RankedRecipes] = {}
+
+    def of(self, predicate: str) -> RankedRecipes:
+        ranked = self._ranked.get(predicate)
+        if ranked is None:
+            ranked = self._ranked[predicate] = rank_recipes(
+                self._predicates[predicate],
+                self._actions,
+                self._predicates,
+                self._offered,
+                wide_first=self._wide_first,
+            )
+        return ranked
+
+    def verifying(self, predicate: str) -> Recipe:
+        """The chosen one; none where no tool verifies it."""
+        found = self._predicates[predicate]
+        unverified = found.tool_free or found.done is not None
+        return () if unverified else self.of(predicate).chosen
+
+    def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
+        """Of these predicates, as far as they have any."""
+        return {name: self._ranked[name] for name in predicates if name in self._ranked}
 
 
 def _called(recipe: Recipe) -> str:

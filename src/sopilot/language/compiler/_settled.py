@@ -17,8 +17,9 @@ undecided: it cannot hold further on, and its opposite need not hold either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from sopilot.language.compiler._guards import CONJUNCTION
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import (
     NOTHING,
     Action,
@@ -40,10 +41,7 @@ Facts = dict[Question, tuple[Leaf, bool]]
 of one that was not."""
 
 
-_CONJUNCTION = (All, InOrder)
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dropped:
     """``what`` needs no check any more because ``known`` came before it; ``impossible``: it could
     not hold, else it holds already."""
@@ -81,7 +79,9 @@ class Settled:
     def _postpone(self, tree: Tree) -> Tree:
         if isinstance(tree, Leaf):
             return tree
-        children = tuple([self._postpone(child) for child in tree.children])
+        children = tuple(
+            [one if isinstance(one, Leaf) else self._postpone(one) for one in tree.children]
+        )
         free: list[Tree] = []
         if isinstance(tree, AnyOf) and len(children) > 1:
             free = [child for child in children if self._owes_nothing(child)]
@@ -102,21 +102,29 @@ class Settled:
         """What is left to check, ``NOTHING`` where it holds already; why it cannot hold.
         ``complete``: inside an ``any``, where every check is made before anything is decided."""
         if isinstance(tree, Leaf):
-            known, met = facts.get(tree.question, (None, False))
-            if known is None or (not met and known.wanted == tree.wanted):
+            fact = facts.get(tree.question)
+            if fact is None:
+                return tree
+            known, met = fact
+            if not met and known.wanted == tree.wanted:
                 return tree
             gone = Dropped(tree, known, impossible=known.wanted != tree.wanted)
             if gone.impossible:
                 return gone
             self.dropped.append(gone)
             return NOTHING
-        if isinstance(tree, _CONJUNCTION):
+        if isinstance(tree, CONJUNCTION):
             return self._every(tree, dict(facts), complete)
         return self._options(tree, facts, complete)
 
     def _every(self, tree: All | InOrder, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []
         for child in tree.children:
+            if isinstance(child, Leaf) and child.question not in facts:
+                children.append(child)
+                if not complete:
+                    self._learn(child, facts)
+                continue
             before = len(self.dropped)
             left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
@@ -165,12 +173,13 @@ class Settled:
             return last
         if len(children) == 1 and isinstance(children[0], Leaf):
             return children[0]
-        return type(tree)(tuple(children))
+        return with_children(tree, tuple(children))
 
     def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
         """What is known once the tree was met, or its opposite was not."""
         for leaf in (tree,) if isinstance(tree, Leaf) else leaves(tree):
-            if self._disturbs(leaf.predicate):
+            disturbs = self._disturbing.get(leaf.predicate)
+            if self._disturbs(leaf.predicate) if disturbs is None else disturbs:
                 facts.clear()
                 return
         self._add(tree, facts, met)
@@ -180,17 +189,15 @@ class Settled:
             is_gate = self._predicates[tree.predicate].established_by is not None
             if not is_gate and (met or tree.question not in facts):
                 facts[tree.question] = (tree, met)
-        elif isinstance(tree, _CONJUNCTION):
+        elif isinstance(tree, CONJUNCTION):
             for child in tree.children:
                 self._add(child, facts, True)
 
     def _disturbs(self, name: str) -> bool:
-        known = self._disturbing.get(name)
-        if known is None:
-            predicate = self._predicates[name]
-            called = {call.action for recipe in predicate.recipes for call in recipe}
-            called |= {one.action for one in (predicate.established_by,) if one is not None}
-            actions = [self._actions[one] for one in called]
-            known = any(bool(one.changes) or one.is_guarded for one in actions)
-            self._disturbing[name] = known
+        predicate = self._predicates[name]
+        called = {call.action for recipe in predicate.recipes for call in recipe}
+        called |= {one.action for one in (predicate.established_by,) if one is not None}
+        actions = [self._actions[one] for one in called]
+        known = any(bool(one.changes) or one.is_guarded for one in actions)
+        self._disturbing[name] = known
         return known

@@ -8,18 +8,24 @@ Out: the same for all its procedures, and for handbooks that differ from it in n
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from operator import attrgetter
 
 from sopilot.language.compiler._goal import guard_of
-from sopilot.language.compiler.facts import action_facts, read_only_actions, secret_names
+from sopilot.language.compiler.facts import (
+    action_facts,
+    read_only_actions,
+    read_only_goals,
+    secret_names,
+)
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import Action, Handbook
 from sopilot.language.program.model import ActionFacts, Guarded
 
 _all_but_requires = attrgetter(*(one.name for one in fields(Action) if one.name != "requires"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HandbookFacts:
     guarded: tuple[Guarded, ...]
     actions: Mapping[str, ActionFacts]
@@ -32,23 +38,36 @@ class SharedFacts:
     def __init__(self) -> None:
         self._last: tuple[Handbook, HandbookFacts] | None = None
         self._facts: dict[object, HandbookFacts] = {}
+        self._without_goals: HandbookFacts | None = None
 
     def of(self, handbook: Handbook) -> HandbookFacts:
         if self._last is not None and self._last[0] is handbook:
             return self._last[1]
         if self._last is None or not _alike(handbook, self._last[0]):
             self._facts.clear()
+            self._without_goals = None
         procedures = handbook.procedures.values()
         key = tuple([(one.action, bool(one.confirm)) for one in procedures])
         hides = any(item.secret for one in procedures for item in one.inputs)
         facts = None if hides else self._facts.get(key)
         if facts is None:
-            facts = _facts(handbook)
+            facts = self._made(handbook, hides)
             # Where a secret goes is written in what is required.
             if not facts.secrets:
                 self._facts[key] = facts
         self._last = (handbook, facts)
         return facts
+
+    def _made(self, handbook: Handbook, hides: bool) -> HandbookFacts:
+        """Where nothing is guarded and nothing secret, a goal only ceases to be read-only."""
+        if self._without_goals is None:
+            self._without_goals = _facts(replace(handbook, procedures={}))
+        plain = self._without_goals
+        asks = any(one.confirm for one in handbook.procedures.values())
+        if hides or asks or plain.guarded or plain.secrets:
+            return _facts(handbook)
+        read_only = read_only_goals(plain.read_only, handbook)
+        return HandbookFacts((), {}, read_only, (), plain.not_found)
 
 
 def _alike(one: Handbook, other: Handbook) -> bool:

@@ -31,12 +31,14 @@ def simplify(tree: Tree, same: dict[Leaf, Leaf] | None = None) -> Tree:
     kind = type(tree)
     children: dict[Tree, None] = {}
     for child in tree.children:
+        if isinstance(child, Leaf):
+            children.setdefault(child if same is None else same.setdefault(child, child))
+            continue
         simple = simplify(child, same)
         if isinstance(simple, Leaf):
             children.setdefault(simple)
         elif type(simple) is kind and not otherwise_of(simple):
-            for grandchild in simple.children:
-                children.setdefault(grandchild)
+            children.update(dict.fromkeys(simple.children))
         elif kind is AnyOf or kind is First or simple != NOTHING:
             # An option that demands nothing always holds; it must stay one.
             children.setdefault(simple)

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sopilot.language.compiler._guards import Guard, GuardClosure
-from sopilot.language.handbook import All, InOrder, Leaf, Tree
+from sopilot.language.compiler._guards import CONJUNCTION, Guard, GuardClosure
+from sopilot.language.handbook import Leaf, Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +32,31 @@ class Unopened:
 def unopened_gates(
     tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure
 ) -> tuple[Unopened, ...]:
-    gates = {guard.leaf for guard in guards}
-    found: dict[tuple[Leaf, Leaf], Unopened] = {}
-    met: set[Leaf] = set()
+    search = _Search(frozenset(guard.leaf for guard in guards), closure)
+    search.walk(tree, frozenset())
+    return tuple(search.found.values())
 
-    def walk(tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
+
+class _Search:
+    def __init__(self, gates: frozenset[Leaf], closure: GuardClosure) -> None:
+        self.found: dict[tuple[Leaf, Leaf], Unopened] = {}
+        self._gates = gates
+        self._closure = closure
+        self._met: set[Leaf] = set()
+
+    def walk(self, tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
         """What is open after the tree, if it holds."""
         if isinstance(tree, Leaf):
-            for gate, action in closure.direct(tree):
+            for gate, action in self._closure.direct(tree):
                 if gate not in opened:
-                    found.setdefault(
-                        (tree, gate), Unopened(tree, gate, action, later=gate not in met)
-                    )
-            if tree not in gates:
+                    later = gate not in self._met
+                    self.found.setdefault((tree, gate), Unopened(tree, gate, action, later=later))
+            if tree not in self._gates:
                 return opened
-            met.add(tree)
+            self._met.add(tree)
             return opened | {tree}
-        if isinstance(tree, All | InOrder):
+        if isinstance(tree, CONJUNCTION):
             for child in tree.children:
-                opened = walk(child, opened)
+                opened = self.walk(child, opened)
             return opened
-        options = [walk(child, opened) for child in tree.children]
-        return frozenset.intersection(*options) if options else opened
-
-    walk(tree, frozenset())
-    return tuple(found.values())
+        return frozenset.intersection(*[self.walk(child, opened) for child in tree.children])

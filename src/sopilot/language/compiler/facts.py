@@ -130,8 +130,21 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
         for name, action in sorted(handbook.actions.items())
         if _changes(action, name in goals, name in quiet) == ()
     ]
-    built_in = [name for name, one in _BUILT_IN.items() if name in quiet and one.changes == ()]
+    built_in = [name for name in _BUILT_IN if name in quiet]
     return tuple(name for name in (*declared, *built_in) if name not in gates)
+
+
+def read_only_goals(read_only: tuple[str, ...], handbook: Handbook) -> tuple[str, ...]:
+    """Of the actions that change nothing, were none a goal: those that still do not."""
+    goals = {procedure.action for procedure in handbook.procedures.values()}
+    actions = handbook.actions
+    return tuple(
+        [
+            name
+            for name in read_only
+            if name not in goals or _changes(actions[name], True, True) == ()
+        ]
+    )
 
 
 def _quiet(predicates: Iterable[Predicate]) -> set[str]:

@@ -8,13 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from operator import is_
+
+from sopilot.language.frozen import frozen
 
 Scalar = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Name:
     """A value that is known under this name where the tree stands."""
 
@@ -27,7 +28,7 @@ class Name:
         return hash(self.name)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Constant:
     """A value. ``1``, ``1.0`` and ``true`` are three values, as they are three texts."""
 
@@ -44,7 +45,7 @@ class Constant:
         return hash((type(self.value), self.value))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Path:
     """A place in an earlier answer of the same recipe, or in the element of its ``for_each``.
 
@@ -89,7 +90,11 @@ class _KnowsItsQuestion(_KnowsItsHash):
     question: Question
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_set_hash = vars(_KnowsItsHash)["_hash"].__set__
+_set_question = vars(_KnowsItsQuestion)["question"].__set__
+
+
+@frozen
 class Leaf(_KnowsItsQuestion):
     predicate: str
     arguments: Binding = ()
@@ -105,8 +110,8 @@ class Leaf(_KnowsItsQuestion):
             ]
         )
         question = (self.predicate, asked)
-        object.__setattr__(self, "question", question)
-        object.__setattr__(self, "_hash", hash((question, self.wanted)))
+        _set_question(self, question)
+        _set_hash(self, hash((question, self.wanted)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Leaf) and (
@@ -121,19 +126,19 @@ class Leaf(_KnowsItsQuestion):
     __hash__ = _KnowsItsHash.__hash__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class All(_KnowsItsHash):
     """Every child must hold; their order is free."""
 
     children: tuple[Tree, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(("All", self.children)))
+        _set_hash(self, hash(("All", self.children)))
 
     __hash__ = _KnowsItsHash.__hash__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InOrder(_KnowsItsHash):
     """Every child must hold, and they are checked in this order. ``otherwise`` is what follows
     where the goal is refused for one of them: another procedure, or words."""
@@ -142,31 +147,31 @@ class InOrder(_KnowsItsHash):
     otherwise: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(("InOrder", self.children, self.otherwise)))
+        _set_hash(self, hash(("InOrder", self.children, self.otherwise)))
 
     __hash__ = _KnowsItsHash.__hash__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnyOf(_KnowsItsHash):
     """One child must hold; every child is evaluated before that is decided."""
 
     children: tuple[Tree, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(("AnyOf", self.children)))
+        _set_hash(self, hash(("AnyOf", self.children)))
 
     __hash__ = _KnowsItsHash.__hash__
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class First(_KnowsItsHash):
     """One child must hold; they are tried in order up to the first success."""
 
     children: tuple[Tree, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_hash", hash(("First", self.children)))
+        _set_hash(self, hash(("First", self.children)))
 
     __hash__ = _KnowsItsHash.__hash__
 
@@ -240,7 +245,7 @@ def names_in(tree: Tree) -> tuple[str, ...]:
     for leaf in leaves(tree):
         for _, term in leaf.arguments:
             if isinstance(term, Name):
-                seen.setdefault(term.name)
+                seen[term.name] = None
     return tuple(seen)
 
 

@@ -38,9 +38,9 @@ def check_call(program: Program, function: Function, index: int, report: Problem
             "call a rule, a gate or a group",
         )
     given = tuple([name for name, _ in step.arguments])
-    if given == callee.parameters or (
-        len(given) == len(callee.parameters) and set(given) == set(callee.parameters)
-    ):
+    if given == callee.parameters:
+        return
+    if len(given) == len(callee.parameters) and set(given) == set(callee.parameters):
         return
     if set(given) <= set(callee.parameters) <= {*given, *callee.optional}:
         return
@@ -64,6 +64,8 @@ def check_call_graph(program: Program, report: ProblemCollector) -> None:
     roots = [program.entry] if program.entry in program.functions else []
     _walk(program, roots, done, in_cycle, report)
     unused = [name for name in program.functions if name not in done]
+    if not unused:
+        return
     if roots:
         for name in unused:
             report.function(

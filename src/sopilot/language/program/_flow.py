@@ -25,6 +25,7 @@ Successors = list[tuple[int, ...]]
 
 
 _ENDS = (ReturnStep, CompleteStep, FailStep)
+_JOINED = (Every, Some)
 
 
 def continuations(step: Step) -> Targets:
@@ -47,7 +48,7 @@ def slots_in(condition: Condition) -> Iterator[str]:
         part = waiting.pop()
         if isinstance(part, Holds):
             yield part.slot
-        elif isinstance(part, Every | Some):
+        elif isinstance(part, _JOINED):
             waiting.extend(reversed(part.conditions))
 
 
@@ -57,7 +58,7 @@ def condition_depth(condition: Condition) -> int:
     while waiting:
         part, depth = waiting.pop()
         deepest = max(deepest, depth)
-        if isinstance(part, Every | Some):
+        if isinstance(part, _JOINED):
             waiting.extend((inner, depth + 1) for inner in part.conditions)
     return deepest
 
@@ -77,11 +78,12 @@ def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
     position = {step.label: index for index, step in enumerate(function.steps)}
     graph: Successors = []
     for index, labels in enumerate(targets):
-        if not labels:
-            graph.append(())
-            continue
-        places = [index + 1 if label is None else position.get(label, size) for label in labels]
-        graph.append(tuple([place for place in places if place < size]))
+        places = tuple(
+            [index + 1 if label is None else position.get(label, size) for label in labels]
+        )
+        if size in places:
+            places = tuple([place for place in places if place < size])
+        graph.append(places)
     return graph
 
 

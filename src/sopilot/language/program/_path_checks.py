@@ -22,7 +22,8 @@ DEEPEST_CONDITION = 24
 
 def check_paths(function: Function, graph: Successors, report: ProblemCollector) -> None:
     steps = function.steps
-    for index, seen in enumerate(reachable(graph)):
+    reached = reachable(graph)
+    for index, seen in enumerate(reached) if not all(reached) else ():
         if not seen:
             report.step(
                 function,
@@ -77,7 +78,7 @@ def check_slots(function: Function, graph: Successors, report: ProblemCollector)
                 f"slot `{step.slot}` would hold the results of two different calls",
                 f"`{first.label}` binds it already: use another slot",
             )
-    slots = tuple(dict.fromkeys(slot for names in read.values() for slot in names))
+    slots = tuple(dict.fromkeys([slot for names in read.values() for slot in names]))
     if not slots:
         return
     bound = bound_before(function, graph, slots)

@@ -8,10 +8,11 @@ program cannot tell a compiled one from one written by hand.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Any
 
+from sopilot.language.frozen import frozen
 from sopilot.language.handbook import Path, Scalar, free_names
 from sopilot.language.handbook.grammar import NOW
 
@@ -24,14 +25,14 @@ KNOWN_FORMATS = (1, 2)
 # --- terms: where an argument's value comes from -------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local:
     """A parameter of the function, or a value it learned under that name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Literal:
     """A value. ``1``, ``1.0`` and ``true`` are three values."""
 
@@ -48,7 +49,7 @@ class Literal:
         return hash((type(self.value), self.value))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unknown:
     """Nobody can know this value beforehand: earlier evidence or the user supplies it."""
 
@@ -65,7 +66,7 @@ CallArguments = tuple[tuple[str, CallArgument], ...]
 # --- conditions over bound results ---------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Holds:
     """The result bound to ``slot`` has ``holds == wanted``."""
 
@@ -73,17 +74,17 @@ class Holds:
     wanted: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Every:
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Some:
     conditions: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Always:
     value: bool
 
@@ -94,7 +95,7 @@ Condition = Holds | Every | Some | Always
 # --- steps ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Check:
     """Call ``function``, bind its ``{holds, evidence}`` to ``slot``, go on by the result.
 
@@ -113,7 +114,7 @@ class Check:
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Branch:
     """A condition over bound results, which the machine can evaluate."""
 
@@ -123,14 +124,14 @@ class Branch:
     otherwise: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Option:
     name: str
     target: str
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choose:
     """A branch that only the executor can judge."""
 
@@ -139,7 +140,7 @@ class Choose:
     options: tuple[Option, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Act:
     """Call a domain action. ``goal`` marks the one the process exists for.
 
@@ -162,7 +163,7 @@ class Act:
         return self.name or self.action
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ask:
     """Ask the user for values that are not known yet."""
 
@@ -172,7 +173,7 @@ class Ask:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Do:
     """Something the executor does by itself; ``uses`` are the actions it may call for it."""
 
@@ -182,7 +183,7 @@ class Do:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Emit:
     """Hand over a named artifact; ``schema`` is the JSON Schema it must satisfy."""
 
@@ -193,7 +194,7 @@ class Emit:
     next: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReturnStep:
     """Leave the function. ``holds`` is its value as a condition; ``None`` means the
     executor judges it from the evidence."""
@@ -203,13 +204,13 @@ class ReturnStep:
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CompleteStep:
     label: str
     says: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FailStep:
     """``starts`` is the goal that follows the refusal, where one does."""
 
@@ -256,7 +257,7 @@ class _Keeps:
             return self._kept
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function(_Keeps):
     """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
 
@@ -315,7 +316,7 @@ class Function(_Keeps):
         return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Guarded:
     """An action that is held until the root accepts (and, if so asked, until approved; with
     ``when``, only where that expression over the arguments holds or is undecided)."""
@@ -328,7 +329,7 @@ class Guarded:
     when: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ActionFacts:
     """What a proof must know of an action. ``inputs`` are JSON Schemas by name; topics are
     ``None`` where everything is meant."""
@@ -339,7 +340,7 @@ class ActionFacts:
     reads: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     handbook: str
     procedure: str
@@ -347,7 +348,7 @@ class Source:
     tools: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 

@@ -8,6 +8,7 @@ Out: the condition under which they return true. Jumping code and evidence-compl
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from sopilot.language.program.model import (
     Always,
@@ -23,43 +24,49 @@ from sopilot.language.program.model import (
 )
 
 _Joined = Every | Some
+_ALWAYS = (Always(False), Always(True))
+
+
+_SIMPLE = (Holds, Always)
 
 
 def group_condition(function: Function) -> Condition | None:
     """Nothing where the steps do more than check, or turn in a circle."""
-    following = {
-        step.label: after
-        for step, after in zip(function.steps, (*function.steps[1:], None), strict=True)
-    }
-    by_label = {step.label: step for step in function.steps}
-    found: dict[str, Condition | None] = {}
+    return _Decided(function.steps).at(function.steps[0]) if function.steps else None
 
-    def after(label: str | None, step: Step) -> Condition | None:
-        target = following[step.label] if label is None else by_label.get(label)
-        return None if target is None else at(target)
 
-    def at(step: Step) -> Condition | None:
-        if step.label not in found:
-            found[step.label] = None
-            found[step.label] = reached(step)
-        return found[step.label]
+class _Decided:
+    """What is returned from each step on, as far as it was asked for."""
 
-    def reached(step: Step) -> Condition | None:
+    def __init__(self, steps: tuple[Step, ...]) -> None:
+        self._below = {one.label: after for one, after in pairwise(steps)}
+        self._by_label = {step.label: step for step in steps}
+        self._found: dict[str, Condition | None] = {}
+
+    def at(self, step: Step) -> Condition | None:
+        if step.label not in self._found:
+            self._found[step.label] = None
+            self._found[step.label] = self._reached(step)
+        return self._found[step.label]
+
+    def _after(self, label: str | None, step: Step) -> Condition | None:
+        target = self._below.get(step.label) if label is None else self._by_label.get(label)
+        return None if target is None else self.at(target)
+
+    def _reached(self, step: Step) -> Condition | None:
         if isinstance(step, ReturnStep):
             return step.holds
         if isinstance(step, Check):
             if step.met == step.unmet:
-                return after(step.met, step)
+                return self._after(step.met, step)
             decided: Condition = Holds(step.slot, step.wanted)
-            met, unmet = after(step.met, step), after(step.unmet, step)
+            met, unmet = self._after(step.met, step), self._after(step.unmet, step)
         elif isinstance(step, Branch):
             decided = step.when
-            met, unmet = after(step.then, step), after(step.otherwise, step)
+            met, unmet = self._after(step.then, step), self._after(step.otherwise, step)
         else:
             return None
         return None if met is None or unmet is None else _either(decided, met, unmet)
-
-    return at(function.steps[0]) if function.steps else None
 
 
 def checks_everything(function: Function) -> bool:
@@ -105,16 +112,16 @@ def _without(whole: Condition, part: Condition, kind: type[_Joined]) -> Conditio
 def _parts(condition: Condition, kind: type[_Joined]) -> tuple[Condition, ...]:
     if isinstance(condition, kind):
         return condition.conditions
-    return () if condition == Always(kind is Every) else (condition,)
+    return () if condition == _ALWAYS[kind is Every] else (condition,)
 
 
 def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
     """Flat, and without what changes nothing."""
-    neutral, absorbing = Always(kind is Every), Always(kind is not Every)
+    neutral, absorbing = _ALWAYS[kind is Every], _ALWAYS[kind is not Every]
     flat: dict[Condition, None] = {}
     for condition in conditions:
         inside = condition.conditions if isinstance(condition, kind) else (condition,)
-        flat.update(dict.fromkeys(one for one in inside if one != neutral))
+        flat.update(dict.fromkeys([one for one in inside if one != neutral]))
     if absorbing in flat:
         return absorbing
     if not flat:
@@ -131,7 +138,7 @@ def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
     if not condition.conditions:
         return "true" if is_every else "false"
     parts = [
-        text if isinstance(part, Holds | Always) or len(condition.conditions) == 1 else f"({text})"
+        text if isinstance(part, _SIMPLE) or len(condition.conditions) == 1 else f"({text})"
         for part in condition.conditions
         for text in [condition_text(part, table)]
     ]

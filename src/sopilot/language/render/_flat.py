@@ -14,6 +14,8 @@ _ORDER = {kind: position for position, kind in enumerate(Kind)}
 class _ProgramText:
     """The texts of all programs with the same functions, by language and constants."""
 
+    __slots__ = ("_constants", "_functions", "_texts")
+
     def __init__(self, program: Program) -> None:
         denied = {
             step.function

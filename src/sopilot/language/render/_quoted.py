@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from sopilot.language.frozen import frozen
 
 
 class Quote(NamedTuple):
@@ -15,18 +16,35 @@ class Quote(NamedTuple):
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rendered:
+    """``own`` quotations, and ``parts`` that stand in it with theirs, each at its ``places``."""
+
     text: str
-    quotes: tuple[Quote, ...] = ()
+    own: tuple[Quote, ...] = ()
+    parts: tuple[Rendered, ...] = ()
+    places: tuple[int, ...] = ()
+
+    @property
+    def quotes(self) -> tuple[Quote, ...]:
+        """By place."""
+        found = list(self.own)
+        for start, part in zip(self.places, self.parts, strict=True):
+            for first, last, sentence, owner in part.quotes:
+                found.append(Quote(start + first, start + last, sentence, owner))
+        return tuple(sorted(found) if self.parts else found)
 
 
 class Writer:
     """Builds a ``Rendered``. Sentences go in as they are: nothing indents or wraps them."""
 
+    __slots__ = ("_included", "_length", "_parts", "_places", "_quotes")
+
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._quotes: list[Quote] = []
+        self._included: list[Rendered] = []
+        self._places: list[int] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -44,12 +62,24 @@ class Writer:
         self.write(sentence)
         self._quotes.append(Quote(start, self._length, sentence, owner))
 
+    def around(self, before: str, sentence: str, owner: str, after: str) -> None:
+        """A quotation with what stands before and behind it."""
+        start = self._length + len(before)
+        end = start + len(sentence)
+        self._parts.append(before + sentence + after)
+        self._length = end + len(after)
+        self._quotes.append(Quote(start, end, sentence, owner))
+
     def include(self, rendered: Rendered) -> None:
         """Text that was rendered before, with its quotations."""
-        start = self._length
+        self._included.append(rendered)
+        self._places.append(self._length)
         self.write(rendered.text)
-        for first, last, sentence, owner in rendered.quotes:
-            self._quotes.append(Quote(start + first, start + last, sentence, owner))
 
     def finish(self) -> Rendered:
-        return Rendered("".join(self._parts), tuple(self._quotes))
+        return Rendered(
+            "".join(self._parts),
+            tuple(self._quotes),
+            tuple(self._included),
+            tuple(self._places),
+        )

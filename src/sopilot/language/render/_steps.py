@@ -88,7 +88,7 @@ def asked(step: Ask, language: str) -> str:
 
 def supplied(arguments: CallArguments) -> list[str]:
     """The values of a call that only earlier answers or the user have."""
-    return list(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
+    return list(dict.fromkeys([term.name for _, term in arguments if isinstance(term, Unknown)]))
 
 
 def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
@@ -122,7 +122,7 @@ def write_step(
     table = words(language)
     computed: set[str] = set()
     if isinstance(step, Act) and step.goal:
-        computed = {one.computes for one in program.functions.values()}
+        computed = {one.computes for one in program.functions.values() if one.computes}
     body = _body(step, function, table, language, by_machine, computed)
     if isinstance(step, Ask) and asked(step, language):
         body = asked(step, language) + _goto("goto", step.next, table)
@@ -158,20 +158,20 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
         text = _check_text(step, program, language)
     else:
         # Programs check the same things in the same words.
-        key = (
-            *(_CheckText, language, step.slot, step.wanted, step.met, step.unmet, step.says),
-            *(step.arguments, *constant_texts(named_constants(called), program)),
-        )
-        kept: _CheckText | None = called.kept.get(key)
+        constants = named_constants(called)
+        texts = tuple(constant_texts(constants, program)) if constants else ()
+        where = (step.slot, step.wanted, step.met, step.unmet, step.says)
+        key = (_CheckText, language, where, step.arguments, texts)
+        keeps = called.kept
+        kept: _CheckText | None = keeps.get(key)
         if kept is None:
-            kept = called.kept[key] = _check_text(step, program, language)
+            kept = keeps[key] = _check_text(step, program, language)
         text = kept
-    writer.write(lead + text.before)
-    if text.quoted:
-        writer.quote(text.saying, step.function)
+    before, saying, quoted, after = text
+    if quoted:
+        writer.around(lead + before, saying, step.function, after)
     else:
-        writer.write(text.saying)
-    writer.write(text.after)
+        writer.write(lead + before + saying + after)
 
 
 def _check_text(step: Check, program: Program, language: str) -> _CheckText:

@@ -138,36 +138,75 @@ def write_function(
     cursor: str | None = None,
     by_machine: ByMachine = NOTHING_ALONE,
 ) -> None:
-    table = words(language)
-    writer.line(f"{table[function.kind]} {function.name}({', '.join(function.parameters)})")
-    for line in purpose(function, program, language):
-        writer.line(line)
+    _write_head(writer, function, program, language)
     for step in function.steps:
         mark = _CURSOR if step.label == cursor else _NO_CURSOR
         lead = f"{mark}{step.label}: "
         write_step(writer, lead, step, function, program, language, by_machine)
 
 
+def _write_head(writer: Writer, function: Function, program: Program, language: str) -> None:
+    table = words(language)
+    writer.write(f"{table[function.kind]} {function.name}({', '.join(function.parameters)})\n")
+    for line in purpose(function, program, language):
+        writer.line(line)
+
+
 class FunctionText:
     """The texts of a function that do not depend on a run, with their quotations: by language
     and constants, for the same functions that it checks."""
 
+    __slots__ = ("_called", "_own", "_parts", "_texts", "_varying", "constants")
+
     def __init__(self, function: Function, called: list[Function]) -> None:
+        self._own = named_constants(function)
+        self._varying = {one.name: one for one in called if named_constants(one)}
+        """The functions whose checks read otherwise with other constants; and the list of all
+        keeps them alive."""
         self._called = called
-        names = dict.fromkeys(named_constants(function))
-        for one in called:
-            names.update(dict.fromkeys(named_constants(one)))
-        self.constants = tuple(names)
+        names = [*self._own, *(name for one in called for name in named_constants(one))]
+        self.constants = tuple(dict.fromkeys(names))
         self._texts: dict[tuple[str | None, ...], Rendered] = {}
+        self._parts: dict[str, list[Rendered | Check]] = {}
 
     def of(self, function: Function, program: Program, language: str) -> Rendered:
-        key = (language, *constant_texts(self.constants, program))
+        constants = self.constants
+        key = (language, *constant_texts(constants, program)) if constants else (language,)
         text = self._texts.get(key)
         if text is None:
-            writer = Writer()
-            write_function(writer, function, program, language)
-            text = self._texts[key] = writer.finish()
+            text = self._texts[key] = self._written(function, program, language)
         return text
+
+    def _written(self, function: Function, program: Program, language: str) -> Rendered:
+        writer = Writer()
+        if not self.constants:
+            write_function(writer, function, program, language)
+            return writer.finish()
+        if self._own:
+            _write_head(writer, function, program, language)
+        parts = self._parts.get(language)
+        if parts is None:
+            parts = self._parts[language] = self._cut(function, program, language)
+        for part in parts:
+            if isinstance(part, Rendered):
+                writer.include(part)
+            else:
+                write_step(writer, f"{_NO_CURSOR}{part.label}: ", part, function, program, language)
+        return writer.finish()
+
+    def _cut(self, function: Function, program: Program, language: str) -> list[Rendered | Check]:
+        """What reads the same whatever the constants, and between it the checks that do not."""
+        parts: list[Rendered | Check] = []
+        fixed = Writer()
+        if not self._own:
+            _write_head(fixed, function, program, language)
+        for step in function.steps:
+            if isinstance(step, Check) and step.function in self._varying:
+                parts += [fixed.finish(), step] if len(fixed) else [step]
+                fixed = Writer()
+            else:
+                write_step(fixed, f"{_NO_CURSOR}{step.label}: ", step, function, program, language)
+        return [*parts, fixed.finish()]
 
 
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:

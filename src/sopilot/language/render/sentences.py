@@ -126,12 +126,15 @@ def wants_false(function: Function, program: Program) -> bool:
 
 
 def named_constants(function: Function) -> tuple[str, ...]:
-    """The constants that a function's sentences may name."""
-    names: tuple[str, ...] | None = function.kept.get("constants")
+    """The constants that a function's sentences may name; what it is always given is none."""
+    kept = function.kept
+    names: tuple[str, ...] | None = kept.get("constants")
     if names is None:
-        templates = (function.says, function.says_not, function.tells)
-        names = tuple(dict.fromkeys(name for one in templates for name in placeholders(one)))
-        function.kept["constants"] = names
+        given = set(function.parameters) - set(function.optional)
+        sides = [*placeholders(function.says), *placeholders(function.says_not)]
+        told = placeholders(function.tells)
+        names = tuple(dict.fromkeys([*(name for name in sides if name not in given), *told]))
+        kept["constants"] = names
     return names
 
 

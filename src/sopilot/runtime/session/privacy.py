@@ -29,10 +29,14 @@ _KEYS = "keys"
 _DEMANDS = frozenset({"privacy", _KEYS})
 
 
-async def load_policy(store: Store) -> Policy:
-    return await folded(
-        store, JOURNAL, lambda found: fold_policy((one.name, one.details) for one in found)
-    )
+async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
+    """As it is now, or as it was with that entry of its journal."""
+
+    def fold(found: list[Entry]) -> Policy:
+        last = len(found) if up_to is None else up_to + 1
+        return fold_policy((one.name, one.details) for one in found[:last])
+
+    return await folded(store, JOURNAL, fold)
 
 
 async def change_policy(
