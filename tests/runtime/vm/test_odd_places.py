@@ -141,11 +141,7 @@ def test_a_return_to_a_place_that_checks_nothing_any_more() -> None:
         run.configuration, Return(True), at=0.0
     )
     assert outcome.answer["code"] == "wrong-step"
-    assert (
-        outcome.answer["problem"]
-        == ("`return` does not fit at transfer/logged_in@ask, which is a ask step")
-        or "does not fit at transfer/logged_in@ask" in outcome.answer["problem"]
-    )
+    assert "does not fit at transfer/logged_in@ask" in outcome.answer["problem"]
 
 
 # --- verdicts taken over --------------------------------------------------------------
@@ -214,7 +210,7 @@ def test_calls_that_look_into_an_answer() -> None:
     assert (shape["arguments"], shape["missing"]) == ({"id": 7}, ["as"])
     run.tool("read_order", 1, id=7, **{"as": "me"})
     assert run.place.endswith("@each")
-    assert run.machine.fits(run.configuration)[0]["arguments"] == {"id": 8, "as": "me"}
+    assert run.machine.fits(run.configuration)[0]["arguments"] == {"id": 8}
     run.tool("read_order", 1, id=9)
     assert run.place.endswith("@each")
     run.tool("read_order", 1, id=8, **{"as": "me"})
@@ -353,7 +349,7 @@ def test_a_call_that_a_step_asks_for(arguments: Any, fits: bool) -> None:
 
 
 def prover(run: Run, **facts: ActionFacts) -> Prover:
-    programs = replace(run.machine.programs, actions=facts)
+    programs = replace(run.machine.programs, actions=facts, disturbs={})
     process = run.configuration.processes["p1"]
     return Prover(programs, run.configuration, process, {}, lambda *_: True)
 
