@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -93,9 +93,13 @@ class Gathered(Generic[Item, Answer]):
             while queue.waiting:
                 together = queue.waiting[:_MOST_TOGETHER]
                 del queue.waiting[:_MOST_TOGETHER]
-                for (_, future), answer in zip(
-                    together, await self._written([item for item, _ in together]), strict=True
-                ):
+                answers: Sequence[Answer | BaseException]
+                try:
+                    answers = await self._written([item for item, _ in together])
+                except BaseException as problem:
+                    settle_all((future for _, future in together), problem)
+                    raise
+                for (_, future), answer in zip(together, answers, strict=True):
                     settle(future, answer)
         finally:
             queue.under_way -= 1
@@ -117,10 +121,16 @@ class Gathered(Generic[Item, Answer]):
             return problem
 
 
-def settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+def settle_all(futures: Iterable[asyncio.Future[Answer]], problem: BaseException) -> None:
+    """Whatever ended the work they wait for: nobody waits for ever."""
+    for future in futures:
+        settle(future, problem)
+
+
+def settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
     if future.done():
         return  # who asked has gone
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         future.set_exception(answer)
     else:
         future.set_result(answer)

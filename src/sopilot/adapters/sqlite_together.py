@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from sopilot.adapters.gathering import PerLoop, settle
+from sopilot.adapters.gathering import PerLoop, settle, settle_all
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.language.diagnostics import RunEnded
 
@@ -66,6 +66,10 @@ class Together(Generic[Item]):
                     answers.append(self._refusal(db, item))
         except Exception as problem:
             answers = [problem] * len(together)
+        except BaseException as problem:
+            settle_all((done for _, _, done in together), problem)
+            moment.writer = None
+            raise
         for (_, _, done), answer in zip(together, answers, strict=True):
             settle(done, answer)
         # They go on before this: what they write next waits for it, unless one was alone.
