@@ -95,6 +95,19 @@ async def rows_of_nobody(store: SQLiteStore, db: sqlite3.Connection, session_id:
     db.execute("INSERT INTO actions VALUES (?,?,?,?,?,?,?,?,?)", (99, *row[1:]))
 
 
+async def in_it_twice(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
+    """Another under the same id, in a table that allows it."""
+    db.execute("CREATE TABLE others AS SELECT * FROM sessions")
+    db.execute("DROP TABLE sessions")
+    db.execute(
+        "CREATE TABLE sessions (number INTEGER PRIMARY KEY, id TEXT, created_at REAL,"
+        " metadata TEXT, copy INTEGER, UNIQUE (id, copy))"
+    )
+    db.execute("INSERT INTO sessions SELECT *, 0 FROM others")
+    db.execute("INSERT INTO sessions SELECT 99, id, created_at, metadata, 1 FROM others LIMIT 1")
+    db.execute("INSERT INTO heads SELECT 99, 0, hash, 1, '', 1, 0, '{}' FROM heads LIMIT 1")
+
+
 async def began_earlier(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
     db.execute("UPDATE sessions SET created_at = 1 WHERE id = ?", (session_id,))
 
@@ -115,6 +128,7 @@ async def ended_otherwise(store: SQLiteStore, db: sqlite3.Connection, session_id
         (looks_locked, "erased-session", True),
         (rows_without_a_head, "inserted-session", False),
         (rows_of_nobody, "inserted-session", False),
+        (in_it_twice, "inserted-session", True),
         (began_earlier, "unreadable-session", True),
         (ended_earlier, "unreadable-session", True),
         (ended_otherwise, "unreadable-session", True),
@@ -124,8 +138,9 @@ def test_what_the_key_did_not_seal_is_named(
     forge: Forge, code: str, named: bool, tmp_path: Path
 ) -> None:
     found, session_id = found_after(forge, tmp_path, private=forge is looks_locked)
-    assert [gap.code for gap in found.gaps] == [code]
-    assert not named or found.gaps[0].session_id == session_id
+    assert code in {gap.code for gap in found.gaps}
+    assert len(found.gaps) == 1 or forge is in_it_twice
+    assert not named or session_id in {gap.session_id for gap in found.gaps}
     if forge is rows_without_a_head:
         assert found.gaps[0].session_id == "f00d"
 

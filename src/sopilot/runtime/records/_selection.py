@@ -38,6 +38,12 @@ class Condition(NamedTuple):
     operator: str
     value: JSON
 
+    @property
+    def without_names(self) -> str:
+        """Fit to be kept: an amount is more than so much; who it was is nobody's business."""
+        told = self.operator in _ORDERS and isinstance(self.value, int | float)
+        return f"{'.'.join(self.path)}{self.operator}{self.value if told else '…'}"
+
     def holds(self, arguments: JSON) -> bool:
         found = value_at(arguments, self.path)
         if self.operator == "=":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -98,9 +99,16 @@ async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
     time."""
     records = store.records
     digests = await records.digests() if elsewhere is None else {}
-    heads = {head.session_id: head for head in await records.heads()}
+    every = await records.heads()
+    heads = {head.session_id: head for head in every}
     log = await records.log()
-    return StoreView(log, heads, lambda: digests if elsewhere is None else elsewhere() or {})
+    twice = Counter(head.session_id for head in every) if len(heads) < len(every) else {}
+    return StoreView(
+        log,
+        heads,
+        lambda: digests if elsewhere is None else elsewhere() or {},
+        [session_id for session_id, count in twice.items() if count > 1],
+    )
 
 
 async def seal_store(
@@ -283,6 +291,8 @@ async def _read(
 
         try:
             loaded = await traces.loaded(session_id)
+            if session_id == PREFIX + JOURNAL:
+                await load_policy(store)  # a hold whose words are gone is one that is gone
         except Pruned:
             found.pruned += 1
             head = (await store.record(session_id)).head
