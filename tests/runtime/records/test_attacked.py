@@ -21,9 +21,14 @@ from sopilot.runtime.records import read_condition
 from sopilot.runtime.records.log import SealFile
 from sopilot.runtime.records.people import People, Person, Principal, fold_people
 from sopilot.runtime.records.versions import fold_versions
-from sopilot.runtime.session import Settings, SystemClock, open_session
+from sopilot.runtime.session import Settings, StoreCorrupt, SystemClock, open_session
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
-from sopilot.runtime.session.privacy import sessions_with, shred_wanted
+from sopilot.runtime.session.privacy import (
+    change_policy,
+    load_policy,
+    sessions_with,
+    shred_wanted,
+)
 from sopilot.runtime.session.sealing import seal_store, verify_store
 from sopilot.runtime.trace.signing import generate_key
 
@@ -191,6 +196,48 @@ def test_where_a_text_stands_is_not_told_to_who_may_not_erase_it(
     wanted = ("privacy", "shred", "--subject", "anna", "--why", "asked for")
     assert code_of(run(*wanted, token=guarded["Mo"])) == "not-entitled"
     assert run(*wanted, token=guarded["Root"]).exit_code == 0
+
+
+def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Holds and questions name people; what is erased is erased there as well, or named."""
+    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
+    run("people", "demand", "privacy")
+    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("register", "--where", "username=anna")
+    run("privacy", "hold", "anna", "--why", "anna ./. ben")
+    wanted = ("privacy", "shred", "--subject", "Anna", "--json", "--why")
+    assert list(json.loads(run(*wanted, "request 7").stdout)["held"].values()) == ["anna ./. ben"]
+    assert code_of(run("privacy", "lift", "ann")) == "no-hold"
+    assert run("privacy", "lift", "anna").exit_code == 0
+    assert code_of(run(*wanted, "ANNA asked for it")) == "reason-names-subject"
+    done = run(*wanted, "request 7")
+    assert (done.exit_code, json.loads(done.stdout)["noted"]) == (0, [])
+    kept = b"".join(one.read_bytes() for one in tmp_path.glob("store.db*"))
+    assert b"anna" not in kept
+    # What people say about the store itself is part of a chain, and is told.
+    run("people", "add", "Anna Bell")
+    again = run(*wanted, "request 7")
+    assert (again.exit_code, json.loads(again.stdout)["noted"]) == (1, ["journal.people"])
+
+
+def test_a_hold_whose_words_are_gone_is_missed() -> None:
+    """Who can write to the database lifts no hold by deleting what it is about."""
+
+    async def tried() -> list[str]:
+        store, key = MemoryStore(), generate_key()
+        said = {"what": "anna", "why": "a suit"}
+        await change_policy(store, "hold_set", said, who=None, clock=CLOCK)
+        assert (await load_policy(store)).holds == {"anna": "a suit"}
+        seals = SealFile(((await seal_store(store, key, at=1.0)).seal,))
+        assert (await verify_store(store, seals, [key.public])).complete
+        await store.forget("journal.privacy", list(await store.payloads("journal.privacy")))
+        with pytest.raises(StoreCorrupt, match="legal hold"):
+            await load_policy(store)
+        return [gap.code for gap in (await verify_store(store, seals, [key.public])).gaps]
+
+    assert asyncio.run(tried()) == ["unreadable-session"]
 
 
 def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> None:

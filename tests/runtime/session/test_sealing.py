@@ -11,7 +11,7 @@ import pytest
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.records.log import SealFile
+from sopilot.runtime.records.log import SealFile, head_of, seal_head
 from sopilot.runtime.session import Settings, open_session, resume_session
 from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.privacy import shred
@@ -62,6 +62,17 @@ async def pruned(store: MemoryStore) -> None:
     assert found.pruned
 
 
+async def pruned_and_sealed(store: MemoryStore) -> None:
+    await pruned(store)
+    await seal_store(store, KEY, at=6.0)
+
+
+async def pruned_and_sealed_by_another(store: MemoryStore) -> None:
+    await pruned(store)
+    entries = await store.records.log()
+    await store.records.add_seal(seal_head(generate_key(), head_of(entries, 6.0)))
+
+
 async def shredded(store: MemoryStore) -> None:
     await shred(store, [await store.record("a")], "asked for", who=None, clock=CLOCK)
 
@@ -101,24 +112,27 @@ async def other_rows_of_one_that_goes_on(store: MemoryStore) -> None:
 
 Happens = Callable[[MemoryStore], Awaitable[None]]
 JOURNAL = ["journal.privacy"]
+SINCE = [("pruned-since", name, number) for name, number in (("a", 3), ("b", 4), ("c", 5))]
 
 
 @pytest.mark.parametrize(
-    ("happens", "gap", "counts", "quickly"),
+    ("happens", "gaps", "counts", "quickly"),
     [
-        (nothing, None, (3, 0, 0, 0, []), (0, None)),
-        (one_goes_on, None, (3, 1, 0, 0, []), (1, None)),
-        (one_begins, None, (3, 0, 1, 0, ["d"]), (0, None)),
-        (pruned, None, (0, 0, 4, 3, JOURNAL), (0, None)),
-        (shredded, None, (3, 0, 1, 0, JOURNAL), (0, None)),
-        (pruned_by_nobody, ("erased-session", "a", 3), (2, 0, 0, 1, []), (0, None)),
-        (erased_by_nobody, ("erased-session", "a", 3), (3, 0, 0, 0, []), (0, None)),
-        (unreadable, ("unreadable-session", "a", 3), (3, 0, 0, 0, []), (0, None)),
-        (rewritten, ("rewritten-session", "a", 3), (3, 0, 0, 0, []), (0, None)),
-        (other_rows, ("register-differs", "a", None), (2, 0, 0, 0, []), (0, "register-differs")),
+        (nothing, [], (3, 0, 0, 0, []), (0, None)),
+        (one_goes_on, [], (3, 1, 0, 0, []), (1, None)),
+        (one_begins, [], (3, 0, 1, 0, ["d"]), (0, None)),
+        (pruned, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
+        (pruned_and_sealed, [], (0, 0, 5, 3, JOURNAL), (0, None)),
+        (pruned_and_sealed_by_another, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
+        (shredded, [], (3, 0, 1, 0, JOURNAL), (0, None)),
+        (pruned_by_nobody, [("erased-session", "a", 3)], (2, 0, 0, 1, []), (0, None)),
+        (erased_by_nobody, [("erased-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (unreadable, [("unreadable-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (rewritten, [("rewritten-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (other_rows, [("register-differs", "a", None)], (2, 0, 0, 0, []), (0, "register-differs")),
         (
             other_rows_of_one_that_goes_on,
-            ("register-differs", "b", None),
+            [("register-differs", "b", None)],
             (3, 1, 0, 0, []),
             (1, "register-differs"),
         ),
@@ -126,7 +140,7 @@ JOURNAL = ["journal.privacy"]
 )
 def test_what_happened_since_the_seal(
     happens: Happens,
-    gap: tuple[str, str, int | None] | None,
+    gaps: list[tuple[str, str, int | None]],
     counts: tuple[Any, ...],
     quickly: tuple[int, str | None],
 ) -> None:
@@ -140,8 +154,9 @@ def test_what_happened_since_the_seal(
         )
 
     found, quick = asyncio.run(case())
-    assert [(one.code, one.session_id, one.entry) for one in found.gaps] == ([gap] if gap else [])
-    assert found.complete is (gap is None)
+    assert [(one.code, one.session_id, one.entry) for one in found.gaps] == gaps
+    assert found.complete is (gaps == [])
+    assert found.erased_since == (["a"] if happens is shredded else [])
     told = (found.events_read, found.moved, found.later, found.pruned, found.unsealed)
     assert told == counts
     assert (found.sessions, found.journals, quick.sessions) == (3, 0, 3)
@@ -253,7 +268,9 @@ def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
         kept = store._sessions["a"]
         kept.head = kept.head._replace(hash="0" * 64)
         found = await verify_store(store, seals, [KEY.public])
-        assert [(one.code, one.session_id) for one in found.gaps] == [("erased-session", "a")]
+        assert [(one.code, one.session_id) for one in found.gaps] == [
+            ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
+        ]  # fmt: skip
         assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
 
     asyncio.run(case())

@@ -48,6 +48,8 @@ class StoreView(NamedTuple):
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
     digests: Callable[[], Mapping[str, str]]
+    twice: Sequence[str] = ()
+    """Sessions that stand there more than once: which one is shown is anybody's guess."""
 
 
 @dataclass(slots=True)
@@ -119,6 +121,8 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
             found.moved.append(session_id)
+    for session_id in store.twice:
+        gaps.append(Gap(INSERTED, f"session {session_id} is in the store twice", session_id))
     for session_id in digests:
         if session_id not in store.heads:
             whose = f"session {session_id}" if session_id else "a session"

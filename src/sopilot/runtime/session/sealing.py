@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -98,9 +99,16 @@ async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
     time."""
     records = store.records
     digests = await records.digests() if elsewhere is None else {}
-    heads = {head.session_id: head for head in await records.heads()}
+    every = await records.heads()
+    heads = {head.session_id: head for head in every}
     log = await records.log()
-    return StoreView(log, heads, lambda: digests if elsewhere is None else elsewhere() or {})
+    twice = Counter(head.session_id for head in every) if len(heads) < len(every) else {}
+    return StoreView(
+        log,
+        heads,
+        lambda: digests if elsewhere is None else elsewhere() or {},
+        [session_id for session_id, count in twice.items() if count > 1],
+    )
 
 
 async def seal_store(
@@ -188,7 +196,7 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
-    vouched = _Vouched(store, now.log, seal, keys)
+    vouched = _Vouched(store, now.log, seal, keys, set(reading))
     read = await _read(store, compared, reading, vouched)
     return Verified(
         [*compared.gaps, *read.gaps],
@@ -218,14 +226,20 @@ class _Vouched:
     that something was erased or pruned needed no key before that."""
 
     def __init__(
-        self, store: Store, log: Sequence[LogEntry], seal: SealedHead, keys: Collection[str]
+        self,
+        store: Store,
+        log: Sequence[LogEntry],
+        seal: SealedHead,
+        keys: Collection[str],
+        session_ids: Collection[str],
     ) -> None:
         self._store, self._log, self._seal, self._keys = store, log, seal, keys
         self._policy: Policy | None = None
         self._last: dict[str, LogEntry] = {}
         self.history: dict[str, list[LogEntry]] = {}
-        for entry in log[: seal.head.size]:
-            self.history.setdefault(entry.session_id, []).append(entry)
+        for entry in log[: seal.head.size] if session_ids else ():
+            if entry.session_id in session_ids:
+                self.history.setdefault(entry.session_id, []).append(entry)
 
     async def policy(self) -> Policy:
         """Made where it is asked for."""
@@ -283,6 +297,8 @@ async def _read(
 
         try:
             loaded = await traces.loaded(session_id)
+            if session_id == PREFIX + JOURNAL:
+                await load_policy(store)  # a hold whose words are gone is one that is gone
         except Pruned:
             found.pruned += 1
             head = (await store.record(session_id)).head
