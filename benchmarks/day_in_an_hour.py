@@ -207,7 +207,7 @@ class Day:
         plan: list[tuple[float, Callable[[], Awaitable[None]]]] = [
             (5.0, lambda: self.crash(0.05)), (18.0, lambda: self.crash(0.5)),
             (12.0, self.restart_shop), (6.0, self.deploy), (13.0, self.deploy), (20.0, self.deploy),
-            (8.0, self.seal), (16.2, self.seal), (16.6, self.verify), (14.2, self.back_up),
+            (8.0, self.seal), (16.4, self.seal), (16.6, self.verify), (14.2, self.back_up),
             (21.5, self.sweep),
         ]  # fmt: skip
         hours = (3.5, 7.5, 8.5, 9.5, 10.5, 11.4, 14.5, 15.5, 16.5, 17.4, 19.2, 22.0)

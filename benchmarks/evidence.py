@@ -35,6 +35,7 @@ CAMPAIGNS: dict[str, list[str]] = {
     "store-tamper": ["store_tamper.py", "--json", "{file}"],
     "records-cost": ["records_cost.py", "--json", "{file}"],
     "records-crash": ["records_crash.py", "--json", "{file}"],
+    "audit-scale": ["audit_scale.py", "--json", "{file}"],
     "records-scale": ["records_scale.py", "--json", "{file}"],
     "discipline-check": ["discipline_check.py", "--json", "{file}"],
     "duels": ["duels.py", "--json", "{file}"],

@@ -110,11 +110,17 @@ async def prepare(store: Store, count: int, folder: Path) -> tuple[float, float]
     return round(filled - began, 1), round(done - filled, 1)
 
 
-def measure(store: Store, spec: str, count: int, folder: Path) -> dict[str, object]:
+def filled_once(store: Store, count: int, folder: Path) -> tuple[float, float]:
+    """Seconds to fill and to seal it, then or earlier."""
     done = folder / f"filled-{count}.json"
     if not done.exists():
         done.write_text(json.dumps(asyncio.run(prepare(store, count, folder))))
     filled, sealed = json.loads(done.read_text())
+    return filled, sealed
+
+
+def measure(store: Store, spec: str, count: int, folder: Path) -> dict[str, object]:
+    filled, sealed = filled_once(store, count, folder)
     head = ("--head", str(folder / "heads.jsonl"))
     register, answer = timed(
         spec, "register", "--from", "2026-07-01", "--to", "2026-09-30", "--action", "transfer",

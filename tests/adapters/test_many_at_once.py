@@ -12,7 +12,9 @@ from postgres_here import PostgresHere
 from sopilot.adapters.gathering import Gathered
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.adapters.postgres_store import PostgresStore
+from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.adapters.sqlite_together import Together
 from sopilot.doors.hooks import ProcedureHook
 from sopilot.doors.sources import open_source
 from sopilot.runtime.agent import arm_named
@@ -334,3 +336,36 @@ def test_who_wrote_with_others_and_is_alone_now_commits_at_once_again(tmp_path: 
         await store.close()
 
     asyncio.run(case())
+
+
+class Killed(BaseException):
+    """Nothing that handles errors handles it."""
+
+
+def test_nobody_waits_for_ever_for_work_that_was_broken_off(tmp_path: Path) -> None:
+    async def one(item: int) -> int:
+        await asyncio.sleep(0)
+        return item
+
+    async def many(items: Sequence[int]) -> list[int | Exception]:
+        raise Killed
+
+    def write(db: object, item: int) -> None:
+        if item:
+            raise Killed
+
+    async def case() -> None:
+        gathered = Gathered(one, many, apart=LookupError, at_once=1)
+        answers = await asyncio.gather(*map(gathered.write, range(4)), return_exceptions=True)
+        assert [type(answer) for answer in answers] == [int, Killed, Killed, Killed]
+        assert await gathered.write(5) == 5
+
+        file = SQLiteFile(tmp_path / "s.db", synchronous="NORMAL", busy_seconds=1.0)
+        together = Together(file, write)
+        items = [together.add(str(number), number) for number in range(3)]
+        written = await asyncio.gather(*items, return_exceptions=True)
+        assert [type(answer) for answer in written] == [type(None), Killed, Killed]
+        await together.add("later", 0)
+        await file.close()
+
+    asyncio.run(asyncio.wait_for(case(), 20))

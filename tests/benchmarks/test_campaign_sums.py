@@ -46,6 +46,11 @@ def test_a_mutant_is_tried_with_the_tests_that_run_its_line(
     assert known.stages("one.py", 2, 2) == [["t::b", "t::a"]]
     assert known.stages("one.py", 5, 5) == [["t::b", "t::a", "t::c"]]  # run by importing it
     assert known.stages("one.py", 9, 9) == []
+    file_, own = "src/sopilot/runtime/vm/moves.py", "tests/runtime/vm/test_a.py::slowest"
+    many = {f"t::{number}": float(number) for number in range(100)} | {own: 500.0}
+    first, rest = Coverage(many, {file_: {1: list(many)}}, []).stages(file_, 1, 1)
+    assert first == list(many)[:30]
+    assert rest == [*list(many)[30:90], own]  # the room's own, however slow
 
 
 def test_mutants_are_added_to_what_the_evidence_says(

@@ -25,6 +25,7 @@ from sopilot.runtime.session import (
     SessionRecord,
     Store,
     StoreCorrupt,
+    is_locked,
 )
 from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.vm import JSON
@@ -83,7 +84,7 @@ class _EncryptedStore:
         return {
             ref: self._plain(session_id, value)
             for ref, value in found.items()
-            if not _is_locked(value) or self._cipher_of(session_id) is not None
+            if not is_locked(value) or self._cipher_of(session_id) is not None
         }
 
     async def record(self, session_id: str) -> SessionRecord:
@@ -126,7 +127,7 @@ class _EncryptedStore:
         return cipher
 
     def _plain(self, session_id: str, value: JSON) -> JSON:
-        if not _is_locked(value):
+        if not is_locked(value):
             return value
         cipher = self._cipher_of(session_id)
         if cipher is None:
@@ -195,7 +196,3 @@ def _unlock(cipher: AESGCM, session_id: str, value: JSON) -> JSON:
 def _bound(session_id: str) -> bytes:
     """What is encrypted for one session is nothing in another."""
     return session_id.encode("utf-8", "surrogatepass")
-
-
-def _is_locked(value: JSON) -> bool:
-    return isinstance(value, Mapping) and set(value) == {LOCKED}

@@ -93,9 +93,12 @@ class Gathered(Generic[Item, Answer]):
             while queue.waiting:
                 together = queue.waiting[:_MOST_TOGETHER]
                 del queue.waiting[:_MOST_TOGETHER]
-                for (_, future), answer in zip(
-                    together, await self._written([item for item, _ in together]), strict=True
-                ):
+                answers: Sequence[Answer | BaseException]
+                try:
+                    answers = await self._written([item for item, _ in together])
+                except BaseException as problem:  # whatever it is: nobody waits for ever
+                    answers = [problem] * len(together)
+                for (_, future), answer in zip(together, answers, strict=True):
                     settle(future, answer)
         finally:
             queue.under_way -= 1
@@ -117,10 +120,10 @@ class Gathered(Generic[Item, Answer]):
             return problem
 
 
-def settle(future: asyncio.Future[Answer], answer: Answer | Exception) -> None:
+def settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:
     if future.done():
         return  # who asked has gone
-    if isinstance(answer, Exception):
+    if isinstance(answer, BaseException):
         future.set_exception(answer)
     else:
         future.set_result(answer)

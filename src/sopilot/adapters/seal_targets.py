@@ -10,7 +10,7 @@ from sopilot.adapters.signed_files import sealed_text
 from sopilot.adapters.store_by_name import names_store, open_store
 from sopilot.adapters.text_files import write_whole
 from sopilot.language.diagnostics import Place, RunEnded, mistake
-from sopilot.runtime.records.log import SealFile, lines_of, read_seals, write_seals
+from sopilot.runtime.records.log import SealedHead, SealFile, lines_of, read_seals, write_seals
 from sopilot.runtime.session import Store, SystemClock
 from sopilot.runtime.session.journal import entries, write
 from sopilot.runtime.session.sealing import Sealing, seal_store
@@ -21,8 +21,11 @@ _JOURNAL = "heads"
 _LINES_A_NOTE = 1_000
 
 
-async def seal_and_send(store: Store, key: SigningKey, targets: Sequence[str]) -> Sealing:
-    """Seals the store and sends the head, unless a target has other entries than the log. A file
+async def seal_and_send(
+    store: Store, key: SigningKey, targets: Sequence[str], earlier_keys: Sequence[str] = ()
+) -> Sealing:
+    """Seals the store and sends the head, unless a target has other entries than the log, or the
+    store is not what its head covers: what the store says of its seals is its own word. A file
     is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
     sent = {
         target: await _sent_before(target)
@@ -30,20 +33,23 @@ async def seal_and_send(store: Store, key: SigningKey, targets: Sequence[str]) -
         if not target.startswith(_ADDRESSES)
     }
     log = await store.records.log() if sent else []
-    for target, (_, lines) in sent.items():
+    for target, (_, lines, _) in sent.items():
         if list(lines) != lines_of(log[: len(lines)]):
             raise RunEnded(
                 f"nothing was sealed: {target} has other entries than the log; "
                 "`sopilot verify` names them"
             )
     earlier = await store.records.seals()
-    sealing = await seal_store(store, key, at=SystemClock().now())
+    known = [head for _, _, heads in sent.values() for head in heads[-1:]]
+    sealing = await seal_store(
+        store, key, at=SystemClock().now(), known=known, earlier_keys=earlier_keys
+    )
     covered = earlier[-1].head.size if earlier else 0
     for target in targets:
         if target not in sent:
             post_seal(target, sealing.entries[covered:], sealing.seal)
             continue
-        text, lines = sent[target]
+        text, lines, _ = sent[target]
         added = write_seals(sealing.entries[len(lines) :], sealing.seal)
         if names_store(target):
             await _write_to_store(target, added)
@@ -62,14 +68,15 @@ async def read_sealed(given: str) -> SealFile:
     return read_seals(text)
 
 
-async def _sent_before(target: str) -> tuple[str, Sequence[str]]:
+async def _sent_before(target: str) -> tuple[str, Sequence[str], Sequence[SealedHead]]:
     if names_store(target):
         text = await _text_in_store(target)
-        return text, read_seals(text).lines if text else ()
-    if not Path(target).exists():
-        return "", ()
-    text, sealed = sealed_text(Path(target))
-    return text, sealed.lines
+        sealed = read_seals(text) if text else SealFile(())
+    elif not Path(target).exists():
+        text, sealed = "", SealFile(())
+    else:
+        text, sealed = sealed_text(Path(target))
+    return text, sealed.lines, sealed.heads
 
 
 async def _text_in_store(target: str) -> str:

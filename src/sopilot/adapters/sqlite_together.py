@@ -59,12 +59,12 @@ class Together(Generic[Item]):
 
     async def _flush(self, loop: asyncio.AbstractEventLoop, moment: _Moment[Item]) -> None:
         together, moment.waiting = moment.waiting, []
-        answers: list[Exception | None] = []
+        answers: list[BaseException | None] = []
         try:
             async with self._file.writing() as db:
                 for _, item, _ in together:
                     answers.append(self._refusal(db, item))
-        except Exception as problem:
+        except BaseException as problem:  # whatever it is: nobody waits for ever
             answers = [problem] * len(together)
         for (_, _, done), answer in zip(together, answers, strict=True):
             settle(done, answer)

@@ -108,7 +108,8 @@ async def post(
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
         "path": path, "raw_path": path.encode(), "root_path": "", "query_string": b"",
         "scheme": "http", "server": ("127.0.0.1", 8000), "client": ("127.0.0.1", 1),
-        "headers": [(name.encode(), value.encode()) for name, value in given.items() if value],
+        # A name that is spelled in capitals is one that stands there twice.
+        "headers": [(name.lower().encode(), one.encode()) for name, one in given.items() if one],
     }  # fmt: skip
     await app(scope, receive, send)
     return sent
@@ -168,6 +169,11 @@ def test_it_is_answered_byte_for_byte_as_by_the_transport(
         (b"", {}),
         (call("do"), {"headers": {"accept": "application/json"}}),
         (call("do"), {"headers": {"accept": "*/*"}}),
+        (call("do"), {"headers": {"accept": "xapplication/json, text/event-streamx"}}),
+        (call("do"), {"headers": {"accept": "application/json text/event-stream"}}),
+        (call("do"), {"headers": {"Content-Type": "text/plain"}}),
+        (call("do"), {"headers": {"Accept": "text/html"}}),
+        (call("do"), {"headers": {"mcp-protocol-version": "1", "Mcp-Protocol-Version": "2"}}),
         (call("do"), {"headers": {"content-type": "text/plain"}}),
         (call("do"), {"headers": {"content-type": ""}}),
         (call("do"), {"headers": {"mcp-protocol-version": "2026-07-28"}}),

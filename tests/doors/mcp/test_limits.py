@@ -77,6 +77,25 @@ def busy(settings: HttpSettings) -> bytes:
     return f"POST /mcp HTTP/1.1\r\n{host}{head}Content-Length: 90\r\n\r\n{{".encode()
 
 
+def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -> None:
+    """However long ago it was made: from the last answer on it has its time again."""
+
+    async def scene() -> None:
+        async with listening(Limits(header_seconds=2.0)) as settings:
+            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            for pause in (1.5, 1.0):  # made 2.5 seconds ago, silent for one
+                await asyncio.sleep(pause)
+                writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+                assert head.startswith(b"HTTP/1.1 ")
+                length = re.search(rb"content-length: (\d+)", head.lower())
+                await reader.readexactly(int(length[1]) if length else 0)
+            assert await asyncio.wait_for(reader.read(), 10) == b""  # and then it has not
+            writer.close()
+
+    asyncio.run(scene())
+
+
 def test_an_address_has_its_share_of_connections() -> None:
     async def case() -> None:
         async with listening(Limits(body_seconds=30, connections=3)) as settings:
@@ -235,3 +254,46 @@ def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> No
             writer.close()
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize("endless", [b"X: y\r\n" * 1000, b"X" * 8000], ids=["lines", "one"])
+def test_lines_behind_a_body_do_not_fill_the_memory(endless: bytes) -> None:
+    """Trailers come while the request is under way, and no header is waited for."""
+
+    async def case() -> int:
+        async with listening(Limits()) as settings:
+            _, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            host = f"Host: 127.0.0.1:{settings.port}\r\n"
+            kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
+            chunked = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}1\r\n{{\r\n0\r\n".encode())
+            sent = 0
+            with suppress(ConnectionError):
+                for _ in range(5000):
+                    writer.write(endless)
+                    await writer.drain()
+                    sent += len(endless)
+            writer.close()
+            assert await is_served(settings)
+            return sent
+
+    assert asyncio.run(asyncio.wait_for(case(), 60)) < 5000 * len(endless)
+
+
+def test_a_body_in_many_chunks_is_read() -> None:
+    async def case() -> bytes:
+        async with listening(Limits()) as settings:
+            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            host = f"Host: 127.0.0.1:{settings.port}\r\n"
+            kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream"
+            chunked = f"{host}{kind}\r\nTransfer-Encoding: chunked\r\n\r\n"
+            writer.write(f"POST /mcp HTTP/1.1\r\n{chunked}".encode())
+            for part in (b'{"jsonrpc":"2.0","id":1,', b" " * 200_000, b'"method":"ping"}'):
+                writer.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+            writer.write(b"0\r\nX-Last: 1\r\n\r\n")
+            await writer.drain()
+            answer = await asyncio.wait_for(reader.readline(), 20)
+            writer.close()
+            return answer
+
+    assert asyncio.run(asyncio.wait_for(case(), 60)).split()[1] in (b"200", b"400")

@@ -125,6 +125,7 @@ def test_what_is_no_question_is_refused(asked: Callable[[], Any]) -> None:
         lambda: mcnemar_power(0, discordance=1.0, effect=1.0),
         lambda: mcnemar_power(9, discordance=0.3, effect=-0.3),
         lambda: non_inferiority(5, 4, 9, margin=0.1),
+        lambda: non_inferiority(0, 0, 2_000, margin=0.5),
         lambda: balanced_accuracy(Rate(1, 1), Rate(0, 1)),
     ],
 )

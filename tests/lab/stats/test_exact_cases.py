@@ -5,26 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from inspect import signature
 from itertools import count, islice
 
 import pytest
 
 from sopilot.lab.stats import (
+    Discordance,
     Interval,
+    Pair,
     RunOutcome,
     TaskKind,
     Undefined,
     benjamini_hochberg,
     bootstrap_interval,
+    clustered_difference,
+    compare,
+    goal_clustered,
     least_pairs,
     mcnemar,
     most_losses,
     non_inferiority,
     non_inferiority_power,
     post_goal,
+    sign_flip,
+    task_joint,
+    tasks_needed,
 )
 from sopilot.lab.stats._binomial import as_p, at_most, fair_tail
 from sopilot.lab.stats._non_inferiority import _largest
+from sopilot.lab.stats.accuracy import Rate
 from sopilot.language.diagnostics import UserMistake
 
 UNITS = [(1, 2), (0, 1), (2, 2)]
@@ -249,3 +259,31 @@ def test_counting_goes_on() -> None:
         ways = [math.comb(trials, one) for one in range(trials + 1)]
         found = [fair_tail(one, trials) for one in islice(count(), trials + 1)]
         assert found == [sum(ways[: one + 1]) for one in range(trials + 1)]
+
+
+# --- what holds where nothing is said ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("figure", "defaults"),
+    [
+        (compare, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
+        (clustered_difference, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
+        (post_goal, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
+        (task_joint, {"exact": True, "draws": 20_000, "seed": 27}),
+        (goal_clustered, {"exact": True, "draws": 20_000, "seed": 27}),
+        (sign_flip, {"exact": True, "draws": 20_000, "seed": 27}),
+        (non_inferiority_power, {"alpha": 0.05}),
+        (tasks_needed, {"alpha": 0.05, "power": 0.8}),
+        (benjamini_hochberg, {"q": 0.05}),
+        (Pair, {"run": 0}),
+        (RunOutcome, {"run": 1}),
+        (Discordance, {"wins": 0, "losses": 0}),
+        (Rate, {"passed": 0, "judged": 0}),
+    ],
+)
+def test_what_a_figure_takes_who_says_nothing(
+    figure: Callable[..., object], defaults: dict[str, float]
+) -> None:
+    given = {name: one.default for name, one in signature(figure).parameters.items()}
+    assert {name: given[name] for name in defaults} == defaults

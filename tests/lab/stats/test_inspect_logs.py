@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from click.testing import CliRunner
 
 from sopilot.doors.cli.main import main
 from sopilot.doors.cli.stats import command
+from warm import warm_python
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("inspect_ai") is None, reason="needs the extra `bench`"
@@ -56,12 +56,15 @@ assert log.status == "success", log.error
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder an arm; Inspect owns its process, as in a person's own run."""
     folder = tmp_path_factory.mktemp("logs")
+    script = folder / "evaluation.py"
+    script.write_text(EVALUATION)
     for arm, form in (("pg", "eval"), ("flat", "json")):
         subprocess.run(
-            [sys.executable, "-c", EVALUATION, arm, str(folder / arm), form],
+            [*warm_python("inspect_ai"), str(script), arm, str(folder / arm), form],
             check=True,
             capture_output=True,
             cwd=folder,
+            timeout=120,
         )
     return folder
 

@@ -46,10 +46,13 @@ T = TypeVar("T")
 
 
 class Desk:
-    def __init__(self, seed: int) -> None:
+    """``dense``: a few checks again and again, in deep trees with options that demand nothing."""
+
+    def __init__(self, seed: int, *, dense: bool = False) -> None:
         self._dice = random.Random(seed)
-        self._gates = self._dice.randint(0, 3)
-        self._rules = self._dice.randint(2, 12)
+        self._gates = 0 if dense else self._dice.randint(0, 3)
+        self._rules = self._dice.randint(2, 4 if dense else 12)
+        self._dense = dense
         self.actions: dict[str, Action] = {}
         self.predicates: dict[str, Predicate] = {}
 
@@ -120,12 +123,12 @@ class Desk:
             return self._leaf()
         kind = self._one((All, InOrder, AnyOf, First))
         most = size if kind in (AnyOf, First) else min(size, 9)
-        parts = self._dice.randint(2, min(most, 9))
+        parts = self._dice.randint(2, min(most, 3 if self._dense else 9))
         cuts = sorted(self._dice.sample(range(1, size), parts - 1))
         sizes = [b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True)]
         goes_on = refuses and kind in (All, InOrder)
         children = tuple(self._tree(one, refuses=goes_on) for one in sizes)
-        if kind in (AnyOf, First) and self._often(0.08):
+        if kind in (AnyOf, First) and self._often(0.3 if self._dense else 0.08):
             # An option that demands nothing.
             place = self._dice.randint(0, len(children))
             children = (*children[:place], NOTHING, *children[place:])
@@ -211,8 +214,10 @@ class Desk:
         return tuple(calls)
 
     def _rule(self, name: str) -> None:
-        parameters = tuple(self._some(NAMES, 2))
+        parameters = () if self._dense else tuple(self._some(NAMES, 2))
         kind = self._one(("tools", "tools", "tools", "tools", "free", "done"))
+        if self._dense:
+            kind = self._one(("tools", "free"))
         verdicts = [None, "true", *(f"{one} == null || {one} > limit" for one in parameters)]
         verdicts += [f"{one} != 'x'" for one in parameters]
         done = ActionCall(self._one(list(self.actions))) if kind == "done" else None
@@ -269,7 +274,10 @@ class Desk:
         return Procedure(
             name,
             goal,
-            self._tree(self._one((0, 1, 2, 4, 8, 12, 18)), refuses=True),
+            self._tree(
+                self._one((6, 9, 12) if self._dense else (0, 1, 2, 4, 8, 12, 18)),
+                refuses=not self._dense,
+            ),
             says="" if self._often() else f"{name} goes",
             arguments=arguments,
             inputs=own,

@@ -30,13 +30,15 @@ def run_all(arm: str, desk: str, *, step: int = 1, language: str = "en") -> list
 
 
 @pytest.mark.parametrize("desk", bundled_names())
-@pytest.mark.parametrize("arm", ["pg", "state-only", "flat"])
+@pytest.mark.parametrize("arm", ["pg", "flat"])
 def test_every_task_is_done_right(arm: str, desk: str) -> None:
     _all_right(arm, desk)
 
 
 @pytest.mark.parametrize("desk", bundled_names())
-@pytest.mark.parametrize("arm", ["full-cursor", "flat-protocol", "flat-state", "chunk"])
+@pytest.mark.parametrize(
+    "arm", ["full-cursor", "state-only", "flat-protocol", "flat-state", "chunk"]
+)
 def test_every_fifth_task_is_done_right(arm: str, desk: str) -> None:
     _all_right(arm, desk, step=5)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,19 @@ from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.doors.cli.main import sopilot
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.serving import http_settings
-from sopilot.doors.sources.bundling import write_bundle
 from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.records import read_condition
 from sopilot.runtime.records.log import SealFile
 from sopilot.runtime.records.people import People, Person, Principal, fold_people
 from sopilot.runtime.records.versions import fold_versions
-from sopilot.runtime.session import Settings, SystemClock, open_session
+from sopilot.runtime.session import Settings, StoreCorrupt, SystemClock, open_session
 from sopilot.runtime.session.identity import change_people, issue_token, load_people
-from sopilot.runtime.session.privacy import sessions_with, shred_wanted
+from sopilot.runtime.session.privacy import (
+    change_policy,
+    load_policy,
+    sessions_with,
+    shred_wanted,
+)
 from sopilot.runtime.session.sealing import seal_store, verify_store
 from sopilot.runtime.trace.signing import generate_key
 
@@ -195,6 +198,48 @@ def test_where_a_text_stands_is_not_told_to_who_may_not_erase_it(
     assert run(*wanted, token=guarded["Root"]).exit_code == 0
 
 
+def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Holds and questions name people; what is erased is erased there as well, or named."""
+    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
+    run("people", "demand", "privacy")
+    run("run", "bank-desk", "--task", "transfer-rent-share")
+    run("register", "--where", "username=anna")
+    run("privacy", "hold", "anna", "--why", "anna ./. ben")
+    wanted = ("privacy", "shred", "--subject", "Anna", "--json", "--why")
+    assert list(json.loads(run(*wanted, "request 7").stdout)["held"].values()) == ["anna ./. ben"]
+    assert code_of(run("privacy", "lift", "ann")) == "no-hold"
+    assert run("privacy", "lift", "anna").exit_code == 0
+    assert code_of(run(*wanted, "ANNA asked for it")) == "reason-names-subject"
+    done = run(*wanted, "request 7")
+    assert (done.exit_code, json.loads(done.stdout)["noted"]) == (0, [])
+    kept = b"".join(one.read_bytes() for one in tmp_path.glob("store.db*"))
+    assert b"anna" not in kept
+    # What people say about the store itself is part of a chain, and is told.
+    run("people", "add", "Anna Bell")
+    again = run(*wanted, "request 7")
+    assert (again.exit_code, json.loads(again.stdout)["noted"]) == (1, ["journal.people"])
+
+
+def test_a_hold_whose_words_are_gone_is_missed() -> None:
+    """Who can write to the database lifts no hold by deleting what it is about."""
+
+    async def tried() -> list[str]:
+        store, key = MemoryStore(), generate_key()
+        said = {"what": "anna", "why": "a suit"}
+        await change_policy(store, "hold_set", said, who=None, clock=CLOCK)
+        assert (await load_policy(store)).holds == {"anna": "a suit"}
+        seals = SealFile(((await seal_store(store, key, at=1.0)).seal,))
+        assert (await verify_store(store, seals, [key.public])).complete
+        await store.forget("journal.privacy", list(await store.payloads("journal.privacy")))
+        with pytest.raises(StoreCorrupt, match="legal hold"):
+            await load_policy(store)
+        return [gap.code for gap in (await verify_store(store, seals, [key.public])).gaps]
+
+    assert asyncio.run(tried()) == ["unreadable-session"]
+
+
 def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> None:
     """Who can write to the database can make a session look erased."""
     key = generate_key()
@@ -224,96 +269,6 @@ def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> Non
         return told
 
     assert asyncio.run(tried()) == [[], [], ["erased-session"]]
-
-
-# --- bundles --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path}/store.db")
-    run("run", "bank-desk", "--task", "wire-rent-lyon")
-    run("handbooks", "release", "bank-desk", "--as", "Ada")
-    run("trace", "keygen", str(tmp_path / "k"))
-    run("seal", "--key", str(tmp_path / "k"), "--to", str(tmp_path / "h"))
-    made = run("export", "--from", "2020-01-01", "--to", "2099-01-01", "-o", str(tmp_path / "b"))
-    assert made.exit_code == 0, made.output
-    return tmp_path / "b"
-
-
-def judged(bundle: Path) -> tuple[bool, str]:
-    done = run("verify", "--bundle", str(bundle), "--key", str(bundle.parent / "k.pub"), "--json")
-    told = json.loads(done.stdout)
-    assert done.exit_code == (0 if told["whole"] else 1)
-    return told["whole"], "\n".join(told["says"])
-
-
-def forged(bundle: Path, file: str, change: Callable[[str], str]) -> None:
-    """As one would who has the bundle and knows how it is made."""
-    path = bundle / file
-    path.write_text(change(path.read_text()))
-    about = json.loads((bundle / "bundle.json").read_text())
-    about["files"][file] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (bundle / "bundle.json").write_text(json.dumps(about))
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("register.json", '"amount": 650', '"amount": 65'),
-        ("register.json", '"count": 1', '"count": 2'),
-        ("register.csv", "650", "65"),
-        ("register.csv", "carried out", "failed"),
-        ("deviations.json", "[]", '[{"deviation": 1, "state": "closed"}]'),
-        ("handbooks/bank-desk-1.yaml", "largest_wire: 5000", "largest_wire: 500"),
-    ],
-)
-def test_what_people_read_in_a_bundle_is_what_was_sealed(
-    bundle: Path, file: str, old: str, new: str
-) -> None:
-    assert judged(bundle)[0]
-    assert old in (bundle / file).read_text()
-    forged(bundle, file, lambda text: text.replace(old, new, 1))
-    whole, told = judged(bundle)
-    assert not whole, told
-    assert file in told
-
-
-def test_rows_behind_the_seal_are_nobodys_word(bundle: Path) -> None:
-    """Events can be written behind the sealed ones without any key, and rows to fit."""
-    about = json.loads((bundle / "bundle.json").read_text())
-    one = next(name for name in about["sessions"] if not name.startswith("journal."))
-
-    def with_another(text: str) -> str:
-        line = text.splitlines()[-1]
-        event = json.loads(line)
-        digest = event.pop("hash")
-        event.update(seq=event["seq"] + 1, previous=digest)
-        raw = json.dumps(event, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-        sealed = {**event, "hash": hashlib.sha256(raw.encode()).hexdigest()}
-        return text + json.dumps(sealed, sort_keys=True, separators=(",", ":")) + "\n"
-
-    forged(bundle, f"traces/{one}.jsonl", with_another)
-    forged(bundle, "rows.jsonl", lambda text: text.replace("650", "65"))
-    assert "went on after the seal" in judged(bundle)[1]
-
-
-def test_a_bundle_says_of_which_time_it_is_and_speaks_no_terminals_language(bundle: Path) -> None:
-    assert "from 2020-01-01 00:00:00Z to 2099-01-02 00:00:00Z" in judged(bundle)[1]
-    about = json.loads((bundle / "bundle.json").read_text())
-    about["files"]["\x1b[2Jwhole and complete\u202e"] = ""
-    (bundle / "bundle.json").write_text(json.dumps(about))
-    assert judged(bundle) == (False, "\\x1b[2Jwhole and complete\\u202e is missing")
-    (bundle / "bundle.json").write_text("[")
-    assert "damaged" in judged(bundle)[1]
-
-
-@pytest.mark.parametrize("name", ["traces/../../../evil.jsonl", "/etc/evil", "a//b", "a\\b"])
-def test_no_file_of_a_bundle_lies_outside_of_it(tmp_path: Path, name: str) -> None:
-    for target in (tmp_path / "bundle", tmp_path / "bundle.zip"):
-        with pytest.raises(UserMistake, match="unsafe-name"):
-            write_bundle(target, {name: "x"})
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) -> None:

@@ -9,20 +9,14 @@ from typing import Any
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.sources.audit_inputs import (
-    ForeignInput,
-    Told,
-    TraceInput,
-    file_input,
-    page_of,
-    reports_json,
-    session_input,
-)
+from sopilot.adapters.worker_processes import On
+from sopilot.doors.sources.audit_inputs import Told, TraceInput, page_of, read_input, reports_json
 from sopilot.doors.sources.audit_records import chain_check, on_record, record_lines
+from sopilot.doors.sources.audit_store import audit_store
 from sopilot.doors.sources.given_values import pairs
 from sopilot.doors.terminal.option_types import FILE, NEW_FILE
 from sopilot.doors.terminal.output import give, json_option, print_json, say, tell
-from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, may_see, with_person, with_store
+from sopilot.doors.terminal.stores import STORE, TOKEN_FILE, with_person
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.audit import batch
 from sopilot.runtime.audit.text_report import render_batch_text, render_text
@@ -30,7 +24,12 @@ from sopilot.runtime.trace import load_key
 
 
 @click.command()
-@click.argument("what", metavar="WHAT")
+@click.argument("what", metavar="WHAT", default="")
+@click.option("--all", "every", is_flag=True, help="Every session of the store instead of WHAT.")
+@click.option("--from", "begin", metavar="DATE", help="Of all, those opened since (UTC).")
+@click.option("--to", "end", metavar="DATE", help="Of all, those opened up to and with it (UTC).")
+@click.option("--workers", type=click.IntRange(min=1), help="For all; default: the processors.")
+@click.option("--on", type=click.Choice(["local", "ray"]), default="local", help="Where, for all.")
 @click.option(
     "--handbook",
     metavar="SOURCE",
@@ -54,6 +53,11 @@ from sopilot.runtime.trace import load_key
 @STORE
 def command(
     what: str,
+    every: bool,
+    begin: str | None,
+    end: str | None,
+    workers: int | None,
+    on: On,
     handbook: str | None,
     goal: str | None,
     now: str,
@@ -68,10 +72,22 @@ def command(
 ) -> None:
     """Judge WHAT by its SOP: the id of a session, a trace file, or a transcript of any agent
     as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of
-    SOPBench or τ-bench).
+    SOPBench or τ-bench). With --all: every session of the store, each by the programs it ran.
 
     Exit 0: nothing found. Exit 1: findings. Exit 2: misuse.
     """
+    if every == bool(what):
+        raise click.UsageError("name WHAT is judged, or --all")
+    alone, of_all = (handbook, goal, now, knows, verify, page), (begin, end, workers)
+    if any(alone if every else of_all):
+        raise click.UsageError(f"an option that was given is not for {'--all' if every else 'one'}")
+    if every:
+        judged = audit_store(
+            store_spec, token_file=token_file, begin=begin, end=end, keep=keep, key_file=key_file,
+            workers=workers, on=on,
+        )  # fmt: skip
+        give(as_json, judged.as_json(), judged.lines())
+        sys.exit(0 if judged.clean else 1)
     told = Told(now, pairs("--knows", knows))
     given = read_input(
         what, handbook=handbook, goal=goal, store_spec=store_spec, told=told, token_file=token_file
@@ -107,20 +123,3 @@ def command(
     if page is not None and not as_json:
         say(f"\nwritten: {page}")
     sys.exit(0 if all(report.clean for report in reports) else 1)
-
-
-def read_input(
-    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
-    told: Told | None = None, token_file: Path | None = None, secrets: bool = False,
-) -> TraceInput | ForeignInput:  # fmt: skip
-    """A file if there is one of that name, else a session."""
-    if Path(what).exists():
-        return file_input(what, handbook=handbook, goal=goal, told=told)
-    masked = not may_see(store_spec, token_file, "audit", [what])
-    return with_store(
-        store_spec,
-        lambda store: session_input(
-            store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
-        ),
-        reading=True,
-    )

@@ -9,8 +9,7 @@ from pathlib import Path
 import click
 
 from sopilot.adapters.text_files import write_whole
-from sopilot.doors.cli.audit import read_input
-from sopilot.doors.sources.audit_inputs import TraceInput
+from sopilot.doors.sources.audit_inputs import TraceInput, read_input
 from sopilot.doors.sources.recorded_moments import chosen_moments, sweep_moments
 from sopilot.doors.sources.run_options import kept_options
 from sopilot.doors.terminal.option_types import NEW_FILE

@@ -69,7 +69,8 @@ def command(
         return await register(store, wanted, conditions, columns=names)
 
     found = with_store(store_spec, use, reading=True)
-    asked = [action, outcome, grade, *where, f"{begin or 'ever'} to {end or 'now'}"]
+    what = [one.without_names for one in conditions]
+    asked = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
     may_see(store_spec, token_file, "register", [one for one in asked if one], to_all=True)
     if as_csv:
         hand_out(register_csv(found.entries(limit), names, now))

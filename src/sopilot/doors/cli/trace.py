@@ -51,9 +51,12 @@ def export(
     """Write the trace of session ID as JSON Lines."""
 
     require_readable(store_spec, token_file, "export", [session_id], contents=payloads)
-    kept = {"payloads": payloads, "programs": not without_programs}
     trace = with_store(
-        store_spec, lambda store: export_trace(store, session_id, **kept), reading=True
+        store_spec,
+        lambda store: export_trace(
+            store, session_id, payloads=payloads, programs=not without_programs
+        ),
+        reading=True,
     )
     text = write_trace(trace)
     if output is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from copy import copy
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -17,6 +18,7 @@ from langchain_core.messages import SystemMessage, ToolMessage
 from langchain_core.tools import StructuredTool
 from langgraph.config import get_config
 from langgraph.types import Command
+from langsmith.utils import tracing_is_enabled
 
 from sopilot.doors.hooks._loop_thread import caller
 from sopilot.doors.hooks.conversations import Conversations
@@ -61,6 +63,22 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             coroutine=step,
         )
         self.tools = [self._step_tool]
+        if not tracing_is_enabled():
+            self._untraced()
+
+    def _untraced(self) -> None:
+        """The library goes to another thread twice around every coroutine of a middleware, to
+        trace it or not: half of what a middleware costs. A function that gives a coroutine it
+        calls where it is."""
+        model, tools = self.awrap_model_call, self.awrap_tool_call
+
+        def awrap_model_call(request: Any, handler: Any) -> Awaitable[ModelResponse[Any]]:
+            return model(request, handler)
+
+        def awrap_tool_call(request: Any, handler: Any) -> Awaitable[Given]:
+            return tools(request, handler)
+
+        vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
     @asynccontextmanager
     async def _using(self, thread: str | None) -> AsyncIterator[ProcedureHook]:
@@ -95,16 +113,15 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         async with self._using(thread) as hook:
             await hook.ready()
             first, slot = hook.instructions, hook.slot()
-        if not self._slot_last:
-            return request.override(
-                system_message=_joined(
-                    request.system_message, f"{first}\n\n{slot}" if slot else first
-                )
-            )
-        return request.override(
-            system_message=_joined(request.system_message, first),
-            messages=[*request.messages, *([SystemMessage(slot)] if slot else [])],
-        )
+        last = [SystemMessage(slot)] if slot and self._slot_last else []
+        if slot and not self._slot_last:
+            first = f"{first}\n\n{slot}"
+        # As `request.override`, which warns of itself once for every field that a request has, and
+        # throws the warnings away: that took longer than all the rest that is done here.
+        shown = copy(request)
+        object.__setattr__(shown, "system_message", _joined(request.system_message, first))
+        object.__setattr__(shown, "messages", [*request.messages, *last])
+        return shown
 
     # --- around a tool call ---------------------------------------------------------
 

@@ -39,6 +39,7 @@ PATH = "/mcp"
 _CALL = "tools/call"
 _KEYS = frozenset({"jsonrpc", "id", "method", "params"})
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
+_READ = frozenset({b"accept", b"content-type", b"mcp-protocol-version"})
 _VERSIONS = {one.encode(): one for one in HANDSHAKE_PROTOCOL_VERSIONS}
 _SOON_SECONDS = 0.2
 """After that a client is told that its answer is coming, and is missed when it leaves."""
@@ -210,19 +211,17 @@ def _plain_version(scope: Scope) -> str | None:
     """The version that a POST of the usual form speaks; ``None`` for one of any other form."""
     if scope["method"] != "POST" or scope["path"] != PATH:
         return None
-    accepted, kind, version = b"", b"", None
+    said: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        if name == b"accept":
-            accepted = value
-        elif name == b"content-type":
-            kind = value
-        elif name == b"mcp-protocol-version":
-            version = value
-    if kind != _JSON or _JSON not in accepted or _EVENTS not in accepted or b";" in accepted:
+        if name in _READ:
+            if name in said:
+                return None
+            said[name] = value
+    accepted = {one.strip() for one in said.get(b"accept", b"").split(b",")}
+    if said.get(b"content-type") != _JSON or not {_JSON, _EVENTS} <= accepted:
         return None
-    if version is None:
-        return types.DEFAULT_NEGOTIATED_VERSION
-    return _VERSIONS.get(version)
+    version = said.get(b"mcp-protocol-version")
+    return types.DEFAULT_NEGOTIATED_VERSION if version is None else _VERSIONS.get(version)
 
 
 def _plain_call(body: bytes) -> _Call | None:

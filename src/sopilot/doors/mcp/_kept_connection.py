@@ -60,7 +60,7 @@ class KeptConnection:
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._connecting = asyncio.Lock()
-        self._asked: list[asyncio.Event] = []
+        self._asked: list[asyncio.Future[None]] = []
         """For every request under way: its answer came, and cannot be read."""
 
     @property
@@ -228,8 +228,9 @@ class KeptConnection:
         elif isinstance(message, PASSED_ON):
             await self._told(message)
         # Which request it answers is not known here: with several, all wait for their time.
-        if isinstance(message, ValidationError) and len(self._asked) == 1 and _answers(message):
-            self._asked[0].set()
+        alone = len(self._asked) == 1 and not self._asked[0].done()
+        if alone and isinstance(message, ValidationError) and _answers(message):
+            self._asked[0].set_result(None)
 
     async def close(self) -> None:
         keeper, self._keeper = self._keeper, None

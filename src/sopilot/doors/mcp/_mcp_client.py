@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 import httpx2
@@ -116,12 +117,9 @@ class McpUpstream(KeptConnection):
         if modern and self.log_level is not None and request.params is not None:
             meta = {**(request.params.meta or {}), _LOG_LEVEL: self.log_level}
             request = _changed(request, meta=meta)
-        shape: Any = answer | types.InputRequiredResult
-        either: TypeAdapter[Any] = TypeAdapter(shape)
+        wanted = _or_more_asked(answer) if modern else answer
         for _ in range(_MOST_ROUNDS):
-            found = await client.session.send_request(
-                request, either if modern else answer, progress_callback=progress
-            )
+            found = await client.session.send_request(request, wanted, progress_callback=progress)
             if not isinstance(found, types.InputRequiredResult):
                 given: Answer = found
                 return given
@@ -152,11 +150,10 @@ class McpUpstream(KeptConnection):
     ) -> Answer:
         """In time, unless the client gives up before, where that does no harm."""
         asked = asyncio.ensure_future(request)
-        garbled = asyncio.Event()
-        spoilt = asyncio.create_task(garbled.wait())
+        spoilt = asyncio.get_running_loop().create_future()
         waits: set[asyncio.Future[Any]] = {asked, spoilt}
         stop: asyncio.Task[Any] | None = None
-        self._asked.append(garbled)
+        self._asked.append(spoilt)
         if link is not None and not link.irreversible:
             stop = asyncio.create_task(link.cancelled.wait())
             waits.add(stop)
@@ -171,8 +168,7 @@ class McpUpstream(KeptConnection):
                 raise UpstreamFailed(f"`{what}` of `{self.spec.name}`: {why}")
             return await self._understood(asked)
         finally:
-            self._asked.remove(garbled)
-            spoilt.cancel()
+            self._asked.remove(spoilt)
             if stop is not None:
                 stop.cancel()
             if not asked.done():
@@ -197,6 +193,12 @@ class McpUpstream(KeptConnection):
         except (OSError, httpx2.HTTPError, RuntimeError) as problem:
             await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
+
+
+@cache
+def _or_more_asked(answer: type[Answer]) -> TypeAdapter[Any]:
+    shape: Any = answer | types.InputRequiredResult
+    return TypeAdapter(shape)
 
 
 def _changed(request: types.ClientRequest, **fields: object) -> types.ClientRequest:

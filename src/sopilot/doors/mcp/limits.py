@@ -120,31 +120,54 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
         _deadline: asyncio.TimerHandle | None = None
         _address = ""
         _unread = 0
-        """How much has come of a request whose headers are not whole."""
+        """How much has come that was neither whole headers nor a body."""
+        _in_headers = True
+        _waits_since = 0.0
+        """Since the connection was made, or the last answer was out."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._address = self.client[0] if self.client else ""
             if connected.came(self._address, self):
+                self._waits_since = self.loop.time()
                 self._wait_for_headers()
             else:
                 transport.abort()
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if not self._between_requests:
-                self._unread = 0
-                connected.spoke(self._address, self)
-                return
             self._unread += len(data)
-            if self._unread > _LONGEST_HEADERS and not self.transport.is_closing():
+            super().data_received(data)
+            too_long = self._unread > _LONGEST_HEADERS and not self.transport.is_closing()
+            if not self._between_requests:
+                connected.spoke(self._address, self)
+                if too_long:  # lines behind a body, or beside its chunks, without an end
+                    self.transport.abort()
+                return
+            if too_long:
                 self.send_400_response("these headers are too long")
             self._wait_for_headers()
+
+        def on_message_begin(self) -> None:
+            self._in_headers = True
+            super().on_message_begin()
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            if self._in_headers:  # those behind a body are read by nobody, and not kept
+                super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._in_headers, self._unread = False, 0
+            super().on_headers_complete()
+
+        def on_body(self, body: bytes) -> None:
+            self._unread = 0
+            super().on_body(body)
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
             if self._between_requests and not self.transport.is_closing():
                 connected.fell_silent(self._address, self)
+                self._waits_since = self.loop.time()
                 self._wait_for_headers()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -163,7 +186,13 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def _late(self) -> None:
             self._deadline = None
-            if self._between_requests and not self.transport.is_closing():
+            if not self._between_requests or self.transport.is_closing():
+                return
+            # It may be a moment only since the last answer: who is busy is not cut off.
+            left = self._waits_since + limits.header_seconds - self.loop.time()
+            if left > 0:
+                self._deadline = self.loop.call_later(left, self._late)
+            else:
                 self.transport.close()
 
     return Impatient

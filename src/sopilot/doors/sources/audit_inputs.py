@@ -11,6 +11,7 @@ from typing import Any
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.sources._source import compile_source
 from sopilot.doors.sources.same_programs import others
+from sopilot.doors.terminal.stores import may_see, with_store
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge
@@ -205,6 +206,23 @@ def file_input(
     return ForeignInput(tuple((name, book, one, told.of(each)) for name, book, one, each in rows))
 
 
+def read_input(
+    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
+    told: Told | None = None, token_file: Path | None = None, secrets: bool = False,
+) -> TraceInput | ForeignInput:  # fmt: skip
+    """A file if there is one of that name, else a session."""
+    if Path(what).exists():
+        return file_input(what, handbook=handbook, goal=goal, told=told)
+    masked = not may_see(store_spec, token_file, "audit", [what])
+    return with_store(
+        store_spec,
+        lambda store: session_input(
+            store, what, handbook=handbook, goal=goal, masked=masked, secrets=secrets
+        ),
+        reading=True,
+    )
+
+
 async def session_input(
     store: Store,
     session_id: str,
@@ -213,11 +231,13 @@ async def session_input(
     goal: str | None,
     masked: bool = False,
     secrets: bool = False,
+    known: dict[str, str] | None = None,
 ) -> TraceInput:
     """``masked``: judged by what stands in the trace alone, for who may not read contents.
-    ``secrets``: with those, for a model that reads the words once more."""
+    ``secrets``: with those, for a model that reads the words once more. ``known``: texts of
+    programs, for who judges many."""
     record = await store.record(session_id)
-    trace = await export_trace(store, session_id, payloads=not masked, secrets=secrets)
+    trace = await export_trace(store, session_id, payloads=not masked, secrets=secrets, known=known)
     made = record.metadata.get("extra") or {}
     source, asked = handbook or made.get("source"), goal or made.get("goal")
     return TraceInput(trace, source, not record.owner, asked, named=handbook is not None)

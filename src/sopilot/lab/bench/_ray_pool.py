@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
 import ray
 
+from sopilot.adapters.worker_processes import ray_cluster
 from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench._shard import Shard, run_shard
 from sopilot.language.diagnostics import RunEnded
@@ -21,35 +19,14 @@ _PIECE = 16
 
 def run_on_ray(parts: Sequence[Shard]) -> None:
     """Every task of the parts, in pieces. A piece whose worker died is cut down to the tasks
-    that have no record and given to another one.
-
-    Ray tells about dead workers on stdout, which belongs to the command's answer.
-    """
-    with contextlib.redirect_stdout(sys.stderr):
-        _run(parts)
-
-
-def _run(parts: Sequence[Shard]) -> None:
-    started = not ray.is_initialized()
-    if started:
-        address = os.environ.get("RAY_ADDRESS")
-        ray.init(
-            address=address,
-            num_cpus=None if address else len(parts),
-            include_dashboard=False,
-            log_to_driver=False,
-            configure_logging=False,
-        )
-    try:
+    that have no record and given to another one."""
+    with ray_cluster(len(parts)):
         pieces = [piece for part in parts for piece in _pieces(part)]
         for _ in range(MOST_ROUNDS):
             pieces = _round(pieces)
             if not pieces:
                 return
         raise RunEnded(f"Ray workers died {MOST_ROUNDS} times over; start the sweep again")
-    finally:
-        if started:
-            ray.shutdown()
 
 
 def _round(pieces: Sequence[Shard]) -> list[Shard]:

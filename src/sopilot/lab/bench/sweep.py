@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import multiprocessing
-import multiprocessing.connection
 import os
-import signal
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from sopilot.adapters.worker_processes import On, processes
 from sopilot.desks.tasks import Task
 from sopilot.lab.bench._contestants import DEFAULT_USER, OFFLINE, domain_budgets
 from sopilot.lab.bench._run_folder import RunFolder
@@ -37,7 +33,6 @@ from sopilot.lab.bench.selection import should_succeed
 from sopilot.lab.bench.sopbench_process import ToolList, Upstream, shared_upstream
 from sopilot.runtime.agent import Ending, arm_named
 
-On = Literal["local", "ray"]
 ALONE: Final = frozenset({"local"})
 """Models that answer one request at a time: waiting in a row would spend the wall clock."""
 NO_UPSTREAM: Final = "none"
@@ -169,28 +164,6 @@ def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
     elif len(parts) == 1:
         run_shard(parts[0], seen)
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(
-            len(parts), mp_context=context, initializer=end_with_the_leader
-        ) as pool:
-            try:
-                for unfinished in pool.map(run_shard, parts):
-                    del unfinished  # tasks that stayed without a record are told by the summary
-            except KeyboardInterrupt:
-                for child in multiprocessing.active_children():
-                    child.terminate()
-                raise
-
-
-def end_with_the_leader() -> None:
-    """A worker of a pool whose leader was killed waits for more work for ever, else. Ctrl-C is
-    the leader's."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    leader = multiprocessing.parent_process()
-    if leader is not None:
-        threading.Thread(target=_outlive_nobody, args=(leader.sentinel,), daemon=True).start()
-
-
-def _outlive_nobody(leader: int) -> None:
-    multiprocessing.connection.wait([leader])
-    os._exit(1)  # a record is one write: what was under way is run again
+        with processes(len(parts)) as pool:
+            for unfinished in pool.map(run_shard, parts):
+                del unfinished  # tasks that stayed without a record are told by the summary

@@ -8,7 +8,6 @@ random; power sums over it. Nothing here uses a normal approximation.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 from sopilot.lab.stats._binomial import at_most, probability
@@ -16,6 +15,7 @@ from sopilot.lab.stats._bisection import crossing
 from sopilot.lab.stats._undefined import Undefined, require, require_open_share
 
 _LIMIT = 20_000
+_NEGLIGIBLE = 1e-18
 
 
 def critical_values(most: int, alpha: float) -> list[int]:
@@ -97,15 +97,11 @@ def tasks_needed(
 def _power(tasks: int, discordance: float, effect: float, critical: list[int]) -> float:
     win = (1.0 + effect / discordance) / 2.0
     total = 0.0
-    # Ten standard deviations and twenty pairs hold all but 1e-16 of the distribution.
-    middle = tasks * discordance
-    reach = 10.0 * math.sqrt(middle * (1.0 - discordance)) + 20.0
-    for pairs in range(max(0, int(middle - reach)), min(tasks, int(middle + reach)) + 1):
-        bound = critical[pairs]
-        if bound < 0:
-            continue
-        rejects = at_most(bound, pairs, win) + at_most(bound, pairs, 1.0 - win)
-        total += probability(pairs, tasks, discordance) * rejects
+    for pairs in range(tasks + 1):
+        weight = probability(pairs, tasks, discordance)
+        if weight > _NEGLIGIBLE:
+            bound = critical[pairs]
+            total += weight * (at_most(bound, pairs, win) + at_most(bound, pairs, 1.0 - win))
     return min(1.0, total)
 
 

@@ -13,7 +13,7 @@ FigureObject = Mapping[str, Any]
 def figure_lines(report: FigureObject) -> Iterator[str]:
     lists = {name: value for name, value in report.items() if isinstance(value, list)}
     lines = {name: value for name, value in report.items() if name not in lists}
-    width = max((len(name) for name in lines), default=0)
+    width = max(map(len, ("", *lines)))
     for name, value in lines.items():
         yield f"{name:<{width}}  {_cell(value)}"
     for rows in lists.values():

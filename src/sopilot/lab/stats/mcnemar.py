@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ def mcnemar(wins: int, losses: int) -> float:
     require(wins >= 0 and losses >= 0, f"wins and losses are counts, not `{wins}`:`{losses}`")
     trials, fewer = wins + losses, min(wins, losses)
     if trials > _INTEGERS:
-        return max(as_p(0, 1), min(1.0, 2.0 * at_most(fewer, trials, 0.5)))
+        return max(math.ulp(0.0), min(1.0, 2.0 * at_most(fewer, trials, 0.5)))
     return as_p(2 * fair_tail(fewer, trials), 2**trials)
 
 

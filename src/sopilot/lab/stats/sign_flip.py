@@ -62,7 +62,7 @@ def _sampled(values: list[int], observed: int, draws: int, seed: int) -> float:
     whole = sum(values)
     hits = 0
     for _ in range(draws):
-        signs = generator.getrandbits(len(values)) if values else 0
+        signs = generator.getrandbits(len(values))
         flipped = sum(value for place, value in enumerate(values) if signs >> place & 1)
         hits += abs(whole - 2 * flipped) >= observed
     return (1 + hits) / (1 + draws)

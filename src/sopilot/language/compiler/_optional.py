@@ -64,8 +64,6 @@ def optional_names(
     names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """The names, of these, that every check may be without."""
-    if not optional:
-        return ()
     needed = {
         term
         for leaf in required

@@ -71,7 +71,7 @@ def rank_recipes(
     predicates: Mapping[str, Predicate],
     offered: frozenset[str],
     *,
-    wide_first: bool = False,
+    wide_first: bool,
 ) -> RankedRecipes:
     notes: list[str] = []
     ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []

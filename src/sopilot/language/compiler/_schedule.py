@@ -73,7 +73,7 @@ class Schedule:
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._steps: list[tuple[Step | _Draft, VisitMark | None, VisitMark | None]] = []
+        self._steps: list[tuple[Step | _Draft, tuple[VisitMark, ...]]] = []
         self._labels: dict[str, int] = {}
         self._slots: dict[tuple[str, Arguments], str] = {}
         self._slot_names: dict[str, int] = {}
@@ -165,7 +165,7 @@ class Schedule:
             return
         met.used = unmet.used = True
         label = numbered(f"check_{slot}", self._labels)
-        self._steps.append(((label, function, arguments, slot, wanted), met, unmet))
+        self._steps.append(((label, function, arguments, slot, wanted), (met, unmet)))
         self._learn(slot, wanted)
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
@@ -191,7 +191,7 @@ class Schedule:
         if isinstance(plan, FactorNode):
             parts = tuple(self._collect(child) for child in plan.children)
             if not parts:
-                return Always(plan.operator is not AnyOf and plan.operator is not First)
+                return Always(True)  # nothing is demanded
             return Some(parts) if plan.operator is AnyOf else Every(parts)
         function, arguments = self._resolve(plan)
         wanted = plan.wanted if isinstance(plan, Leaf) else True
@@ -232,31 +232,29 @@ class Schedule:
         label = self._label(step.label)
         return step if label == step.label else replace(step, label=label)
 
-    def _emit(
-        self, step: Step | _Draft, met: VisitMark | None = None, unmet: VisitMark | None = None
-    ) -> None:
-        self._steps.append((step, met, unmet))
+    def _emit(self, step: Step | _Draft, *goes: VisitMark) -> None:
+        """``goes``: where it leads if it is met, and if not."""
+        self._steps.append((step, goes))
 
     def _place(self, mark: VisitMark) -> None:
         mark.position = len(self._steps)
 
     def _finish(self) -> tuple[Step, ...]:
-        labels = [step[0] if isinstance(step, tuple) else step.label for step, _, _ in self._steps]
+        labels = [step[0] if isinstance(step, tuple) else step.label for step, _ in self._steps]
         finished: list[Step] = []
-        for following, (step, met, unmet) in enumerate(self._steps, 1):
-            if isinstance(step, tuple):
-                label, function, arguments, slot, wanted = step
-                if_met = None if met is None or met.position == following else labels[met.position]
-                if_unmet = (
-                    None if unmet is None or unmet.position == following else labels[unmet.position]
-                )
-                finished.append(Check(label, function, arguments, slot, wanted, if_met, if_unmet))
-            elif met is None or unmet is None:
-                finished.append(step)
-            else:
-                assert isinstance(step, Branch)
-                then, otherwise = labels[met.position], labels[unmet.position]
+        for following, (step, goes) in enumerate(self._steps, 1):
+            if isinstance(step, tuple) and goes:
+                met, unmet = goes
+                if_met = None if met.position == following else labels[met.position]
+                if_unmet = None if unmet.position == following else labels[unmet.position]
+                finished.append(Check(*step, if_met, if_unmet))
+            elif isinstance(step, tuple):
+                finished.append(Check(*step))
+            elif isinstance(step, Branch):
+                then, otherwise = (labels[mark.position] for mark in goes)
                 finished.append(Branch(step.label, step.when, then, otherwise))
+            else:
+                finished.append(step)
         return thread(tuple(finished), self._label)
 
 

@@ -60,7 +60,7 @@ def _repeated(steps: Sequence[Step]) -> frozenset[str]:
                 # Where either answer leads to the same place, neither is asked for.
                 wanted = step.wanted or step.met == step.unmet
                 alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
-            several += [(slot, some) for some in alike.values() if len(some) > 1]
+            several += [(slot, some) for some in alike.values()]
     if not several:
         return frozenset()
     targets = _targets(steps)
@@ -118,8 +118,7 @@ def _checked_below(
 ) -> list[frozenset[str]]:
     """For every step the slots that are checked there or further on."""
     below: list[frozenset[str]] = [frozenset()] * len(steps)
-    for index in range(len(steps) - 1, -1, -1):
-        step = steps[index]
+    for index, step in reversed(list(enumerate(steps))):
         own = frozenset((step.slot,)) if isinstance(step, Check) else frozenset[str]()
         below[index] = own.union(*(below[to] for to in targets[index]))
     return below
@@ -155,8 +154,10 @@ class _Specialised:
         step = self._steps[index]
         if not isinstance(step, Check):
             targets = tuple(self.node(to, facts) for to in self._targets[index])
-            if isinstance(step, Branch) and targets[0] == targets[1]:
-                return targets[0]
+            if isinstance(step, Branch):
+                then, otherwise = targets
+                if then == otherwise:
+                    return then
             return self._kept(index, targets)
         if_met, if_unmet = self._targets[index]
         may = facts.get(step.slot, _ANY)
@@ -177,8 +178,8 @@ class _Specialised:
         found = self._same.setdefault(key, len(self.nodes))
         if found == len(self.nodes):
             self.nodes.append(_Node(index, targets))
-        elif index < self.nodes[found].step:
-            self.nodes[found] = _Node(index, targets)
+        else:
+            self.nodes[found] = _Node(min(index, self.nodes[found].step), targets)
         return found
 
 
@@ -224,7 +225,7 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
     waiting = _arrivals(nodes, first)
     ready = {first}
     order: list[int] = []
-    below = -1
+    below: int | None = None
     while ready:
         here = below if below in ready else min(ready, key=lambda one: (nodes[one].step, one))
         ready.remove(here)
@@ -238,8 +239,8 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
 
 
 def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
-    """For every node that is reached, from how many nodes."""
-    found: dict[int, int] = {first: 0}
+    """For every node that is reached from another, from how many."""
+    found: dict[int, int] = {}
     seen = [first]
     for node in seen:
         for to in set(nodes[node].targets):
@@ -250,11 +251,11 @@ def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
     return found
 
 
-def _falls_to(step: Step, node: _Node) -> int:
-    """The node that the listing went on with, -1 where it jumped."""
-    if isinstance(step, Check):
-        return node.targets[0 if step.met is None else 1]
-    return node.targets[0] if isinstance(step, Act) else -1
+def _falls_to(step: Step, node: _Node) -> int | None:
+    """The node that the listing went on with, ``None`` where it jumped or ended."""
+    if isinstance(step, Branch) or not node.targets:
+        return None
+    return node.targets[1 if isinstance(step, Check) and step.met is not None else 0]
 
 
 def without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:

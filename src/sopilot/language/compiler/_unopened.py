@@ -59,5 +59,4 @@ class _Search:
             for child in tree.children:
                 opened = self.walk(child, opened)
             return opened
-        options = [self.walk(child, opened) for child in tree.children]
-        return frozenset.intersection(*options) if options else opened
+        return frozenset.intersection(*[self.walk(child, opened) for child in tree.children])

@@ -130,7 +130,7 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
         for name, action in sorted(handbook.actions.items())
         if _changes(action, name in goals, name in quiet) == ()
     ]
-    built_in = [name for name, one in _BUILT_IN.items() if name in quiet and one.changes == ()]
+    built_in = [name for name in _BUILT_IN if name in quiet]
     return tuple(name for name in (*declared, *built_in) if name not in gates)
 
 

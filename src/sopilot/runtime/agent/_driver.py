@@ -78,6 +78,8 @@ class Driver:
         self.toolbox = Toolbox(arm, briefing, tools)
         self.spending = Spending.of(session, budgets or Budgets())
         self.dialog: list[Message] = []
+        self._shown = 0
+        """Calls in the dialog."""
         self.first = Message("system", arm.first_message(briefing))
         self.calls = CallHandler(
             session, self.toolbox, self.spending, operator, without_secrets(session, watch),
@@ -129,9 +131,13 @@ class Driver:
         )
         for event in session.own_events:
             told.take(event)
-        self.dialog = told.messages
+        self._show(told.messages)
         self._since_refresh = told.since_refresh
         self.unanswered = told.unanswered
+
+    def _show(self, messages: list[Message]) -> None:
+        self.dialog = messages
+        self._shown = sum(len(message.tool_calls) for message in messages)
 
     # --- what is asked --------------------------------------------------------------
 
@@ -174,7 +180,7 @@ class Driver:
         if self._since_refresh >= self.spending.budgets.refresh_actions:
             self._since_refresh = 0
             await self.session.note(REFRESH, {"messages": len(self.dialog)})
-            self.dialog = refreshed(self.dialog, self.arm.answers)
+            self._show(refreshed(self.dialog, self.arm.answers))
         return answers
 
     async def call(self, call: ToolCall, said: str = "") -> str:
@@ -228,6 +234,7 @@ class Driver:
 
     async def _said(self, content: str, calls: tuple[ToolCall, ...]) -> None:
         self.dialog.append(Message("assistant", content, calls))
+        self._shown += len(calls)
         if content:
             await self.session.assistant_said(content)
             self._watch(Progress("assistant", content))
@@ -264,8 +271,9 @@ class Driver:
 
     def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
         """Who sends moves by hand gives no ids, and answers must find their calls."""
-        shown = sum(len(message.tool_calls) for message in self.dialog)
-        made = max(shown, sum(one.tool_calls for one in self.spending.requests))
+        if all(call.id for call in calls):
+            return tuple(calls)
+        made = max(self._shown, sum(one.tool_calls for one in self.spending.requests))
         return tuple(
             call if call.id else replace(call, id=f"call_{made + number}")
             for number, call in enumerate(calls, 1)
@@ -302,6 +310,8 @@ class Driver:
 
 def without_secrets(session: Session, watch: Watch) -> Watch:
     """Who watches sees no secret that the session knows of."""
+    if watch is nobody_watches:
+        return watch
 
     def masked(progress: Progress) -> None:
         told = session.secrets.masked

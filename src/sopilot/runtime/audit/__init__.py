@@ -9,7 +9,7 @@ below it.
 from sopilot.runtime.audit._audit_state import RefusedGoal
 from sopilot.runtime.audit._auditing import audit_trace
 from sopilot.runtime.audit._finding import TITLES, Finding
-from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard, batch
+from sopilot.runtime.audit._report import BatchCard, Report, ScoreCard, batch, together
 
 __all__ = [
     "TITLES",
@@ -20,4 +20,5 @@ __all__ = [
     "ScoreCard",
     "audit_trace",
     "batch",
+    "together",
 ]

@@ -147,7 +147,7 @@ def _premature(
         f"`{call.action}` was called although "
         + ("the checks refuse it" if refused else "the program had not accepted yet"),
         process=process,
-        sentence=process.program.entry.function.says or sentence,
+        sentence=process.program.entry.function.says,
         action=call.action,
         unmet=[one.predicate for one in process.unmet] if refused else [],
     )

@@ -134,15 +134,15 @@ class AuditState:
     """What the user was told last."""
     old_format: bool = False
     """A program of the first format ran, and that was noted."""
-    _facts: tuple[Mapping[str, ProgramCode], dict[str, ActionFacts]] | None = None
+    facts: Mapping[str, ActionFacts] = field(init=False)
+    """What is known of the actions; empty where nothing is guarded."""
 
-    @property
-    def facts(self) -> dict[str, ActionFacts]:
-        """What is known of the actions; empty where nothing is guarded."""
-        if self._facts is None or self._facts[0] is not self.programs:
-            every = known_facts(code.program for code in self.programs.values())
-            self._facts = (self.programs, every)
-        return self._facts[1]
+    def __post_init__(self) -> None:
+        self.go_on_with(self.programs)
+
+    def go_on_with(self, programs: Mapping[str, ProgramCode]) -> None:
+        self.programs = programs
+        self.facts = known_facts(code.program for code in programs.values())
 
     def only_reads(self, action: str) -> bool:
         """Whether the handbook says that an action changes nothing, gates included."""

@@ -95,7 +95,7 @@ def read_events(
     run = AuditState(programs, judge)
     for index, event in enumerate(events):
         if changes and index in changes:
-            run.programs = changes[index]
+            run.go_on_with(changes[index])
             # Nobody has put the questions of these programs yet, whatever others asked.
             run.session_calls = [one for one in run.session_calls if one.action not in BUILT_IN]
         if event.seq != index:
@@ -157,9 +157,6 @@ def _before(run: AuditState, event: Event) -> tuple[str | None, str] | None:
 
 def _judge_place(run: AuditState, event: Event, before: tuple[str | None, str] | None) -> None:
     expected = (run.active, run.place()) if before is None else before
-    process = run.processes.get(expected[0] or "")
-    if process is not None and process.lost:
-        return
     if (event.process, event.frame) != expected:
         raise Contradiction(
             f"it names `{event.process}` at `{event.frame}`, the trace stands at "

@@ -6,7 +6,7 @@ for the values of the act (``proven``); a leaf without one is on neither side.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sopilot.language.handbook import Path
@@ -114,27 +114,32 @@ def read_call(
 def _argument_doubts(
     run: AuditState, step: Act, arguments: Mapping[str, JSON]
 ) -> tuple[Doubt, ...]:
-    """P1 for the act itself: every input there, of its type, and one value for one name."""
-    found: list[str] = []
+    """P1 for the act itself: what is wrong first."""
+    for why in _argument_problems(run, step, arguments):
+        return (Doubt(VALUE, why, values={"": dict(arguments)}),)
+    return ()
+
+
+def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]) -> Iterator[str]:
+    """Every input there, of its type, and one value for one name."""
     inputs = dict(step.arguments)
     facts = run.facts.get(step.action)
-    found += [f"`{name}` is no input of it" for name in arguments if name not in inputs]
+    yield from (f"`{name}` is no input of it" for name in arguments if name not in inputs)
     for name in facts.required if facts is not None else ():
         if arguments.get(name) is None:
-            found.append(f"`{name}` is not given")
+            yield f"`{name}` is not given"
     mistyped = mistyped_input(run.facts, step.action, arguments)
     if mistyped:
-        found.append(f"`{mistyped}` is of another type than its input")
+        yield f"`{mistyped}` is of another type than its input"
     seen: dict[str, JSON] = {}
     for name, term in inputs.items():
         if isinstance(term, Literal):
             if name not in arguments or not same(term.value, arguments[name]):
-                found.append(f"`{name}` is not what the handbook fixes it to")
+                yield f"`{name}` is not what the handbook fixes it to"
         elif not isinstance(term, Path) and name in arguments:
             if term.name in seen and not same(seen[term.name], arguments[name]):
-                found.append(f"two inputs are `{term.name}`, and they differ")
+                yield f"two inputs are `{term.name}`, and they differ"
             seen[term.name] = arguments[name]
-    return tuple(Doubt(VALUE, why, values={"": dict(arguments)}) for why in found[:1])
 
 
 def values_at_the_act(

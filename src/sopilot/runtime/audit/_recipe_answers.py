@@ -197,15 +197,14 @@ def _begun(
     named: Mapping[str, JSON],
 ) -> bool:
     """Whether another call of the recipe was made: then half of it is there."""
-    for act in recipe:
-        if act is missing:
-            continue
-        asked = asked_calls(moment, code, act, values, named)
-        if isinstance(asked, Lack):
-            continue
-        if any(newest_answer(moment.calls, act.action, one) for one in asked):
-            return True
-    return False
+    others = [act for act in recipe if act is not missing]
+    ways = [(act, asked_calls(moment, code, act, values, named)) for act in others]
+    return any(
+        newest_answer(moment.calls, act.action, one) is not None
+        for act, asked in ways
+        if not isinstance(asked, Lack)
+        for one in asked
+    )
 
 
 def _asked_by(

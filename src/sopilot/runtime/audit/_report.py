@@ -253,24 +253,39 @@ def card(
 
 
 def batch(reports: Iterable[Report]) -> BatchCard:
-    cards = [(report.clean, report.score_card) for report in reports]
-    counts: Counter[str] = Counter()
-    sessions: Counter[str] = Counter()
-    grades: Counter[str] = Counter()
-    for _, one in cards:
-        counts.update(one.counts)
-        grades.update(one.grades)
-        sessions.update(one.counts.keys())
+    return together(_alone(report) for report in reports)
+
+
+def together(cards: Iterable[BatchCard]) -> BatchCard:
+    """The sums of several batches."""
+    found = list(cards)
+    grades = _summed(one.grades for one in found)
     return BatchCard(
-        len(cards),
-        sum(clean for clean, _ in cards),
-        dict(sorted(Counter(one.outcome for _, one in cards).items())),
-        dict(sorted(counts.items())),
-        dict(sorted(sessions.items())),
-        sum(one.calls for _, one in cards),
-        sum(one.calls_after_goal for _, one in cards),
-        sum(one.checks_needing_evidence for _, one in cards),
-        sum(one.checks_with_evidence for _, one in cards),
-        sum(one.chain is False for _, one in cards),
-        {grade: grades[grade] for grade in GRADES if grades[grade]},
+        sum(one.sessions for one in found),
+        sum(one.clean for one in found),
+        _summed(one.outcomes for one in found),
+        _summed(one.counts for one in found),
+        _summed(one.sessions_with for one in found),
+        sum(one.calls for one in found),
+        sum(one.calls_after_goal for one in found),
+        sum(one.checks_needing_evidence for one in found),
+        sum(one.checks_with_evidence for one in found),
+        sum(one.chains_broken for one in found),
+        {grade: grades[grade] for grade in GRADES if grades.get(grade)},
     )
+
+
+def _alone(report: Report) -> BatchCard:
+    card = report.score_card
+    return BatchCard(
+        1, int(report.clean), {card.outcome: 1}, card.counts, dict.fromkeys(card.counts, 1),
+        card.calls, card.calls_after_goal, card.checks_needing_evidence,
+        card.checks_with_evidence, int(card.chain is False), card.grades,
+    )  # fmt: skip
+
+
+def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return dict(sorted(total.items()))

@@ -40,7 +40,7 @@ class ReturnReview:
     frame: FrameView
     holds: bool | None
     cited: Cited
-    found: int = 0
+    found: bool = False
 
     @property
     def predicate(self) -> str:
@@ -49,7 +49,7 @@ class ReturnReview:
     def find(
         self, code: str, explanation: str, severity: Severity = Severity.ERROR, **details: Any
     ) -> None:
-        self.found += 1
+        self.found = True
         self.run.find(
             code,
             self.event,

@@ -142,8 +142,8 @@ class Prover:
                 evidence.append(newest.seq)
                 calls.append(call)
             answers[act.answer] = found if act.each is not None else found[0]
-        sorted_once = tuple(evidence) if len(evidence) == 1 else tuple(sorted(set(evidence)))
-        return _Whole(answers, answers[recipe[-1].answer], sorted_once, tuple(calls))
+        once = tuple(sorted(set(evidence)))
+        return _Whole(answers, answers[recipe[-1].answer], once, tuple(calls))
 
     def _value(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> Values:
         def value(name: str) -> JSON | Absent:
@@ -306,12 +306,13 @@ class Prover:
             shutting = either(shutting, self._gate_calls(layout, act, values, others=True))
             for gate, opens in self._other_principals(layout):
                 shutting = either(shutting, self._gate_calls(gate, opens, values, others=True))
-        shut_at = shutting.touched if shutting is not None else -1
         opened = opening.latest
-        if opened is not None and opened.asked > shut_at and not (shutting and shutting.pending):
+        if opened is not None and (
+            shutting is None or (opened.asked > shutting.touched and not shutting.pending)
+        ):
             return _Opened(opened, opening.overlapping)
         shut = shutting.latest if shutting is not None else None
-        never = opening.touched < 0
+        never = not opening.touching
         if not opening.pending and (never or (shut is not None and shut.asked > opening.touched)):
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))

@@ -23,6 +23,7 @@ REWRITTEN = "rewritten-session"
 REGISTER = "register-differs"
 UNREADABLE = "unreadable-session"
 ERASED = "erased-session"
+PRUNED_SINCE = "pruned-since"
 
 
 class Gap(NamedTuple):
@@ -47,6 +48,8 @@ class StoreView(NamedTuple):
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
     digests: Callable[[], Mapping[str, str]]
+    twice: Sequence[str] = ()
+    """Sessions that stand there more than once: which one is shown is anybody's guess."""
 
 
 @dataclass(slots=True)
@@ -118,6 +121,13 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
             found.moved.append(session_id)
+    for session_id in store.twice:
+        gaps.append(Gap(INSERTED, f"session {session_id} is in the store twice", session_id))
+    for session_id in digests:
+        if session_id not in store.heads:
+            whose = f"session {session_id}" if session_id else "a session"
+            message = f"the register has rows of {whose} that is not in the store"
+            gaps.append(Gap(INSERTED, message, session_id))
     for session_id in store.heads:
         if session_id not in logged and session_id not in found.covered:
             message = f"session {session_id} stands in the store, and no entry is its own"

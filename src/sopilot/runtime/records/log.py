@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +16,10 @@ from sopilot.runtime.vm import JSON, TraceError, canonical
 from sopilot.runtime.vm.values import spell
 
 LOG_FORMAT = 1
+_ROOT = re.compile("[0-9a-f]{64}")
+_LARGEST = 1 << 53
+_END = 253_402_300_800
+"""The year 10,000."""
 
 _quoted = json.encoder.encode_basestring
 
@@ -111,6 +116,8 @@ def sealed_from_json(value: JSON) -> SealedHead:
     if found.get("sopilot_log") != LOG_FORMAT:
         raise TraceError(f"unknown format of a sealed head: `{found.get('sopilot_log')}`")
     head = TreeHead(_whole(found, "size"), _text(found, "root"), _moment(found))
+    if head.size < 0 or not _ROOT.fullmatch(head.root):
+        raise TraceError("a sealed head has the size of a log and the root of its tree")
     return SealedHead(head, _text(found, "key"), _text(found, "signature"))
 
 
@@ -141,15 +148,15 @@ def _text(found: Mapping[str, JSON], name: str) -> str:
 
 def _whole(found: Mapping[str, JSON], name: str) -> int:
     value = found.get(name)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) > _LARGEST:
         raise TraceError(f"`{name}` must be a whole number")
     return value
 
 
 def _moment(found: Mapping[str, JSON]) -> float:
     value = found.get("at")
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise TraceError("`at` must be a number")
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _END:
+        raise TraceError("`at` must be a moment")
     return value
 
 

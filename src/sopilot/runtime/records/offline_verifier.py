@@ -6,7 +6,7 @@ bundle's time is left out of it, that the register's rows are those that were se
 register, deviations and handbooks those of the traces, and that the heads are signed by the key
 you name. It does not show that what was recorded is true, that everything was recorded, or
 anything about what came after the last seal. Who could touch the bundle could touch this file,
-too: its SHA-256 is that of the file in the release, and `sopilot verify --bundle` needs none.
+too: `sopilot verify --bundle` needs none.
 """
 
 from __future__ import annotations
@@ -22,69 +22,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sopilot.runtime.records.ed25519 import signed_by
+
+_ABOUT, _JOURNAL = "bundle.json", "journal."
+_COLUMNS = [
+    "when", "session", "call_id", "event", "action", "outcome", "grade", "override", "awaits",
+    "why", "goal", "handbook", "program", "model", "arm", "approvers", "findings", "arguments",
+]  # fmt: skip
 _HASH = re.compile(r',"hash":"([0-9a-f]{64})"')
-
-_P = 2**255 - 19
-_ORDER = 2**252 + 27742317777372353535851937790883648493
-_D = -121665 * pow(121666, _P - 2, _P) % _P
-_ROOT = pow(2, (_P - 1) // 4, _P)
-Point = tuple[int, int, int, int]
-
-
-def _add(one: Point, other: Point) -> Point:
-    x1, y1, z1, t1 = one
-    x2, y2, z2, t2 = other
-    a, b = (y1 - x1) * (y2 - x2) % _P, (y1 + x1) * (y2 + x2) % _P
-    c, d = 2 * t1 * t2 * _D % _P, 2 * z1 * z2 % _P
-    e, f, g, h = b - a, d - c, d + c, b + a
-    return e * f % _P, g * h % _P, f * g % _P, e * h % _P
-
-
-def _times(number: int, point: Point) -> Point:
-    found: Point = (0, 1, 1, 0)
-    while number:
-        if number & 1:
-            found = _add(found, point)
-        point, number = _add(point, point), number >> 1
-    return found
-
-
-def _point(raw: bytes) -> Point | None:
-    y = int.from_bytes(raw, "little")
-    sign, y = y >> 255, y & (1 << 255) - 1
-    if y >= _P:
-        return None
-    square = (y * y - 1) * pow(_D * y * y + 1, _P - 2, _P) % _P
-    x = pow(square, (_P + 3) // 8, _P)
-    if (x * x - square) % _P:
-        x = x * _ROOT % _P
-    if (x * x - square) % _P or (x == 0 and sign):
-        return None
-    x = _P - x if x & 1 != sign else x
-    return x, y, 1, x * y % _P
-
-
-_BASE = _point((4 * pow(5, _P - 2, _P) % _P).to_bytes(32, "little"))
-
-
-def signed_by(key: str, signature: str, message: bytes) -> bool:
-    # Ed25519 as RFC 8032 defines it.
-    try:
-        public, raw = bytes.fromhex(key), bytes.fromhex(signature)
-    except ValueError:
-        return False
-    if len(public) != 32 or len(raw) != 64:
-        return False
-    a, r, s = _point(public), _point(raw[:32]), int.from_bytes(raw[32:], "little")
-    if a is None or r is None or _BASE is None or s >= _ORDER:
-        return False
-    digest = hashlib.sha512(raw[:32] + public + message).digest()
-    left = _times(s, _BASE)
-    right = _add(r, _times(int.from_bytes(digest, "little") % _ORDER, a))
-    return (
-        not (left[0] * right[2] - right[0] * left[2]) % _P
-        and not (left[1] * right[2] - right[1] * left[2]) % _P
-    )
 
 
 def moment(at: float) -> str:
@@ -109,33 +54,60 @@ def tree_root(leaves: list[bytes]) -> str:
     return level[0].hex()
 
 
-def chain_of(path: Path, session: str, problems: list[str]) -> list[str]:
-    """The hashes of the trace's events; what is wrong with it is told."""
+def chain_of(path: Path, session: str, problems: list[str]) -> list[dict[str, Any]]:
+    """The events of the trace; what is wrong with it, or with what stands beside them, is told."""
     first = spell({"format": 1, "session": session})
     previous = hashlib.sha256(first.encode("utf-8", "surrogatepass")).hexdigest()
-    hashes: list[str] = []
+    events: list[dict[str, Any]] = []
     with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         header = json.loads(file.readline())
         if header.get("session") != session:
             problems.append(f"{path.name}: this is the trace of {header.get('session')}")
         for line in file:
             event = json.loads(line)
-            if "kind" not in event or "previous" not in event:
-                continue  # signatures and payloads stand behind the events
+            if not line.startswith('{"actor":'):
+                if not _is_beside(event, session):
+                    problems.append(f"{path.name}: {line[:40]}… is not what was recorded")
+                continue
             found = _HASH.search(line)
             digest = found[1] if found else ""
             text = line.rstrip("\n").replace(f',"hash":"{digest}"', "", 1)
-            raw = text.encode("utf-8", "surrogateescape")
             if (
-                event["seq"] != len(hashes)
+                event["seq"] != len(events)
                 or event["previous"] != previous
-                or hashlib.sha256(raw).hexdigest() != digest
+                or _digest(text) != digest
             ):
-                problems.append(f"{path.name}: event {len(hashes)} is not what was recorded")
-                return hashes
-            hashes.append(digest)
+                problems.append(f"{path.name}: event {len(events)} is not what was recorded")
+                return events
+            events.append(event)
             previous = digest
-    return hashes
+    first_said = events[0]["payload"] if events else {}
+    opened = first_said.get("details") if first_said.get("name") == "opened" else None
+    told = {"programs": header.get("programs"), **header.get("about", {})}
+    if (
+        isinstance(opened, dict)
+        and opened.keys() != {"$ref", "bytes"}
+        and any((opened.get(name) or None) != (one or None) for name, one in told.items())
+    ):
+        problems.append(f"{path.name}: its header is not that of its first event")
+    if any(_digest(text) != one for one, text in header.get("program_texts", {}).items()):
+        problems.append(f"{path.name}: a program is not the one that was run")
+    return events
+
+
+def _digest(text: str, salt: bytes = b"") -> str:
+    return hashlib.sha256(salt + text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _is_beside(line: dict[str, Any], session: str) -> bool:
+    """What may stand behind the events: their contents, and heads that somebody signed."""
+    if line.keys() == {"payloads", "salt"}:
+        salt = bytes.fromhex(line["salt"])
+        return all(_digest(spell(value), salt) == ref for ref, value in line["payloads"].items())
+    said = {name: one for name, one in line.items() if name not in ("key", "signature")}
+    return line.get("session") == session and signed_by(
+        str(line.get("key")), str(line.get("signature")), spell(said).encode()
+    )
 
 
 def register_digest(rows: list[list[Any]]) -> str:
@@ -244,7 +216,7 @@ def check_register(
     with open(folder / "register.csv", encoding="utf-8", newline="") as file:
         header, *lines = csv.reader(file)
     wanted = Counter(tuple(_cell(_column(one, name)) for name in header) for one in made)
-    if Counter(map(tuple, lines)) != wanted or not {"action", "outcome", "arguments"} < {*header}:
+    if Counter(map(tuple, lines)) != wanted or header != _COLUMNS:
         problems.append("register.csv does not have the actions of rows.jsonl")
 
 
@@ -261,58 +233,62 @@ def _cell(value: Any) -> str:
     return f"'{text}" if text[:1] in "=+-@\t\r" and text and not number else text
 
 
-def notes(folder: Path, journal: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    path = folder / "traces" / f"journal.{journal}.jsonl"
-    if not path.is_file():
-        return
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        next(file)
-        for event in map(json.loads, file):
-            if event.get("kind") == "note":
-                yield event["seq"], event["payload"]["name"], event["payload"]["details"]
-
-
-def check_derived(folder: Path, problems: list[str]) -> None:
+def check_derived(
+    folder: Path, notes: dict[str, list[dict[str, Any]]], problems: list[str]
+) -> None:
     """Handbooks and deviations against the journals."""
     number: Counter[str] = Counter()
-    for _, name, it in notes(folder, "handbooks"):
-        if name == "version_released":
+    for event in notes.get("journal.handbooks", ()):
+        it = event["payload"]["details"]
+        if event["payload"]["name"] == "version_released":
             number[it["handbook"]] += 1
             file = f"handbooks/{it['handbook']}-{number[it['handbook']]}.yaml"
             path = folder / file
             text = it["text"].encode("utf-8", "surrogatepass")
             if not path.is_file() or path.read_bytes() != text:
                 problems.append(f"{file} is not the text that was released")
-    known: dict[int, dict[str, Any]] = {}
-    for seq, name, it in notes(folder, "deviations"):
-        if name == "deviation_opened":
-            known[seq] = {"session": it["session"], "code": it["code"], "state": "open"}
-        elif (one := known.get(it.get("deviation", -1))) is not None:
-            state = {"judged": "judged", "closed": "closed", "reopened": "open"}
-            one["state"] = state.get(name.removeprefix("deviation_"), one["state"])
-            if name == "deviation_judged":
-                one["disposition"] = it.get("disposition")
     told = json.loads((folder / "deviations.json").read_text("utf-8"))
-    said = {
-        one["deviation"]: {
-            name: one.get(name) for name in ("session", "code", "state", "disposition")
-        }
-        for one in told
-    }
-    if said != {seq: {"disposition": None, **one} for seq, one in known.items()}:
+    if told != deviations_of(notes.get("journal.deviations", [])):
         problems.append("deviations.json does not have the deviations of their journal")
+
+
+def deviations_of(notes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    known: dict[int, dict[str, Any]] = {}
+    for event in notes:
+        at, seq, it = event["at"], event["seq"], event["payload"]["details"]
+        name, by = event["payload"]["name"].removeprefix("deviation_"), it.get("by") or None
+        if name == "opened":
+            given = {one: it.get(one) or "" for one in ("session", "code", "explanation")}
+            more = ("owner", "due", "disposition", "cause", "remedy", "judged_by", "closed_by")
+            known[seq] = {"deviation": seq, "at": at, **given, "event": it["event"],
+                          "sentence": it.get("sentence") or "", "state": "open",
+                          **dict.fromkeys(more), "history": []}  # fmt: skip
+        elif (one := known.get(it.get("deviation", -1))) is not None:
+            one["history"].append({"at": at, "entry": f"deviation_{name}", **it})
+            if name == "assigned":
+                one["owner"] = it.get("owner") or one["owner"]
+                one["due"] = it["due"] if it.get("due") is not None else one["due"]
+            elif name == "judged":
+                one.update({key: it.get(key) or None for key in ("cause", "remedy")})
+                one.update(state="judged", judged_by=by, disposition=it.get("disposition"))
+            elif name in ("closed", "reopened"):
+                one.update(state={"closed": "closed"}.get(name, "open"), closed_by=None)
+                one.update({"closed_by": by} if name == "closed" else {"judged_by": None})
+    return list(known.values())
 
 
 def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
     """What is wrong; and what was looked at, in lines."""
     problems: list[str] = []
-    about = json.loads((folder / "bundle.json").read_text("utf-8"))
+    about = json.loads((folder / _ABOUT).read_text("utf-8"))
     for name, digest in about["files"].items():
         path = folder / name
         if not path.is_file():
             problems.append(f"{name} is missing")
         elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
             problems.append(f"{name} is not what was exported")
+    there = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()}
+    problems += [f"{one} is no file of it" for one in sorted(there - {*about["files"], _ABOUT})]
     entries, sealed_at = check_log(folder, keys, problems)
     rows = {
         one["session"]: one["rows"]
@@ -321,19 +297,27 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
     last = {entry["session"]: entry for entry in entries}
     begin, end, told = about["from"], about["to"], set(about["sessions"])
     for session, how in in_time(entries, begin, end):
-        if session not in told:
+        if session not in told and not session.startswith(_JOURNAL):
             problems.append(f"session {session} {how} then and is left out")
+    problems += [
+        f"{one} is left out" for one in last if one.startswith(_JOURNAL) and one not in told
+    ]
     later: list[str] = []
+    notes: dict[str, list[dict[str, Any]]] = {}
     for session in sorted(told):
-        _check_session(folder, session, last.get(session), rows.get(session, []), problems, later)
+        own = rows.get(session, [])
+        events = _check_session(folder, session, last.get(session), own, problems, later)
+        if session.startswith(_JOURNAL):
+            notes[session] = events
     problems += [f"rows.jsonl has rows of {one}, which is no trace here" for one in {*rows} - told]
     if not problems:  # what they are made from is what was sealed
-        check_derived(folder, problems)
+        check_derived(folder, notes, problems)
     if not problems:
         check_register(folder, rows, about, problems)
     looked_at = [
-        f"{len(told)} traces from {moment(begin)} to {moment(end)}, {len(entries)} entries of "
-        f"the log, sealed at {moment(sealed_at)}",
+        f"{len(told)} traces from {moment(begin)} to {moment(end)} as of "
+        f"{moment(about['made_at'])}, {len(entries)} entries of the log, sealed at "
+        f"{moment(sealed_at)}",
         *(f"not covered by the seal: {one}" for one in later),
     ]
     return problems, looked_at
@@ -342,12 +326,13 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
 def _check_session(
     folder: Path, session: str, sealed: dict[str, Any] | None, rows: list[list[Any]],
     problems: list[str], later: list[str],
-) -> None:  # fmt: skip
+) -> list[dict[str, Any]]:  # fmt: skip
     path = folder / "traces" / f"{session}.jsonl"
     if not path.is_file():
         problems.append(f"the trace of session {session} is missing")
-        return
-    hashes = chain_of(path, session, problems)
+        return []
+    events = chain_of(path, session, problems)
+    hashes = [one["hash"] for one in events]
     if sealed is None:
         problems.append(f"session {session} stands in no sealed entry: it is later, or inserted")
     elif sealed["seq"] >= len(hashes):
@@ -364,6 +349,7 @@ def _check_session(
             )
     elif register_digest(rows) != sealed["actions"]:
         problems.append(f"the register's rows of session {session} are not those sealed")
+    return events
 
 
 def verdict(looked_at: list[str], keys: list[str]) -> list[str]:
@@ -380,7 +366,15 @@ def examined(folder: Path, keys: list[str]) -> tuple[bool, list[str]]:
     """Whether nothing is wrong, and what to say, fit for a terminal: a bundle is others' text."""
     try:
         problems, looked_at = check(folder, keys)
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as wrong:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        ArithmeticError,
+    ) as wrong:
         problems, looked_at = [f"this is no bundle, or a damaged one: {wrong!r}"], []
     told = problems or verdict(looked_at, keys)
     return not problems, [

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sopilot.language.diagnostics import mistake
 from sopilot.runtime.vm.values import JSON
 
 SHREDDED, PRUNED = "shredded", "pruned"
+HOLD_SET, HOLD_LIFTED = "hold_set", "hold_lifted"
 ANY = "*"
 """Of a handbook without a period of its own."""
 
 _ENDINGS = ("completed", "refused", "ended", "running", "waiting", "unknown", "new")
 """How a session stands, as `sopilot sessions` says it."""
+
+
+class Hold(NamedTuple):
+    """Its words may stand beside the journal, under ``ref``, and are ``None`` once they are gone:
+    whose data must not be erased yet, must be erased later, here as well."""
+
+    what: str | None
+    why: str
+    ref: str = ""
 
 
 @dataclass(slots=True)
@@ -28,6 +38,9 @@ class Policy:
     """Roles that may read contents; empty: everybody."""
     holds: dict[str, str] = field(default_factory=dict)
     """Session, or a text that is searched for → why it must not be erased."""
+    hold_entries: dict[int, Hold] = field(default_factory=dict)
+    """Entry of the journal → a hold that was not lifted."""
+    lifted: list[Hold] = field(default_factory=list)
     pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Session → the head that it had when its events were deleted."""
     erased: set[str] = field(default_factory=set)
@@ -59,7 +72,7 @@ def period_details(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
     policy = Policy()
-    for name, it in entries:
+    for number, (name, it) in enumerate(entries):
         if name == "columns_named":
             policy.columns = _texts(it.get("columns"))
         elif name == "period_set":
@@ -70,16 +83,24 @@ def fold_policy(entries: Iterable[tuple[str, Mapping[str, JSON]]]) -> Policy:
                 policy.periods.pop(str(it["handbook"]), None)
         elif name == "readers_named":
             policy.readers = _texts(it.get("roles"))
-        elif name == "hold_set":
-            policy.holds[str(it["what"])] = str(it.get("why"))
+        elif name == HOLD_SET:
+            said: Any = it.get("beside") or it
+            what = str(it["what"]) if said is it else said.get("what")
+            policy.hold_entries[number] = Hold(what, str(said.get("why")), said.get("ref", ""))
         elif name == PRUNED:
             heads: Any = it["sessions"]
             for session_id, (seq, digest) in heads.items():
                 policy.pruned[session_id] = (int(seq), str(digest))
-        elif name == "hold_lifted":
-            policy.holds.pop(str(it["what"]), None)
+        elif name == HOLD_LIFTED:
+            held = policy.hold_entries
+            # An earlier release named the words; now the entries of the holds are named.
+            numbers: Any = it.get("holds") or [n for n in held if held[n].what == str(it["what"])]
+            policy.lifted += [held.pop(one) for one in numbers if one in held]
         elif name == SHREDDED:
             policy.erased |= _texts(it.get("sessions"))
+    for hold in policy.hold_entries.values():
+        if hold.what is not None:
+            policy.holds[hold.what] = hold.why
     return policy
 
 

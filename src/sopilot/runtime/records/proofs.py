@@ -96,6 +96,8 @@ def prove(
     if len(log) < seal.head.size:
         raise RunEnded("the log is shorter than the head says: see `sopilot verify`")
     if since is not None:
+        if since.head.size > seal.head.size:
+            raise RunEnded("the earlier head covers more entries than the later one")
         return prove_consistency(log, since, seal)
     named = [one for one in log[: seal.head.size] if one.session_id == session_id]
     if not named:

@@ -18,6 +18,7 @@ from sopilot.runtime.session._store import (
     NewSession,
     SessionRecord,
     Store,
+    is_locked,
 )
 from sopilot.runtime.session._trace_file import (
     TraceFile,
@@ -104,6 +105,7 @@ __all__ = [
     "export_trace",
     "guarded_actions",
     "hold_reason",
+    "is_locked",
     "open_session",
     "read_trace",
     "replay_trace",

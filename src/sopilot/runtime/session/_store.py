@@ -21,6 +21,13 @@ ABOUT = ("handbook", "arm", "model", "goals")
 """What a session's metadata, and the header of its trace, repeat of its first event."""
 LOCKED = "locked"
 """In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
+
+
+def is_locked(value: JSON) -> bool:
+    """Whether this is encrypted."""
+    return isinstance(value, Mapping) and set(value) == {LOCKED}
+
+
 _ERASED, _PRUNED = "shredded", "pruned"
 _KEPT = ("format", "handbook", "goals", "arm", "model", "programs", "settings", "requester")
 

@@ -52,10 +52,12 @@ async def export_trace(
     payloads: bool = False,
     programs: bool = True,
     secrets: bool = False,
+    known: dict[str, str] | None = None,
 ) -> TraceFile:
     """Payloads stay behind unless asked for: what leaves is redacted, and still verifies.
     Secrets stay behind with them, unless asked for as well: those of simulated people, and where
-    a model is to read once more what it has read."""
+    a model is to read once more what it has read. Who exports many of one store gives the texts
+    of programs that are ``known``, and is given those that are read."""
     record = await store.record(session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -65,16 +67,19 @@ async def export_trace(
     needed = set(hashes.values())
     for _, changed in program_changes(whole_events(events, kept)):
         needed.update(changed.values())
-    texts = {digest: await store.program(digest) for digest in sorted(needed)} if programs else {}
+    known = {} if known is None else known
+    for digest in sorted(needed - known.keys()):
+        known[digest] = await store.program(digest)
+    texts = {digest: known[digest] for digest in sorted(needed)}
     about = {name: record.metadata.get(name) for name in ABOUT}
     leaving: Mapping[str, JSON] = {}
     if payloads:
-        leaving = kept if secrets else await _without_secrets(store, hashes, events, kept)
+        leaving = kept if secrets else _without_secrets(hashes, texts, events, kept)
     return TraceFile(
         session_id,
         tuple(events),
         hashes,
-        texts,
+        texts if programs else {},
         about,
         tuple(await store.signatures(session_id)),
         leaving,
@@ -82,14 +87,13 @@ async def export_trace(
     )
 
 
-async def _without_secrets(
-    store: Store,
+def _without_secrets(
     hashes: Mapping[str, str],
+    texts: Mapping[str, str],
     events: Sequence[SealedEvent],
     kept: Mapping[str, JSON],
 ) -> Mapping[str, JSON]:
     """What may leave the store: nothing that is a secret, or holds one."""
-    texts = {digest: await store.program(digest) for digest in hashes.values()}
     places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
     if not places.names:
         return kept

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sopilot.language.diagnostics import mistake
 from sopilot.language.diagnostics.plain_text import moment
-from sopilot.runtime.records import ActionEntry, Wanted, offline_verifier
+from sopilot.runtime.records import ActionEntry, Wanted, ed25519, offline_verifier
 from sopilot.runtime.records.deviations import Deviation
 from sopilot.runtime.records.log import SealedHead, lines_of
 from sopilot.runtime.records.register_text import register_csv, register_json
@@ -18,8 +18,8 @@ from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._store import Store
 from sopilot.runtime.session._trace_file import export_trace, write_trace
 from sopilot.runtime.session.case_files import load_deviations
-from sopilot.runtime.session.journal import is_journal
-from sopilot.runtime.session.protocols import Clock
+from sopilot.runtime.session.journal import PREFIX, is_journal
+from sopilot.runtime.session.privacy import READING
 from sopilot.runtime.session.registers import Traces, register
 from sopilot.runtime.session.releases import load_versions
 from sopilot.runtime.trace.identity import MACHINE, UNAUTHENTICATED
@@ -28,10 +28,10 @@ from sopilot.runtime.vm.values import spell
 
 
 async def bundle_files(
-    store: Store, begin: float, end: float, *, payloads: bool = False, clock: Clock | None = None
+    store: Store, begin: float, end: float, *, payloads: bool = False
 ) -> dict[str, str]:
     """Name → text. Sessions that began in that time or did something in it, and all journals."""
-    now = (clock or SystemClock()).now()
+    now = SystemClock().now()
     log, seals = await store.records.log(), await store.records.seals()
     if not seals:
         raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot seal` first")
@@ -41,7 +41,10 @@ async def bundle_files(
     began = {session_id for session_id, _ in offline_verifier.in_time(entries_of_log, begin, end)}
     every = {head.session_id for head in await store.records.heads()}
     journals = {one for one in every if is_journal(one)}
-    chosen = sorted(((began | {one.session_id for one in entries}) & every) | journals)
+    # The export itself is on record there; where it is the first reading, no seal covers that.
+    begun = {PREFIX + READING} - {one.session_id for one in log[: seals[-1].head.size]}
+    acted = {one.session_id for one in entries}
+    chosen = sorted(((began | acted) & every | journals) - begun)
     traces, files, rows = Traces(store), {}, []
     for session_id in chosen:
         trace = await export_trace(store, session_id, payloads=payloads)
@@ -62,7 +65,7 @@ async def bundle_files(
         "heads.jsonl": "".join(
             f"{line}\n" for line in (*lines_of(log), *(spell(one.as_json()) for one in seals))
         ),
-        "verify.py": Path(offline_verifier.__file__).read_text("utf-8"),
+        "verify.py": _verifier(),
         "SUMMARY.txt": _summary(begin, end, chosen, entries, deviations, seals),
     }
     about: dict[str, JSON] = {
@@ -77,6 +80,13 @@ async def bundle_files(
         },
     }
     return {**files, "bundle.json": json.dumps(about, ensure_ascii=False, indent=1)}
+
+
+def _verifier() -> str:
+    """In one file, which needs Python and nothing else."""
+    own = Path(offline_verifier.__file__).read_text("utf-8")
+    _, _, signing = Path(ed25519.__file__).read_text("utf-8").partition("import hashlib\n\n")
+    return own.replace(f"from {ed25519.__name__} import signed_by\n", signing, 1)
 
 
 def _summary(

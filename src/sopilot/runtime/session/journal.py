@@ -24,9 +24,18 @@ from sopilot.runtime.session.errors import (
     UnknownSession,
 )
 from sopilot.runtime.session.protocols import Clock
-from sopilot.runtime.trace import seal_line, verify_chain
+from sopilot.runtime.trace import (
+    SealedEvent,
+    is_reference,
+    reference,
+    seal_line,
+    verify_chain,
+)
 from sopilot.runtime.vm import JSON, Actor, Configuration, Limits, Machine, Note
 from sopilot.runtime.vm.values import plain_mapping
+
+BESIDE = "beside"
+"""Under this name an entry's details have the digest of what can be erased again."""
 
 PREFIX = "journal."
 """Ids of sessions are unguessable hexadecimals: none of them begins so."""
@@ -66,13 +75,24 @@ async def entries(store: Store, journal: str) -> list[Entry]:
     if broken is not None:
         raise TraceBroken(session_id, broken)
     found = []
+    kept = await store.payloads(session_id) if any(map(_has_contents, events)) else {}
     for sealed in events:
         details = sealed.event.payload.get("details")
         if sealed.event.kind != "note" or not isinstance(details, Mapping):
             raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
+        if is_reference(named := details.get(BESIDE)):
+            ref = str(named["$ref"])
+            words = kept.get(ref)
+            words = words if isinstance(words, Mapping) else {}
+            details = {**details, BESIDE: {**words, "ref": ref}}
         name = str(sealed.event.payload.get("name"))
         found.append(Entry(sealed.event.seq, sealed.event.at, name, details))
     return found
+
+
+def _has_contents(sealed: SealedEvent) -> bool:
+    details = sealed.event.payload.get("details")
+    return isinstance(details, Mapping) and is_reference(details.get(BESIDE))
 
 
 async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
@@ -86,10 +106,22 @@ async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folde
 
 
 async def write(
-    store: Store, journal: str, name: str, details: Mapping[str, JSON], *, clock: Clock
+    store: Store,
+    journal: str,
+    name: str,
+    details: Mapping[str, JSON],
+    *,
+    clock: Clock,
+    beside: Mapping[str, JSON] | None = None,
 ) -> int:
-    """The number of the entry, durable when it returns. Writers take turns."""
+    """The number of the entry, durable when it returns. Writers take turns. ``beside`` is no part
+    of the chain, which has a digest of it, and can be erased again."""
     session_id = PREFIX + journal
+    payloads: dict[str, JSON] = {}
+    if beside is not None:
+        value: JSON = {**beside, "salt": secrets.token_hex(16)}
+        named = reference(value)
+        details, payloads = {**details, BESIDE: named}, {str(named["$ref"]): value}
     owner = f"journal:{secrets.token_hex(8)}"
     for _ in range(_TRIES):
         now = clock.now()
@@ -103,7 +135,7 @@ async def write(
                 before, Note(name, plain_mapping(details)), at=now, actor=Actor.OPERATOR
             )
             sealed, line = seal_line(event, head.hash)
-            batch = Batch(head, [sealed], summary={"status": STATE}, lines=[line])
+            batch = Batch(head, [sealed], payloads, {"status": STATE}, lines=[line])
             lease = await store.append(lease, batch, now=now, lease_seconds=_LEASE_SECONDS)
             await store.release(lease)
             return event.seq

@@ -11,12 +11,18 @@ from dataclasses import dataclass, replace
 from sopilot.language.diagnostics import UserMistake, mistake
 from sopilot.language.diagnostics.plain_text import counted, moment
 from sopilot.runtime.records.people import People, Principal
-from sopilot.runtime.records.privacy import SHREDDED, Policy, fold_policy
+from sopilot.runtime.records.privacy import (
+    HOLD_LIFTED,
+    HOLD_SET,
+    SHREDDED,
+    Policy,
+    fold_policy,
+)
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session._store import SessionRecord, Store
-from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.errors import LeaseHeld, StoreCorrupt
 from sopilot.runtime.session.identity import load_people, written_by
-from sopilot.runtime.session.journal import Entry, folded, is_journal, write
+from sopilot.runtime.session.journal import PREFIX, Entry, folded, is_journal, write
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.vm import JSON
 from sopilot.runtime.vm.values import Fields
@@ -29,17 +35,35 @@ _KEYS = "keys"
 _DEMANDS = frozenset({"privacy", _KEYS})
 
 
-async def load_policy(store: Store) -> Policy:
-    return await folded(
-        store, JOURNAL, lambda found: fold_policy((one.name, one.details) for one in found)
-    )
+async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
+    """As it is now, or as it was with that entry of its journal."""
+
+    def fold(found: list[Entry]) -> Policy:
+        last = len(found) if up_to is None else up_to + 1
+        return fold_policy((one.name, one.details) for one in found[:last])
+
+    policy = await folded(store, JOURNAL, fold)
+    if up_to is None and any(one.what is None for one in policy.hold_entries.values()):
+        raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
+    return policy
 
 
 async def change_policy(
     store: Store, name: str, details: Mapping[str, JSON], *, who: Principal | None, clock: Clock
 ) -> None:
+    """What a hold is about is no part of the journal's chain: it may be somebody's name."""
     await require_entitled(store, who)
-    await write(store, JOURNAL, name, {**details, **written_by(who)}, clock=clock)
+    beside: Mapping[str, JSON] | None = None
+    if name == HOLD_SET:
+        details, beside = {}, details
+    elif name == HOLD_LIFTED:
+        held = (await load_policy(store)).hold_entries
+        numbers: list[JSON] = [one for one in held if held[one].what == details["what"]]
+        if not numbers:
+            raise mistake("no-hold", f"there is no hold on `{details['what']}`")
+        details = {"holds": numbers}
+    said = {**details, **written_by(who)}
+    await write(store, JOURNAL, name, said, clock=clock, beside=beside)
 
 
 async def require_entitled(store: Store, who: Principal | None) -> None:
@@ -100,19 +124,26 @@ async def note_reading(
     await write(store, READING, "read", {**said, **written_by(who)}, clock=clock)
 
 
-async def sessions_with(store: Store, texts: Sequence[str]) -> list[SessionRecord]:
-    """Every session in which one of these texts stands, wherever in it."""
-    wanted = [plain for text in texts if (plain := _as_looked_for(text))]
+async def sessions_with(
+    store: Store, texts: Sequence[str], among: Sequence[SessionRecord] | None = None
+) -> list[SessionRecord]:
+    """Every session, of all or ``among`` these, in which one of the texts stands, wherever."""
     found = []
-    for record in await store.sessions(limit=EVERY):
+    for record in await store.sessions(limit=EVERY) if among is None else among:
         if record.is_locked:
             raise _no_keys("contents are under keys, and cannot be searched without them")
         values: list[JSON] = [one.event.payload for one in await store.events(record.id)]
         values += [await store.payloads(record.id), record.metadata]
-        said = (_as_looked_for(text) for value in values for text in _texts(value))
-        if any(one in text for text in said for one in wanted):
+        if _names(values, texts):
             found.append(record)
     return found
+
+
+def _names(value: JSON, texts: Sequence[str]) -> bool:
+    """Whether one of these stands in it."""
+    wanted = [plain for text in texts if (plain := _as_looked_for(text))]
+    said = map(_as_looked_for, _texts(value))
+    return any(one in text for text in said for one in wanted)
 
 
 def _as_looked_for(text: str) -> str:
@@ -149,10 +180,12 @@ class Shredded:
     bare: tuple[str, ...]
     running: tuple[str, ...]
     unfinished: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+    """Journals with a subject's name in what people wrote there."""
 
     @property
     def all_erased(self) -> bool:
-        return not (self.held or self.bare or self.running or self.unfinished)
+        return not (self.held or self.bare or self.running or self.unfinished or self.noted)
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -161,6 +194,7 @@ class Shredded:
             "inside_the_chain": list(self.bare),
             "running": list(self.running),
             "unfinished": list(self.unfinished),
+            "noted": list(self.noted),
         }
 
     def lines(self) -> list[str]:
@@ -176,6 +210,10 @@ class Shredded:
                 f"{one} has a call that waits for people, or whose outcome nobody knows; erased, "
                 "nobody can decide or settle it: --unfinished does so"
                 for one in self.unfinished
+            ),
+            *(
+                f"{one} names it in what people wrote there: part of its chain"
+                for one in self.noted
             ),
         ]
 
@@ -195,6 +233,12 @@ async def shred_wanted(
     if not (subjects or session_ids or due):
         raise UserMistake("name what to erase: --subject, --session or --due")
     await require_entitled(store, who)  # which sessions a text stands in is told to nobody else
+    if _names(why, subjects):
+        raise mistake(
+            "reason-names-subject",
+            "the reason stays on record, and names who is to be erased",
+            help="name the request, not the person",
+        )
     records: dict[str, SessionRecord] = {}
     for one in [
         *(await sessions_with(store, subjects) if subjects else ()),
@@ -202,9 +246,18 @@ async def shred_wanted(
         *(await due_sessions(store, clock.now()) if due else ()),
     ]:
         records[one.id] = one
-    return await shred(
+    holds = [one.ref for one in (await load_policy(store)).lifted if _names([*one[:2]], subjects)]
+    if subjects and holds:
+        await store.forget(PREFIX + JOURNAL, holds)
+    done = await shred(
         store, list(records.values()), why, unfinished=unfinished, who=who, clock=clock
     )
+    if holds and not done.erased:
+        await store.shred({})  # a file keeps no byte of what was forgotten, either
+    named = [one.session_id for one in await store.records.heads() if is_journal(one.session_id)]
+    journals = [await store.record(one) for one in named] if subjects else []
+    noted = await sessions_with(store, subjects, journals)
+    return replace(done, noted=tuple(one.id for one in noted))
 
 
 def reading_lines(readings: Sequence[Entry]) -> list[str]:

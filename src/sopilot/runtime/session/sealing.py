@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.language.diagnostics import RunEnded, SopilotError
 from sopilot.runtime.records.completeness import (
     ERASED,
+    PRUNED_SINCE,
     UNREADABLE,
     Compared,
     Gap,
@@ -27,15 +29,22 @@ from sopilot.runtime.records.log import (
     seal_head,
 )
 from sopilot.runtime.records.privacy import Policy
-from sopilot.runtime.session._store import Store
+from sopilot.runtime.session._loading import Loaded
+from sopilot.runtime.session._store import Store, is_locked
+from sopilot.runtime.session._summary import summarise
 from sopilot.runtime.session.errors import Pruned
-from sopilot.runtime.session.journal import is_journal
-from sopilot.runtime.session.privacy import load_policy
+from sopilot.runtime.session.journal import PREFIX, is_journal
+from sopilot.runtime.session.privacy import JOURNAL, load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
-from sopilot.runtime.trace import Head
+from sopilot.runtime.trace import Head, references_in
 from sopilot.runtime.trace.signing import SigningKey
+from sopilot.runtime.vm import JSON
 
 _TRIES = 20
+_LATEST_SECONDS = 60.0
+"""How much later than it happened an event may be written."""
+_EARLIER_WORDS = ("failed", "new")
+"""What an earlier release, which listed no open calls, said of refusals and ended sessions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,14 @@ class Sealing:
     entries: tuple[LogEntry, ...]
     """The whole log that the head covers."""
     added: int
+    pruned: tuple[str, ...] = ()
+    erased: tuple[str, ...] = ()
+    """Sessions whose events or contents were deleted since the last seal, as the store's own
+    journal says: nobody else vouches for that before this seal."""
+
+    def as_json(self) -> dict[str, JSON]:
+        deleted: dict[str, JSON] = {"pruned": list(self.pruned), "erased": list(self.erased)}
+        return {**self.seal.as_json(), "added": self.added, **deleted}
 
 
 @dataclass(slots=True)
@@ -63,6 +80,10 @@ class Verified:
     unsealed: list[str] = field(default_factory=list)
     """Sessions that only entries behind the head know."""
     journals: int = 0
+    erased_since: list[str] = field(default_factory=list)
+    """Sessions whose contents were erased on a record that the head does not cover."""
+    locked: int = 0
+    """Sessions whose contents are under keys that are not at hand."""
 
     @property
     def complete(self) -> bool:
@@ -78,29 +99,53 @@ async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
     time."""
     records = store.records
     digests = await records.digests() if elsewhere is None else {}
-    heads = {head.session_id: head for head in await records.heads()}
+    every = await records.heads()
+    heads = {head.session_id: head for head in every}
     log = await records.log()
-    return StoreView(log, heads, lambda: digests if elsewhere is None else elsewhere() or {})
+    twice = Counter(head.session_id for head in every) if len(heads) < len(every) else {}
+    return StoreView(
+        log,
+        heads,
+        lambda: digests if elsewhere is None else elsewhere() or {},
+        [session_id for session_id, count in twice.items() if count > 1],
+    )
 
 
-async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
+async def seal_store(
+    store: Store,
+    key: SigningKey,
+    *,
+    at: float,
+    known: Collection[SealedHead] = (),
+    earlier_keys: Collection[str] = (),
+) -> Sealing:
     """An entry for every session that has moved, then the head, signed. Refuses (``RunEnded``)
-    where the store is not what it was at the last seal: that would be sealed over."""
+    where the store is not what it was at the last seal, its own or one that is ``known``
+    elsewhere: that would be sealed over. A seal in the store that neither this key nor one of
+    ``earlier_keys`` has signed is nobody's word."""
     if await store.records.rebuild_is_due():
         _, problems = await rebuild_register(store)
         if problems:
             raise RunEnded(f"session {next(iter(problems))} cannot be read; nothing was sealed")
     now = await view(store)
-    earlier = await store.records.seals()
-    if earlier:
-        compared = compare(SealFile((earlier[-1],)), now)
-        gaps = [*compared.gaps, *(await _read(store, compared, compared.moved))[0]]
+    earlier = max([*(await store.records.seals())[-1:], *known], key=_size, default=None)
+    before = Policy()
+    if earlier is not None:
+        seals = SealFile((earlier,))
+        gaps = check_seals(seals, {key.public, *earlier_keys})
+        compared = compare(seals, now)
+        if not gaps:
+            found = await _read(store, compared, compared.moved)
+            gaps = [*compared.gaps, *found.gaps]
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
                 "the store is not what was sealed before, and nothing was sealed: "
                 f"{gaps[0].message}{more}"
             )
+        journal = compared.covered.get(PREFIX + JOURNAL)
+        before = await _policy(store, up_to=journal.seq if journal else -1)
+    after = await _policy(store)
     last = {entry.session_id: entry for entry in now.log}
     moved = [
         session_id
@@ -112,7 +157,17 @@ async def seal_store(store: Store, key: SigningKey, *, at: float) -> Sealing:
     entries = (*now.log, *added)
     seal = seal_head(key, head_of(entries, at))
     await store.records.add_seal(seal)
-    return Sealing(seal, entries, len(added))
+    return Sealing(
+        seal,
+        entries,
+        len(added),
+        tuple(sorted(after.pruned.keys() - before.pruned.keys())),
+        tuple(sorted(after.erased - before.erased)),
+    )
+
+
+def _size(seal: SealedHead) -> int:
+    return seal.head.size
 
 
 async def verify_store(
@@ -141,72 +196,177 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
-    unread, pruned = await _read(store, compared, reading)
-    found = Verified(
-        [*compared.gaps, *unread],
+    vouched = _Vouched(store, now.log, seal, keys, set(reading))
+    read = await _read(store, compared, reading, vouched)
+    return Verified(
+        [*compared.gaps, *read.gaps],
         seal,
         len(compared.covered),
-        len(reading) - pruned,
+        len(reading) - read.pruned,
         len(compared.moved),
         compared.later,
-        pruned=pruned,
+        pruned=read.pruned,
+        unsealed=[one for one in now.heads if one not in compared.covered],
+        journals=sum(map(is_journal, compared.covered)),
+        erased_since=read.erased_since,
+        locked=read.locked,
     )
-    found.journals = sum(map(is_journal, compared.covered))
-    found.unsealed = [one for one in now.heads if one not in compared.covered]
-    return found
 
 
-async def _policy(store: Store) -> Policy:
+async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
     """What was erased and pruned on record; a journal that is damaged is a gap itself."""
     try:
-        return await load_policy(store)
+        return await load_policy(store, up_to=up_to)
     except SopilotError:
         return Policy()
 
 
-def _on_record(policy: Policy, head: Head, entry: LogEntry) -> bool:
-    """Whether it was pruned at the head that it still has, behind or at that of the entry."""
-    pruned = policy.pruned.get(head.session_id)
-    if pruned != (head.seq, head.hash):
-        return False
-    return entry.seq < head.seq or (entry.seq, entry.hash) == pruned
+class _Vouched:
+    """What the head covers, and a later one in the store that a trusted key has signed: who wrote
+    that something was erased or pruned needed no key before that."""
+
+    def __init__(
+        self,
+        store: Store,
+        log: Sequence[LogEntry],
+        seal: SealedHead,
+        keys: Collection[str],
+        session_ids: Collection[str],
+    ) -> None:
+        self._store, self._log, self._seal, self._keys = store, log, seal, keys
+        self._policy: Policy | None = None
+        self._last: dict[str, LogEntry] = {}
+        self.history: dict[str, list[LogEntry]] = {}
+        for entry in log[: seal.head.size] if session_ids else ():
+            if entry.session_id in session_ids:
+                self.history.setdefault(entry.session_id, []).append(entry)
+
+    async def policy(self) -> Policy:
+        """Made where it is asked for."""
+        if self._policy is None:
+            self._last = {one.session_id: one for one in self._log[: await self._size()]}
+            journal = self._last.get(PREFIX + JOURNAL)
+            self._policy = await _policy(self._store, up_to=journal.seq if journal else -1)
+        return self._policy
+
+    async def has_pruned(self, head: Head, rows: str) -> bool:
+        """That session, at that head, with these rows in the register."""
+        pruned, entry = (await self.policy()).pruned, self._last.get(head.session_id)
+        return (
+            entry is not None
+            and (entry.seq, entry.hash, entry.actions) == (head.seq, head.hash, rows)
+            and pruned.get(head.session_id) == (head.seq, head.hash)
+        )
+
+    async def _size(self) -> int:
+        least = self._seal.head.size
+        for one in sorted(await self._store.records.seals(), key=_size, reverse=True):
+            if one.head.size <= least:
+                break
+            first = self._log[: one.head.size]
+            if one.key in self._keys and one.is_genuine and head_of(first, 0).root == one.head.root:
+                return one.head.size
+        return least
+
+
+@dataclass(slots=True)
+class _Reading:
+    gaps: list[Gap] = field(default_factory=list)
+    pruned: int = 0
+    erased_since: list[str] = field(default_factory=list)
+    locked: int = 0
 
 
 async def _read(
-    store: Store, compared: Compared, session_ids: Collection[str]
-) -> tuple[list[Gap], int]:
-    """The events of these sessions, against their entries and their rows in the register; how
-    many of them were pruned."""
-    traces, pruned = Traces(store), 0
-    gaps: list[Gap] = []
-    policy = await _policy(store)
+    store: Store,
+    compared: Compared,
+    session_ids: Collection[str],
+    vouched: _Vouched | None = None,
+) -> _Reading:
+    """The events of these sessions, against their entries and their rows in the register.
+    Without anybody who vouches, what was erased or pruned on record is about to be sealed."""
+    traces, found = Traces(store), _Reading()
+    gaps = found.gaps
+    policy = await _policy(store) if session_ids else Policy()
     digests = await store.records.digests() if session_ids else {}
     for session_id in session_ids:
         entry = compared.covered[session_id]
+
+        def gap(code: str, message: str, entry: LogEntry = entry) -> None:
+            gaps.append(Gap(code, message, entry.session_id, entry.number))
+
         try:
             loaded = await traces.loaded(session_id)
+            if session_id == PREFIX + JOURNAL:
+                await load_policy(store)  # a hold whose words are gone is one that is gone
         except Pruned:
-            pruned += 1
-            if not _on_record(policy, (await store.record(session_id)).head, entry):
-                message = f"the events of session {session_id} are gone, and nobody pruned them"
-                gaps.append(Gap(ERASED, message, session_id, entry.number))
+            found.pruned += 1
+            head = (await store.record(session_id)).head
+            if policy.pruned.get(session_id) != (head.seq, head.hash):
+                gap(ERASED, f"the events of session {session_id} are gone, and nobody pruned them")
+            elif vouched and not await vouched.has_pruned(
+                head, digests.get(session_id, NO_ACTIONS)
+            ):
+                gap(
+                    PRUNED_SINCE,
+                    f"the events of session {session_id} were deleted after the seal; the store "
+                    "says that they were pruned, and no seal covers that: if it is right, seal",
+                )
             continue
         except SopilotError as problem:
-            message = f"session {session_id} cannot be read: {problem}"
-            gaps.append(Gap(UNREADABLE, message, session_id, entry.number))
+            gap(UNREADABLE, f"session {session_id} cannot be read: {problem}")
             continue
-        if loaded.record.is_erased and session_id not in policy.erased:
-            message = f"the contents of session {session_id} are gone, and nobody erased them"
-            gaps.append(Gap(ERASED, message, session_id, entry.number))
+        record = loaded.record
+        if record.is_erased and session_id not in policy.erased:
+            gap(ERASED, f"the contents of session {session_id} are gone, and nobody erased them")
             continue
-        stood = loaded.events[entry.seq].hash if entry.seq >= 0 else entry.hash
-        if stood != entry.hash:
+        if record.is_locked:
+            found.locked += 1
+            if session_id not in policy.erased and not await _is_under_key(store, loaded):
+                gap(ERASED, f"contents of session {session_id} are gone, and nobody erased them")
+                continue
+        elif vouched and record.is_erased and session_id not in (await vouched.policy()).erased:
+            found.erased_since.append(session_id)
+        known = vouched.history.get(session_id, []) if vouched else []
+        if any(
+            one.seq > entry.seq or (one.seq >= 0 and loaded.events[one.seq].hash != one.hash)
+            for one in (*known, entry)
+        ):
             gaps.append(rewritten(entry))
         elif digest_of(traces.rows_of(loaded)) != digests.get(
             session_id, NO_ACTIONS
         ) and await _differ(store, traces, session_id):
             gaps.append(register_differs(session_id))
-    return gaps, pruned
+        elif wrong := _beside(loaded, known):
+            gap(
+                UNREADABLE, f"the store says another {wrong} of session {session_id} than its trace"
+            )
+    return found
+
+
+def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
+    """What the store says of the session by itself, for listings and for how long it is kept, and
+    the trace does not."""
+    record, events = loaded.record, loaded.events
+    if known and known[0].seq < 0 and known[0].at != record.created_at:
+        return "beginning"
+    if events and record.updated_at < events[-1].event.at - _LATEST_SECONDS:
+        return "time"
+    if is_journal(record.id) or record.is_locked or record.is_erased:
+        return ""
+    made = summarise(loaded.configuration, loaded.ledger, loaded.register, loaded.programs.guarded)
+    said = record.summary
+    if "open" not in said and said.get("status") in _EARLIER_WORDS:
+        return ""
+    same = "status" in said and all(made.get(name, one) == one for name, one in said.items())
+    return "" if same or not events else "status"
+
+
+async def _is_under_key(store: Store, loaded: Loaded) -> bool:
+    """Whether everything that the trace refers to is there, encrypted: it cannot be read."""
+    kept = await store.payloads(loaded.record.id)
+    named = {one for sealed in loaded.events for one in references_in(sealed.event.payload)}
+    return named <= {ref for ref, value in kept.items() if is_locked(value)}
 
 
 async def _differ(store: Store, traces: Traces, session_id: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sopilot.language.diagnostics.plain_text import counted, moment
-from sopilot.runtime.session.sealing import Verified
+from sopilot.runtime.session.sealing import Sealing, Verified
 
 
 def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
@@ -17,6 +17,8 @@ def verified_json(found: Verified, without_events: bool) -> dict[str, object]:
         "journals": found.journals,
         "events_read": found.events_read,
         "pruned": found.pruned,
+        "erased_since": found.erased_since,
+        "under_keys": found.locked,
         "gone_on": found.moved,
         "not_covered": {"entries": found.later, "sessions": len(found.unsealed)},
         "without_events": without_events,
@@ -51,9 +53,27 @@ def verified_lines(found: Verified, without_events: bool) -> Iterator[str]:
             f"pruned: the events of {counted(found.pruned, 'session')} were deleted, on record, "
             "at the heads that they have; whoever archived them can verify them there"
         )
+    for one in found.erased_since:
+        yield f"erased: the contents of session {one}, on a record that no seal covers yet"
+    if found.locked:
+        yield (
+            f"not read: the contents of {counted(found.locked, 'session')}, which are under keys "
+            "(SOPILOT_KEYS)"
+        )
     if found.moved or found.unsealed:
         yield (
             f"not covered: what came after the seal (of sessions and journals {found.moved} went "
             f"on, {len(found.unsealed)} began since)"
         )
     yield "not proven by this: that what was recorded is true, or that everything was recorded"
+
+
+def sealed_lines(sealing: Sealing) -> Iterator[str]:
+    head = sealing.seal.head
+    yield f"sealed: entries up to {head.size}, {sealing.added} of them new, root {head.root}"
+    for what, sessions in (("events", sealing.pruned), ("contents", sealing.erased)):
+        if sessions:
+            yield (
+                f"sealed with it: {what} of {counted(len(sessions), 'session')} were deleted since "
+                f"the last seal, as the journal of the store says: {', '.join(sessions)}"
+            )

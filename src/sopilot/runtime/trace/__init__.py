@@ -12,6 +12,7 @@ from sopilot.runtime.trace._redaction import (
     mask,
     redact,
     reference,
+    references_in,
     restore,
     secrets_under,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "mask",
     "redact",
     "reference",
+    "references_in",
     "replay",
     "restore",
     "seal",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from sopilot.runtime.vm.events import Event
@@ -27,6 +27,18 @@ def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
     return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
 
 
+def references_in(value: JSON) -> Iterator[str]:
+    """The digest of every reference in it."""
+    if is_reference(value):
+        yield str(value[REF])
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from references_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from references_in(one)
+
+
 def redact(
     event: Event,
     *,
@@ -45,6 +57,7 @@ def redact(
     hash then commits to the digests, and the trace verifies without the values.
     """
     kept: dict[str, JSON] = {}
+    holds = _finder(secrets)
 
     def withhold(value: JSON) -> dict[str, JSON]:
         if is_reference(value):
@@ -66,9 +79,9 @@ def redact(
     def walk(value: JSON, here: frozenset[str], data: bool) -> JSON:
         # Most are texts, and nothing is slower to find out than that one is no mapping.
         if isinstance(value, str):
-            return withhold(value) if secrets and _holds(value, secrets) else value
+            return withhold(value) if secrets and holds(value) else value
         if isinstance(value, Mapping):
-            told = data and secrets and any(_holds(key, secrets) for key in value)
+            told = data and secrets and any(map(holds, value))
             return withhold(value) if told else inside(value, here, data)
         if isinstance(value, list):
             return [walk(item, here, data) for item in value]
@@ -124,14 +137,11 @@ MASK = "•••"
 def mask(value: JSON, secrets: frozenset[str], *, data: bool = False) -> JSON:
     """The value with every secret in it made unreadable: in texts and keys, and where a number
     among arguments and answers (``data``) is one."""
-    # The longest first: nothing of it stays behind when a shorter one is a part of it.
-    ordered = sorted(secrets, key=len, reverse=True)
+    holds = _finder(secrets)
 
     def walk(value: JSON, data: bool) -> JSON:
         if isinstance(value, str):
-            for one in ordered:
-                value = value.replace(one, MASK)
-            return value
+            return _masked(value, secrets) if holds(value) else value
         if isinstance(value, Mapping):
             return {
                 str(walk(key, data)) if data else key: walk(item, data or key in _DATA)
@@ -144,23 +154,49 @@ def mask(value: JSON, secrets: frozenset[str], *, data: bool = False) -> JSON:
     return walk(value, data)
 
 
+def _masked(text: str, secrets: frozenset[str]) -> str:
+    # The longest first: nothing of it stays behind when a shorter one is a part of it.
+    for one in sorted(secrets, key=len, reverse=True):
+        text = text.replace(one, MASK)
+    return text
+
+
 _DATA = frozenset({"arguments", "value", "resolved", "learned"})
 """Fields of what people and tools gave; a number elsewhere is the machine's own."""
+_FEW = 40
 SHORTEST = 3
 """Shorter secrets are withheld by their names alone: every text holds a digit."""
 
 
 def holds_secret(value: JSON, secrets: frozenset[str]) -> bool:
     """Whether one stands anywhere in a value."""
-    if isinstance(value, Mapping):
-        return any(_holds(key, secrets) or holds_secret(one, secrets) for key, one in value.items())
-    if isinstance(value, list):
-        return any(holds_secret(one, secrets) for one in value)
-    return _holds(value, secrets) if isinstance(value, str) else _is_one(value, secrets)
+    holds = _finder(secrets)
+
+    def walk(value: JSON) -> bool:
+        if isinstance(value, Mapping):
+            return any(holds(key) or walk(one) for key, one in value.items())
+        if isinstance(value, list):
+            return any(map(walk, value))
+        return holds(value) if isinstance(value, str) else _is_one(value, secrets)
+
+    return walk(value)
 
 
-def _holds(text: str, secrets: frozenset[str]) -> bool:
-    return any(one in text for one in secrets)
+def _finder(secrets: frozenset[str]) -> Callable[[str], bool]:
+    """Tells whether a text holds one of them. A conversation may know thousands: then the parts
+    of a short text are looked up, instead of looking for each."""
+    lengths = set(map(len, secrets)) if len(secrets) > _FEW else None
+
+    def holds(text: str) -> bool:
+        if lengths is None or len(text) * len(lengths) > len(secrets):
+            return any(one in text for one in secrets)
+        return any(
+            text[start : start + length] in secrets
+            for length in lengths
+            for start in range(len(text) - length + 1)
+        )
+
+    return holds
 
 
 def _is_one(value: JSON, secrets: frozenset[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
 from sopilot.language.handbook import Path
-from sopilot.language.program.model import Act, Kind, Local, Unknown
+from sopilot.language.program.model import Act, Kind, Local
 from sopilot.runtime.vm.freshness import is_current
 from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
@@ -78,16 +78,11 @@ def fits_result(here: Position, act: Act, result: Observed) -> bool:
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: Observed) -> bool:
-    if result.action != wanted.act.action:
-        return False
-    agree = here.layout.agree
-    for name, value in wanted.arguments.items():
-        if name not in result.arguments:
-            if value is not None:
-                return False
-        elif not agree(value, result.arguments[name]):
-            return False
-    return True
+    agree, given = here.layout.agree, result.arguments
+    return result.action == wanted.act.action and all(
+        agree(value, given[name]) if name in given else value is None
+        for name, value in wanted.arguments.items()
+    )
 
 
 def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
@@ -106,8 +101,7 @@ def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
 
 def _values(here: Position) -> Values:
     def value(name: str) -> JSON | Absent:
-        term = Local(name) if name in here.layout.parameters else Unknown(name)
-        found = value_of(term, here.layout, here.frame, here.process.known)
+        found = value_of(Local(name), here.layout, here.frame, here.process.known)
         return Absent(f"`{name}` has no value") if found is MISSING else found
 
     return value

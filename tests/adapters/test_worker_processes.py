@@ -1,4 +1,4 @@
-"""Workers end with the sweep that led them, however it ended."""
+"""Workers end with whoever led them, however that ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 LEADER = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from sopilot.lab.bench.sweep import end_with_the_leader
+from sopilot.adapters.worker_processes import end_with_the_leader
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

@@ -1,0 +1,187 @@
+"""What is missing on every way to a goal, and a gate that is closed again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from vm_programs import LOGGED_IN, TRANSFER, program
+from vm_runs import ARGUMENTS, Run
+
+from sopilot.language.program.model import (
+    Act,
+    Ask,
+    Branch,
+    Check,
+    Choose,
+    CompleteStep,
+    Do,
+    Emit,
+    FailStep,
+    Function,
+    Guarded,
+    Holds,
+    Kind,
+    Literal,
+    Local,
+    Option,
+    ReturnStep,
+    Step,
+)
+from sopilot.runtime.audit import audit_trace
+from sopilot.runtime.proof import (
+    Prover,
+    license_call,
+)
+from sopilot.runtime.vm import JSON, Complete, DomainCall, DomainResult, Start
+
+# --- ways to the goal -----------------------------------------------------------------
+
+
+def rule(name: str) -> Function:
+    return Function(name, Kind.RULE, (), (ReturnStep("end"),), predicate=name, verdict=name)
+
+
+def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
+    """What is missing for `pay` where these rules are so; a rule that is not named is undecided."""
+    root = Function("go", Kind.PROCESS, (), steps)
+    rules = [rule(name) for name in "abc"]
+    made = replace(program("go", root, *rules), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+
+    def judge(expression: str, variables: object) -> bool | None:
+        return truths.get(expression)
+
+    return license_call(run.machine.programs, here, {}, judge).missing
+
+
+def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = True) -> Check:
+    return Check(f"check_{name}", name, (), name, wanted, met, unmet)
+
+
+ACT, DONE, NO = Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")
+OPEN = "and is undecided: its verdict cannot be told from the answers"
+NOWHERE = "the program does not lead to `pay` by what was checked"
+
+
+@pytest.mark.parametrize(
+    ("steps", "truths", "missing"),
+    [
+        ((check("a"), ACT, DONE, NO), {"a": True}, ""),
+        ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
+        ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+        # Undecided is neither: it may lead to a refusal.
+        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
+        ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
+        ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
+        ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
+         "`a` must be false and is true"),
+        ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
+        ((check("a"), check("b"), ACT, DONE, NO), {},
+         f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
+        # Whatever a is, b decides.
+        ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+        # An alternative that is not so leads to another that is open.
+        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
+         f"`a` must be true and is false; `b` must be true {OPEN}"),
+        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+        ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
+        # A branch over results that are all there, or not.
+        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+          NO), {"a": True}, ""),
+        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+          NO), {}, f"`a` must be true {OPEN}"),
+        ((check("a", met="fork", unmet="fork"),
+          Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
+         {"a": True}, f"`b` must be true {OPEN}"),
+        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
+          NO), {}, ""),
+        # Who chooses may choose what leads there.
+        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+         {"a": True}, ""),
+        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+         {}, f"`a` must be true {OPEN}"),
+        ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
+        ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
+        ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
+         "`go@first` was not done; `a` must be true and is false"),
+        ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
+        ((NO, ACT, DONE), {}, NOWHERE),
+        ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
+    ],
+)  # fmt: skip
+def test_what_is_missing_on_the_way(
+    steps: tuple[Step, ...], truths: dict[str, bool], missing: str
+) -> None:
+    assert licensed(steps, **truths) == missing
+
+
+# --- a gate that is closed again ------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("calls", "holds", "evidence"),
+    [
+        ([], False, 0),
+        ([("login", True)], True, 1),
+        ([("logout", True)], False, 0),
+        ([("login", True), ("logout", True)], False, 2),
+        ([("login", True), ("logout", False)], True, 1),
+        ([("login", True), ("logout", True), ("login", True)], True, 3),
+        ([("login", False)], False, 0),
+        ([("login", True), ("logout", None)], None, 0),
+        ([("login", None)], None, 0),
+    ],
+)
+def test_a_gate_that_is_closed_again(
+    calls: list[tuple[str, bool | None]], holds: bool | None, evidence: int
+) -> None:
+    logout = Act("logout", "logout", (("username", Local("username")),))
+    gate = replace(LOGGED_IN, closed_by=logout)
+    functions = {**TRANSFER.functions, "logged_in": gate}
+    run = Run({"transfer": replace(TRANSFER, functions=functions)})
+    run.ok(Start("transfer", ARGUMENTS))
+    seqs = [-1]
+    for number, (action, ok) in enumerate(calls):
+        given = {"username": "bob"} | ({"password": "x"} if action == "login" else {})
+        run.ok(DomainCall(f"c{number}", action, given))
+        if ok is not None:
+            seqs.append(run.ok(DomainResult(f"c{number}", ok)).events[0].seq)
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("logged_in", {"username": "bob"})
+    assert found.holds is holds
+    assert found.evidence == ((seqs[evidence],) if evidence else ())
+    assert prover.leaf("logged_in", {}).why == "`username` has no value"
+
+
+def test_another_call_of_the_goal_is_not_this_one() -> None:
+    other = Act("other", "pay", goal=True)
+    steps = (check("a", met="other", unmet="act"), other, DONE, ACT, CompleteStep("end"), NO)
+    assert licensed(steps, a=False) == ""
+    assert licensed(steps, a=True) != ""
+
+
+@pytest.mark.parametrize(("format_", "given"), [(1, "1"), (2, 1)])
+def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: JSON) -> None:
+    """In the first format a text that spells a number is that number."""
+    first = Act("first", "reserve", (("x", Literal(1)),))
+    root = Function("go", Kind.PROCESS, (), (first, ACT, DONE))
+    made = replace(program("go", root), format=format_, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    run.tool("reserve", x=given)
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    assert here.frame.cursor == "act"
+    missing = license_call(run.machine.programs, here, {}, lambda *_: None).missing
+    assert missing == ""
+    run.tool("pay")
+    run.ok(Complete())
+    found = audit_trace({"go": made}, run.events).findings
+    assert [one.code for one in found] == (["old-format"] if format_ == 1 else [])

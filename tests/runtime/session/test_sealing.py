@@ -1,0 +1,276 @@
+"""A store held against a seal, finding by finding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from counter_desk import COUNTER, CountingTools, HandClock, walk
+from sopilot.adapters.memory_store import MemoryStore
+from sopilot.language.diagnostics import RunEnded
+from sopilot.runtime.records.log import SealFile, head_of, seal_head
+from sopilot.runtime.session import Settings, open_session, resume_session
+from sopilot.runtime.session.journal import write
+from sopilot.runtime.session.privacy import shred
+from sopilot.runtime.session.pruning import prune
+from sopilot.runtime.session.registers import Traces, make_anew, rebuild_register
+from sopilot.runtime.session.sealing import Verified, seal_store, verify_store
+from sopilot.runtime.trace import generate_key
+
+KEY = generate_key()
+CLOCK = HandClock()
+PRIVATE = Settings(private=True)
+
+
+async def session(store: MemoryStore, name: str, goal: str = "rename") -> None:
+    one = await open_session(
+        store, COUNTER, tools=CountingTools(), clock=CLOCK, session_id=name, settings=PRIVATE
+    )
+    await walk(one, goal)
+    await one.release()
+
+
+async def go_on(store: MemoryStore, name: str) -> None:
+    one = await resume_session(store, name, tools=CountingTools(), clock=CLOCK)
+    await one.user_said("one thing more")
+    await one.release()
+
+
+async def three(store: MemoryStore) -> SealFile:
+    for name in ("a", "b", "c"):
+        await session(store, name)
+    return SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+
+
+async def nothing(store: MemoryStore) -> None:
+    pass
+
+
+async def one_goes_on(store: MemoryStore) -> None:
+    await go_on(store, "b")
+
+
+async def one_begins(store: MemoryStore) -> None:
+    await session(store, "d")
+
+
+async def pruned(store: MemoryStore) -> None:
+    found = await prune(store, days=0, clock=CLOCK)
+    assert found.pruned
+
+
+async def pruned_and_sealed(store: MemoryStore) -> None:
+    await pruned(store)
+    await seal_store(store, KEY, at=6.0)
+
+
+async def pruned_and_sealed_by_another(store: MemoryStore) -> None:
+    await pruned(store)
+    entries = await store.records.log()
+    await store.records.add_seal(seal_head(generate_key(), head_of(entries, 6.0)))
+
+
+async def shredded(store: MemoryStore) -> None:
+    await shred(store, [await store.record("a")], "asked for", who=None, clock=CLOCK)
+
+
+async def pruned_by_nobody(store: MemoryStore) -> None:
+    await store.prune({"a": (await store.record("a")).metadata_when_pruned(1.0)})
+
+
+async def erased_by_nobody(store: MemoryStore) -> None:
+    await store.shred({"a": (await store.record("a")).metadata_when_erased(1.0)})
+
+
+async def unreadable(store: MemoryStore) -> None:
+    kept = store._sessions["a"]
+    kept.metadata = {**kept.metadata, "programs": 1}
+
+
+async def rewritten(store: MemoryStore) -> None:
+    """Another history under the same id, longer than what was sealed."""
+    other = MemoryStore()
+    await session(other, "a", "wire")
+    for _ in range(9):
+        await go_on(other, "a")
+    store._sessions["a"] = other._sessions["a"]
+
+
+async def other_rows(store: MemoryStore) -> None:
+    head, rows = await Traces(store).rows("a")
+    assert await store.records.replace_actions(head, rows[1:])
+
+
+async def other_rows_of_one_that_goes_on(store: MemoryStore) -> None:
+    await go_on(store, "b")
+    head, rows = await Traces(store).rows("b")
+    assert await store.records.replace_actions(head, rows[1:])
+
+
+Happens = Callable[[MemoryStore], Awaitable[None]]
+JOURNAL = ["journal.privacy"]
+SINCE = [("pruned-since", name, number) for name, number in (("a", 3), ("b", 4), ("c", 5))]
+
+
+@pytest.mark.parametrize(
+    ("happens", "gaps", "counts", "quickly"),
+    [
+        (nothing, [], (3, 0, 0, 0, []), (0, None)),
+        (one_goes_on, [], (3, 1, 0, 0, []), (1, None)),
+        (one_begins, [], (3, 0, 1, 0, ["d"]), (0, None)),
+        (pruned, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
+        (pruned_and_sealed, [], (0, 0, 5, 3, JOURNAL), (0, None)),
+        (pruned_and_sealed_by_another, SINCE, (0, 0, 4, 3, JOURNAL), (0, None)),
+        (shredded, [], (3, 0, 1, 0, JOURNAL), (0, None)),
+        (pruned_by_nobody, [("erased-session", "a", 3)], (2, 0, 0, 1, []), (0, None)),
+        (erased_by_nobody, [("erased-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (unreadable, [("unreadable-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (rewritten, [("rewritten-session", "a", 3)], (3, 0, 0, 0, []), (0, None)),
+        (other_rows, [("register-differs", "a", None)], (2, 0, 0, 0, []), (0, "register-differs")),
+        (
+            other_rows_of_one_that_goes_on,
+            [("register-differs", "b", None)],
+            (3, 1, 0, 0, []),
+            (1, "register-differs"),
+        ),
+    ],
+)
+def test_what_happened_since_the_seal(
+    happens: Happens,
+    gaps: list[tuple[str, str, int | None]],
+    counts: tuple[Any, ...],
+    quickly: tuple[int, str | None],
+) -> None:
+    async def case() -> tuple[Verified, Verified]:
+        store = MemoryStore()
+        seals = await three(store)
+        await happens(store)
+        return (
+            await verify_store(store, seals, [KEY.public]),
+            await verify_store(store, seals, [KEY.public], events=False),
+        )
+
+    found, quick = asyncio.run(case())
+    assert [(one.code, one.session_id, one.entry) for one in found.gaps] == gaps
+    assert found.complete is (gaps == [])
+    assert found.erased_since == (["a"] if happens is shredded else [])
+    told = (found.events_read, found.moved, found.later, found.pruned, found.unsealed)
+    assert told == counts
+    assert (found.sessions, found.journals, quick.sessions) == (3, 0, 3)
+    assert (quick.events_read, *(one.code for one in quick.gaps)) == tuple(
+        one for one in quickly if one is not None
+    )
+
+
+def test_journals_are_covered_as_sessions_are() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        await write(store, "diary", "said", {}, clock=CLOCK)
+        await session(store, "a")
+        sealing = await seal_store(store, KEY, at=5.0)
+        assert (sealing.added, len(sealing.entries), sealing.seal.head.size) == (2, 4, 4)
+        found = await verify_store(store, SealFile((sealing.seal,)), [KEY.public])
+        assert (found.sessions, found.journals, found.events_read) == (2, 1, 2)
+        await write(store, "diary", "said", {}, clock=CLOCK)
+        assert (await seal_store(store, KEY, at=6.0)).added == 1
+        assert (await seal_store(store, KEY, at=7.0)).added == 0
+        assert [one.head.at for one in await store.records.seals()] == [5.0, 6.0, 7.0]
+
+    asyncio.run(case())
+
+
+def test_a_seal_that_nobody_trusts_says_nothing_more() -> None:
+    async def case() -> Verified:
+        store = MemoryStore()
+        return await verify_store(store, await three(store), [generate_key().public])
+
+    found = asyncio.run(case())
+    assert [one.code for one in found.gaps] == ["foreign-key"]
+    assert (found.sessions, found.events_read, found.complete) == (0, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("happens", "says"),
+    [
+        ([other_rows], "session a are not those that its trace makes$"),
+        ([other_rows_of_one_that_goes_on], "rows of session b are not those"),
+        ([other_rows, other_rows_of_one_that_goes_on], "session a .*, and 1 more$"),
+    ],
+)
+def test_nothing_is_sealed_over(happens: list[Happens], says: str) -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        await three(store)
+        for one in happens:
+            await one(store)
+        before = await store.records.log()
+        with pytest.raises(RunEnded, match=says) as refused:
+            await seal_store(store, KEY, at=6.0)
+        assert "not what was sealed before, and nothing was sealed" in str(refused.value)
+        assert await store.records.log() == before
+
+    asyncio.run(case())
+
+
+def test_where_the_register_is_read_elsewhere() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        digests = await store.records.digests()
+        asked: list[dict[str, str] | None] = [digests, {}, None]
+        for one in asked:
+            # What is not as it was is looked for again, here.
+            found = await verify_store(store, seals, [KEY.public], elsewhere=lambda one=one: one)  # type: ignore[misc]
+            assert found.complete
+        await other_rows(store)
+        again = await verify_store(store, seals, [KEY.public], elsewhere=lambda: {})
+        assert [one.code for one in again.gaps] == ["register-differs"]
+
+    asyncio.run(case())
+
+
+def test_the_register_is_made_from_all_traces_or_is_none() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        await three(store)
+        said: list[str] = []
+        await make_anew(store, when_due=True, told=said.append)
+        assert said == []
+        await make_anew(store, when_due=False, told=said.append)
+        assert said == ["the register was made from the traces of 3 sessions"]
+        before = await store.records.digests()
+        await other_rows(store)
+        assert await rebuild_register(store) == (3, {})
+        assert await store.records.digests() == before
+        await pruned_by_nobody(store)
+        assert await rebuild_register(store) == (3, {})
+        store._sessions["b"].metadata = {**store._sessions["b"].metadata, "programs": 1}
+        read, problems = await rebuild_register(store, told=said.append)
+        assert (read, list(problems)) == (2, ["b"])
+        assert said[-1] == "session b: session b does not name its programs"
+        with pytest.raises(RunEnded, match="1 session could not be read"):
+            await make_anew(store, when_due=False, told=said.append)
+        assert said[-1] == "the register was made from the traces of 2 sessions"
+
+    asyncio.run(case())
+
+
+def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
+    """Pruned on record, and then somebody put other events and another head in their place."""
+
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        await pruned(store)
+        kept = store._sessions["a"]
+        kept.head = kept.head._replace(hash="0" * 64)
+        found = await verify_store(store, seals, [KEY.public])
+        assert [(one.code, one.session_id) for one in found.gaps] == [
+            ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
+        ]  # fmt: skip
+        assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
+
+    asyncio.run(case())

@@ -1,0 +1,29 @@
+"""What is withheld and masked, however many secrets a conversation knows."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sopilot.runtime.trace import MASK, holds_secret, mask
+
+_LETTERS = st.text(alphabet="ab1", min_size=3, max_size=6)
+_SECRETS = st.frozensets(_LETTERS, min_size=1, max_size=8)
+_MANY = frozenset(f"{number}:{number}" for number in range(1000, 3000))
+
+
+@given(secrets=_SECRETS, text=st.text(alphabet="ab1 :", max_size=30))
+def test_many_secrets_are_found_as_few_are(secrets: frozenset[str], text: str) -> None:
+    there = any(one in text for one in secrets)
+    assert holds_secret(text, secrets) == there
+    assert holds_secret(text, secrets | _MANY) == there
+    assert holds_secret({text: [text]}, secrets | _MANY) == there
+    assert mask(text, secrets | _MANY) == mask(text, secrets)
+    assert (mask(text, secrets) != text) == there
+
+
+def test_each_of_many_is_masked() -> None:
+    assert mask("from 1000:1000 to 2999:2999", _MANY) == f"from {MASK} to {MASK}"
+    assert mask({"value": "2500:2500", "place": 3}, _MANY) == {"value": MASK, "place": 3}
+    assert not holds_secret(["3000:3000", {"999:999": 1000}], _MANY)
+    assert holds_secret(["3000:3000", {"1999:1999": 1000}], _MANY)
