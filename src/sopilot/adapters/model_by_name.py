@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sopilot.language.diagnostics import UserMistake, mistake
-from sopilot.runtime.agent import Misbehaviour, PredicateJudge, Reference
+from sopilot.runtime.agent import PredicateJudge, Reference
 from sopilot.runtime.session.protocols import Model, User
 
 MODEL_HELP: Final = (
@@ -32,7 +32,6 @@ def make_model(
     name: str,
     *,
     judge: PredicateJudge | None = None,
-    misbehaviour: Misbehaviour | None = None,
     key_variable: str | None = None,
     served: str | None = None,
     about: Mapping[str, str] | None = None,
@@ -51,7 +50,7 @@ def make_model(
     if name == "reference":
         if judge is None:
             raise UserMistake("the reference executor needs a handbook to judge by")
-        return Reference(judge, misbehaviour)
+        return Reference(judge)
     if name == "local":
         from sopilot.adapters.model_local import LocalModel
 

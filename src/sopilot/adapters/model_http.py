@@ -40,7 +40,6 @@ class HttpModel:
         extra: Mapping[str, Any] | None = None,
         late_role: str = "system",
         served: str | None = None,
-        connections: int = 1_000,
     ) -> None:
         self._url = url.rstrip("/") + "/chat/completions"
         self._model = model
@@ -48,7 +47,7 @@ class HttpModel:
         self._extra = dict(extra or {})
         self._late_role = late_role
         self._served = served
-        self._limits = httpx2.Limits(max_connections=connections)
+        self._limits = httpx2.Limits(max_connections=1_000)
         self._client: httpx2.AsyncClient | None = None
 
     @property

@@ -151,7 +151,7 @@ def test_a_settled_call_is_history_in_the_audit() -> None:
 def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> None:
     async def case() -> None:
         session = await open_session(
-            store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=0.3)
+            store, COUNTER, tools=CountingTools(), settings=Settings(lease_seconds=1.0)
         )
         async with session.keep_alive():
             await walk(session, "wire", stop_at_action="wire")
@@ -163,7 +163,7 @@ def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store) -> No
                     store, session.id, "approve", "w", by=by, role=role
                 )
                 assert left
-            for _ in range(100):
+            for _ in range(1000):
                 await asyncio.sleep(0.02)
                 if session.ledger.held["w"].state is HeldState.APPROVED:
                     break

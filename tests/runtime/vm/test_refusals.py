@@ -14,6 +14,7 @@ from sopilot.language.program.model import (
     Act,
     Check,
     CompleteStep,
+    Emit,
     FailStep,
     Function,
     Kind,
@@ -102,6 +103,17 @@ def test_an_option_that_is_chosen(option: str, place: str) -> None:
     assert process is not None
     assert process.artifacts["memo"] == {"title": "a"}
     assert contradictions(run) == []
+
+
+def test_a_text_that_is_no_json_is_no_null() -> None:
+    steps = (Emit("write", "memo", schema={"type": ["object", "null"]}), CompleteStep("finish"))
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps))})
+    run.ok(Start("go"))
+    refused = run.do(EmitArtifact("memo", "{")).answer
+    assert refused["problem"] == (
+        "`memo` does not fit its schema: the content must be of type object or null"
+    )
+    run.ok(EmitArtifact("memo", "null"))
 
 
 @pytest.mark.parametrize(

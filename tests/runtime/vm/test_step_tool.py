@@ -10,7 +10,6 @@ from vm_programs import PROGRAMS
 from vm_runs import Run, decided, logged_in
 
 from sopilot.runtime.vm import (
-    TOOL_SCHEMA,
     Amend,
     Call,
     Complete,
@@ -25,6 +24,7 @@ from sopilot.runtime.vm import (
     answer_text,
     parse_step,
     parse_steps,
+    step_schema,
 )
 from sopilot.runtime.vm.operation_codec import operation_fields
 
@@ -188,13 +188,13 @@ def test_parsing_never_raises_and_what_it_gives_can_be_stepped(arguments: object
 
 
 def test_the_schema_is_flat_and_accepts_what_the_codec_writes() -> None:
-    jsonschema.Draft202012Validator.check_schema(TOOL_SCHEMA)
-    assert not {"oneOf", "anyOf", "allOf"} & TOOL_SCHEMA.keys()
+    jsonschema.Draft202012Validator.check_schema(step_schema())
+    assert not {"oneOf", "anyOf", "allOf"} & step_schema().keys()
     for operation in (Start("g", {"a": 1}), SelectBranch("x"), Fail("no"), Complete("done")):
         fields = {"operation": operation.kind, **operation_fields(operation)}
-        jsonschema.validate(fields, TOOL_SCHEMA)
+        jsonschema.validate(fields, step_schema())
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"operation": "sing"}, TOOL_SCHEMA)
+        jsonschema.validate({"operation": "sing"}, step_schema())
 
 
 def test_the_answer_says_what_was_done_where_it_stands_and_what_fits() -> None:

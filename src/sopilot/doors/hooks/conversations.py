@@ -6,18 +6,26 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
-from sopilot.doors.hooks.hook import JudgeResult, ProcedureHook, always_ok
-from sopilot.runtime.agent import Arm, Briefing, Operator, run_programs
+from sopilot.doors.hooks.hook import HookOptions, ProcedureHook
+from sopilot.runtime.agent import Arm, Briefing, run_programs
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session import Settings, Store
-from sopilot.runtime.session.protocols import Tools, ToolSchema
+from sopilot.runtime.session.protocols import ToolSchema
 
 if TYPE_CHECKING:
     from sopilot.adapters.telemetry import Telemetry
 
 _POLL_SECONDS = 0.01
+
+
+class ConversationOptions(HookOptions, total=False):
+    """Of every hook that is made here; as ``ProcedureHook.for_conversation`` takes them."""
+
+    model: str
+    settings: Settings | None
+    accept_changed: bool
 
 
 class Conversations:
@@ -32,24 +40,14 @@ class Conversations:
         briefing: Briefing,
         arm: Arm,
         *,
-        is_ok: JudgeResult = always_ok,
-        operator: Operator | None = None,
-        reader: Tools | None = None,
-        model: str = "hooked",
-        settings: Settings | None = None,
-        accept_changed: bool = False,
         most: int = 1000,
         telemetry: Telemetry | None = None,
+        **options: Unpack[ConversationOptions],
     ) -> None:
         self._store = store
         self._briefing = briefing
         self._arm = arm
-        self._is_ok = is_ok
-        self._operator = operator
-        self._reader = reader
-        self._model = model
-        self._settings = settings
-        self._accept_changed = accept_changed
+        self._options = options
         self._most = most
         self._telemetry = telemetry
         self._programs = run_programs(briefing, arm)
@@ -87,9 +85,7 @@ class Conversations:
                         return self._kept(conversation, found)
                 made = await ProcedureHook.for_conversation(
                     self._store, conversation, self._briefing, self._arm,
-                    is_ok=self._is_ok, operator=self._operator, reader=self._reader,
-                    model=self._model, settings=self._settings,
-                    accept_changed=self._accept_changed, programs=self._programs,
+                    programs=self._programs, **self._options,
                 )  # fmt: skip
                 with self._lock:
                     return self._kept(conversation, made)

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
 
 from sopilot.doors.hooks._loop_thread import caller
 from sopilot.doors.hooks.json_values import as_json
@@ -69,6 +69,14 @@ def always_ok(name: str, value: JSON) -> bool:
     return True
 
 
+class HookOptions(TypedDict, total=False):
+    """Of every hook, however its session is found."""
+
+    is_ok: JudgeResult
+    operator: Operator | None
+    reader: Tools | None
+
+
 class ProcedureHook:
     """One session: one conversation of whoever has several. ``is_ok`` tells from a tool's value
     whether it did what its name says; a tool that raises did not. ``operator`` decides about held
@@ -114,12 +122,10 @@ class ProcedureHook:
         briefing: Briefing,
         arm: Arm,
         *,
-        is_ok: JudgeResult = always_ok,
-        operator: Operator | None = None,
-        reader: Tools | None = None,
         model: str = "hooked",
         settings: Settings | None = None,
         extra: Mapping[str, JSON] | None = None,
+        **options: Unpack[HookOptions],
     ) -> ProcedureHook:
         """On a new session. For one that was interrupted, pass it to the constructor. An
         agent that is not asynchronous opens its hook with ``asyncio.run``."""
@@ -127,7 +133,7 @@ class ProcedureHook:
             store, briefing, arm, tools=None, model=model, settings=settings, extra=extra
         )
         try:
-            return cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
+            return cls(session, briefing, arm, **options)
         except UserMistake:
             await session.release()
             raise
@@ -140,14 +146,12 @@ class ProcedureHook:
         briefing: Briefing,
         arm: Arm,
         *,
-        is_ok: JudgeResult = always_ok,
-        operator: Operator | None = None,
-        reader: Tools | None = None,
         model: str = "hooked",
         settings: Settings | None = None,
         accept_changed: bool = False,
         programs: ProgramSet | None = None,
         patience_seconds: float = 15.0,
+        **options: Unpack[HookOptions],
     ) -> ProcedureHook:
         """On the session of this conversation, opened if there is none: whichever process the
         next message reaches goes on with it. One that another process is using is waited for."""
@@ -171,7 +175,7 @@ class ProcedureHook:
             except SessionExists:  # somebody else was first
                 session = await when_free(resume, patience_seconds=patience_seconds)
         try:
-            hook = cls(session, briefing, arm, is_ok=is_ok, operator=operator, reader=reader)
+            hook = cls(session, briefing, arm, **options)
             hook.belongs_to(conversation)
             for call_id in session.retryable:  # nobody is there to make them: they failed
                 await session.retry(call_id)

@@ -42,9 +42,8 @@ def survey(
     return {str(each): known[str(each)] for each in references}
 
 
-def reach_cache(environment: Mapping[str, str] | None = None) -> Path:
-    values = os.environ if environment is None else environment
-    cache = values.get("XDG_CACHE_HOME")
+def reach_cache() -> Path:
+    cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / "reach"
 
 

@@ -49,14 +49,12 @@ class Contrast:
         return one_sided(mcnemar(found.wins, found.losses), -found.net)
 
 
-def contrast(
-    first: str, second: str, outcomes: Iterable[RunOutcome], *, draws: int = _DRAWS
-) -> Contrast:
+def contrast(first: str, second: str, outcomes: Iterable[RunOutcome]) -> Contrast:
     held = list(outcomes)
     pairs = pair(
         [one for one in held if one.arm == first], [one for one in held if one.arm == second]
     )
-    found: Comparison = compare(pairs, draws=draws)
+    found: Comparison = compare(pairs, draws=_DRAWS)
     return Contrast(
         first=first,
         second=second,

@@ -55,13 +55,13 @@ REPORT: Final = ToolSchema(
 )
 
 
-def probe_request(cursor: Cursor, program: Program, language: str = "en") -> ModelRequest:
+def probe_request(cursor: Cursor, program: Program) -> ModelRequest:
     """One question; the only tool is the one that answers it."""
     history = "\n".join(cursor.history)
     question = f"The record:\n\n{history}\n\nWhere does the agent stand now?"
     return ModelRequest(
         [
-            Message("system", f"{TASK}\n\nThe program:\n\n{render_flat(program, language).text}"),
+            Message("system", f"{TASK}\n\nThe program:\n\n{render_flat(program).text}"),
             Message("user", question),
         ],
         (REPORT,),

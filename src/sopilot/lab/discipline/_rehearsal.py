@@ -62,19 +62,14 @@ class Rehearsal:
 
 
 async def rehearse(
-    cases: Sequence[Task],
-    arms: Sequence[str],
-    *,
-    store_for: Callable[[], Store],
-    programs: ProgramSets | None = None,
-    watch: Callable[[int], None] = lambda done: None,
+    cases: Sequence[Task], arms: Sequence[str], *, store_for: Callable[[], Store]
 ) -> Rehearsal:
-    programs = programs or ProgramSets()
+    programs = ProgramSets()
     estimates: dict[str, dict[str, Estimate]] = {}
     turns: dict[str, int] = {}
     cursors: list[Cursor] = []
     unreachable: list[str] = []
-    for number, case in enumerate(cases):
+    for case in cases:
         model = Reference(case.reader)
         sizes: dict[str, Estimate] = {}
         passed = True
@@ -97,7 +92,6 @@ async def rehearse(
         if not passed:
             unreachable.append(case.key)
         estimates[case.key] = {arm: _of(arm, case, sizes) for arm in arms}
-        watch(number + 1)
     return Rehearsal(estimates, turns, tuple(cursors), tuple(unreachable))
 
 

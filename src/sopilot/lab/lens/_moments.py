@@ -15,7 +15,7 @@ from sopilot.runtime.agent.arms.machine_state import frame_slot
 from sopilot.runtime.agent.dialog import MODEL_REQUEST, Retelling
 from sopilot.runtime.agent.toolbox import Toolbox
 from sopilot.runtime.session.protocols import Message, ToolSchema
-from sopilot.runtime.vm import Event, Judge, Machine
+from sopilot.runtime.vm import Event, Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +38,9 @@ def moments_of(
     arm: Arm,
     tools: Sequence[ToolSchema],
     goal: str | None = None,
-    *,
-    judge: Judge = judge_verdict,
 ) -> list[ReadMoment]:
     """Every request that the trace notes. ``tools`` are the domain's; ``goal`` is what the user
-    wants, where no process of the trace says so; ``judge`` is the session's."""
+    wants, where no process of the trace says so."""
     asked = [index for index, event in enumerate(events) if _is_request(event)]
     started = [event.payload["goal"] for event in events if event.kind == "start"]
     goal = goal or (started[0] if started else None)
@@ -56,7 +54,7 @@ def moments_of(
             told.take(event)
         taken, did = index, events[index:until]
         configuration, dialog = told.configuration, told.messages
-        view = View(briefing, machine, configuration, dialog, arm.automation, judge)
+        view = View(briefing, machine, configuration, dialog, arm.automation, judge_verdict)
         request = arm.request(view, first, schemas)
         clean = replace(request, dialog=_user_alone(dialog))
         resident, frame = arm.resident(briefing).rstrip(), frame_slot(view)

@@ -11,15 +11,13 @@ from sopilot.lab.stats.mcnemar import Discordance, mcnemar, pool
 from sopilot.lab.stats.sign_flip import DRAWS, SEED, SignFlip, sign_flip
 
 
-def task_joint(
-    pairs: Pairs, *, exact: bool = True, draws: int = DRAWS, seed: int = SEED
-) -> SignFlip:
+def task_joint(pairs: Pairs) -> SignFlip:
     """Pool models that ran the same tasks: a task's discordances flip together."""
     nets: dict[tuple[str, str], int] = {}
     for item in pairs.pairs:
         key = (item.domain, item.task)
         nets[key] = nets.get(key, 0) + item.net
-    return sign_flip(nets.values(), exact=exact, draws=draws, seed=seed)
+    return sign_flip(nets.values())
 
 
 def goal_clustered(

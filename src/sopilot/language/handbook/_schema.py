@@ -6,7 +6,6 @@ business. ``handbook.schema.json`` beside this file is its output.
 
 from __future__ import annotations
 
-import json
 from importlib.resources import files
 
 from sopilot.language.handbook._kinds import CALL, ROLES, TEXT, TYPE, WORDING, Schema, ref
@@ -90,10 +89,6 @@ def handbook_schema() -> Schema:
             "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
         },
     }
-
-
-def schema_text() -> str:
-    return json.dumps(handbook_schema(), indent=2) + "\n"
 
 
 def published_schema() -> str:

@@ -107,11 +107,11 @@ def worded(report: DiagnosticCollector, node: Node, what: str) -> str:
     return Translated({one: text(report, read[one].value, f"`{key}.{one}`") for one in read})
 
 
-def flag(report: DiagnosticCollector, node: Node, what: str, default: bool = False) -> bool:
+def flag(report: DiagnosticCollector, node: Node, what: str) -> bool:
     if isinstance(node, ScalarNode) and isinstance(node.value, bool):
         return node.value
     wrong(report, node, what, "`true` or `false`")
-    return default
+    return False
 
 
 def constant(report: DiagnosticCollector, node: Node, what: str) -> Scalar:

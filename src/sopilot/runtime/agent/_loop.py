@@ -13,7 +13,6 @@ from sopilot.runtime.agent._providers import (
     Attempts,
     InfrastructureFailure,
     Retries,
-    Sleep,
     complete_with_retries,
 )
 from sopilot.runtime.agent._recovery import must_start_again, recover
@@ -41,7 +40,6 @@ async def run_session(
     retries: Retries | None = None,
     operator: Operator | None = None,
     watch: Watch = nobody_watches,
-    sleep: Sleep = asyncio.sleep,
 ) -> SessionResult:
     """Run a session to its end, from wherever its trace stands.
 
@@ -53,7 +51,7 @@ async def run_session(
     driver = Driver(
         session, briefing, arm, user=user, budgets=budgets, operator=operator, watch=watch
     )
-    run = Run(driver, model, retries or Retries(), without_secrets(session, watch), sleep)
+    run = Run(driver, model, retries or Retries(), without_secrets(session, watch))
     async with session.keep_alive():
         return await run.to_the_end()
 
@@ -61,15 +59,12 @@ async def run_session(
 class Run:
     """One run in one process; the session outlives it."""
 
-    def __init__(
-        self, driver: Driver, model: Model, retries: Retries, watch: Watch, sleep: Sleep
-    ) -> None:
+    def __init__(self, driver: Driver, model: Model, retries: Retries, watch: Watch) -> None:
         self._driver = driver
         self._session = driver.session
         self._model = model
         self._retries = retries
         self._watch = watch
-        self._sleep = sleep
         self._answering_seconds = 0.0
         self._lost = Usage()
 
@@ -131,7 +126,7 @@ class Run:
         try:
             async with asyncio.timeout(left):
                 reply, _ = await complete_with_retries(
-                    self._model, request, self._retries, sleep=self._sleep, attempts=attempts
+                    self._model, request, self._retries, attempts=attempts
                 )
         except TimeoutError:
             self._lost = attempts.discarded

@@ -9,7 +9,7 @@ from sopilot.runtime.trace import head
 from sopilot.runtime.vm import Limits, TraceError
 
 
-def replay_trace(trace: TraceFile, *, limits: Limits | None = None) -> Recovered:
+def replay_trace(trace: TraceFile) -> Recovered:
     """Where the run stood at the end of the file.
 
     Raises ``TraceBroken`` when the chain does not hold, ``TraceError`` when the
@@ -32,5 +32,5 @@ def replay_trace(trace: TraceFile, *, limits: Limits | None = None) -> Recovered
         hashes=trace.programs,
         programs=sets,
         payloads=trace.payloads,
-        limits=limits or Limits(),
+        limits=Limits(),
     )

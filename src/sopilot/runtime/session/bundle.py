@@ -20,7 +20,6 @@ from sopilot.runtime.session._trace_file import export_trace, write_trace
 from sopilot.runtime.session.case_files import load_deviations
 from sopilot.runtime.session.journal import PREFIX, is_journal
 from sopilot.runtime.session.privacy import READING
-from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.session.registers import Traces, register
 from sopilot.runtime.session.releases import load_versions
 from sopilot.runtime.trace.identity import MACHINE, UNAUTHENTICATED
@@ -29,10 +28,10 @@ from sopilot.runtime.vm.values import spell
 
 
 async def bundle_files(
-    store: Store, begin: float, end: float, *, payloads: bool = False, clock: Clock | None = None
+    store: Store, begin: float, end: float, *, payloads: bool = False
 ) -> dict[str, str]:
     """Name → text. Sessions that began in that time or did something in it, and all journals."""
-    now = (clock or SystemClock()).now()
+    now = SystemClock().now()
     log, seals = await store.records.log(), await store.records.seals()
     if not seals:
         raise mistake("not-sealed", "nothing was sealed yet", help="`sopilot seal` first")

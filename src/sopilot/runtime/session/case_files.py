@@ -47,7 +47,6 @@ async def keep_audit(
     clock: Clock,
     key: SigningKey | None = None,
     who: Principal | None = None,
-    by: str = "",
 ) -> int:
     """The number of the audit in the session's journal. What was found opens deviations, each
     once."""
@@ -73,7 +72,7 @@ async def keep_audit(
             if one.severity is not Severity.NOTE
         ],
         "checks": dict(report.score_card.grades),
-        **written_by(who, by),
+        **written_by(who),
     }
     if key is not None:
         said |= {"key": key.public, "signature": key.sign(canonical(said))}
@@ -81,7 +80,7 @@ async def keep_audit(
     known = {one.key for one in (await load_deviations(store)).values()}
     for finding in said["findings"]:
         if (session_id, finding["code"], finding["event"], finding["sentence"]) not in known:
-            opened = {"session": session_id, **finding, **written_by(who, by)}
+            opened = {"session": session_id, **finding, **written_by(who)}
             await write(store, DEVIATIONS, "deviation_opened", opened, clock=clock)
     return number
 

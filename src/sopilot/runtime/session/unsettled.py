@@ -76,13 +76,11 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     return Waiting(held, tuple(unknown), running, left)
 
 
-async def sweep(
-    store: Store, *, clock: Clock | None = None, grace_seconds: float = GRACE_SECONDS
-) -> list[LeftOpen]:
+async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
     """Puts on record what owners who are gone left open; what was found by this very look."""
     clock = clock or SystemClock()
     found: list[LeftOpen] = []
-    for record in await store.unsettled(now=clock.now() - grace_seconds):
+    for record in await store.unsettled(now=clock.now() - GRACE_SECONDS):
         if record.summary.get("open") == []:
             continue  # noted before
         # A damaged session must not keep the others from being found.

@@ -8,7 +8,6 @@ from sopilot.language.program.model import Program
 from sopilot.runtime.trace.chain import SealedEvent
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import REJECTED, RESUMED, REUSE, Event
-from sopilot.runtime.vm.layout import Limits
 from sopilot.runtime.vm.machine import Machine
 from sopilot.runtime.vm.operation_codec import decode_operation
 from sopilot.runtime.vm.operations import BindEvidence
@@ -19,7 +18,6 @@ def replay(
     programs: Mapping[str, Program] | Machine,
     events: Iterable[Event | SealedEvent],
     *,
-    limits: Limits | None = None,
     begin: Configuration | None = None,
 ) -> Configuration:
     """The configuration after the last event, exactly as the run had it; ``begin`` is the one
@@ -29,7 +27,7 @@ def replay(
     these programs would not have made. A trace may end anywhere; ``settle``
     does what the machine still owed.
     """
-    machine = programs if isinstance(programs, Machine) else Machine(programs, limits=limits)
+    machine = programs if isinstance(programs, Machine) else Machine(programs)
     configuration = begin if begin is not None else machine.initial()
     for index, entry in enumerate(events):
         event = entry.event if isinstance(entry, SealedEvent) else entry

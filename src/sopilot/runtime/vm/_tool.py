@@ -66,9 +66,6 @@ def step_schema(language: str = "en") -> dict[str, Any]:
     }
 
 
-TOOL_DESCRIPTION: Final = step_description()
-TOOL_SCHEMA: Final[Mapping[str, Any]] = step_schema()
-
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "start": ("goal", "arguments"),
     "amend": ("arguments",),

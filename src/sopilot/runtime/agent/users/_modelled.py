@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from sopilot.runtime.agent._providers import (
@@ -10,7 +9,6 @@ from sopilot.runtime.agent._providers import (
     Attempts,
     ProviderError,
     Retries,
-    Sleep,
     complete_with_retries,
 )
 from sopilot.runtime.session.protocols import Message, Model, ModelReply, ModelRequest, Usage
@@ -36,7 +34,6 @@ class ModelUser:
         retries: Retries | None = None,
         timeout_seconds: float = 600.0,
         temperature: float | None = 0.0,
-        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._model = model
         self._request = request
@@ -45,7 +42,6 @@ class ModelUser:
         """What its answers cost, those that could not be used included."""
         self._retries = retries or Retries()
         self._timeout = timeout_seconds
-        self._sleep = sleep
         # Seen from the user's side: what the agent says comes from outside.
         self._messages = [
             Message("system", f"{RULES}\n\n{instructions}"),
@@ -63,9 +59,7 @@ class ModelUser:
         )
         attempts = Attempts()
         try:
-            reply, _ = await complete_with_retries(
-                self, request, self._retries, sleep=self._sleep, attempts=attempts
-            )
+            reply, _ = await complete_with_retries(self, request, self._retries, attempts=attempts)
         finally:
             self.usage += attempts.discarded
         self.usage += reply.usage
