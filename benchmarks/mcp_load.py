@@ -19,8 +19,7 @@ ABOUT: dict[str, Any] = {
     "clientInfo": {"name": "load", "version": "1"},
 }
 _APART_SECONDS = 0.005
-"""Clients come one after the other: workers share one socket, and whoever wakes up first takes
-all that wait there."""
+"""Clients come one after the other, as they do."""
 
 
 class Client:
@@ -80,9 +79,16 @@ async def under_load(
     everybody = [Client(port) for _ in range(clients)]
     counts = {"answered": 0, "lost": 0}
 
+    connected: list[Client] = []
+
     async def connect(number: int, one: Client) -> None:
         await asyncio.sleep(number * _APART_SECONDS)
         await one.connect()
+        connected.append(one)
+        while len(connected) < clients:
+            # A connection that nobody uses is closed after a while.
+            await asyncio.sleep(1)
+            await one.post("ping", {})
 
     async def talk(one: Client, until: float) -> None:
         own = f'"sopilot/session":"{one.session}"'.encode() if one.session else b'"result"'

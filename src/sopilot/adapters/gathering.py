@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
@@ -96,9 +96,8 @@ class Gathered(Generic[Item, Answer]):
                 answers: Sequence[Answer | BaseException]
                 try:
                     answers = await self._written([item for item, _ in together])
-                except BaseException as problem:
-                    settle_all((future for _, future in together), problem)
-                    raise
+                except BaseException as problem:  # whatever it is: nobody waits for ever
+                    answers = [problem] * len(together)
                 for (_, future), answer in zip(together, answers, strict=True):
                     settle(future, answer)
         finally:
@@ -119,12 +118,6 @@ class Gathered(Generic[Item, Answer]):
             return await self._one(item)
         except Exception as problem:
             return problem
-
-
-def settle_all(futures: Iterable[asyncio.Future[Answer]], problem: BaseException) -> None:
-    """Whatever ended the work they wait for: nobody waits for ever."""
-    for future in futures:
-        settle(future, problem)
 
 
 def settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:

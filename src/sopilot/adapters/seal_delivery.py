@@ -20,7 +20,7 @@ def post_seal(url: str, entries: Sequence[LogEntry], seal: SealedHead) -> None:
             headers={"content-type": "application/json"},
             timeout=30.0,
         )
-    except httpx2.HTTPError as problem:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as problem:
         raise RunEnded(f"sealed, but {url} could not be reached: {problem}") from None
     if answer.status_code >= 300:
         raise RunEnded(f"sealed, but {url} refused it with status {answer.status_code}")

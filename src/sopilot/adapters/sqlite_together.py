@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from sopilot.adapters.gathering import PerLoop, settle, settle_all
+from sopilot.adapters.gathering import PerLoop, settle
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.language.diagnostics import RunEnded
 
@@ -59,17 +59,13 @@ class Together(Generic[Item]):
 
     async def _flush(self, loop: asyncio.AbstractEventLoop, moment: _Moment[Item]) -> None:
         together, moment.waiting = moment.waiting, []
-        answers: list[Exception | None] = []
+        answers: list[BaseException | None] = []
         try:
             async with self._file.writing() as db:
                 for _, item, _ in together:
                     answers.append(self._refusal(db, item))
-        except Exception as problem:
+        except BaseException as problem:  # whatever it is: nobody waits for ever
             answers = [problem] * len(together)
-        except BaseException as problem:
-            settle_all((done for _, _, done in together), problem)
-            moment.writer = None
-            raise
         for (_, _, done), answer in zip(together, answers, strict=True):
             settle(done, answer)
         # They go on before this: what they write next waits for it, unless one was alone.

@@ -77,6 +77,25 @@ def busy(settings: HttpSettings) -> bytes:
     return f"POST /mcp HTTP/1.1\r\n{host}{head}Content-Length: 90\r\n\r\n{{".encode()
 
 
+def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -> None:
+    """However long ago it was made: from the last answer on it has its time again."""
+
+    async def scene() -> None:
+        async with listening(Limits(header_seconds=2.0)) as settings:
+            reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+            for pause in (1.5, 1.0):  # made 2.5 seconds ago, silent for one
+                await asyncio.sleep(pause)
+                writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+                head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+                assert head.startswith(b"HTTP/1.1 ")
+                length = re.search(rb"content-length: (\d+)", head.lower())
+                await reader.readexactly(int(length[1]) if length else 0)
+            assert await asyncio.wait_for(reader.read(), 10) == b""  # and then it has not
+            writer.close()
+
+    asyncio.run(scene())
+
+
 def test_an_address_has_its_share_of_connections() -> None:
     async def case() -> None:
         async with listening(Limits(body_seconds=30, connections=3)) as settings:

@@ -6,15 +6,20 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx2
+import pytest
 from served import free_port
 
 from sopilot.adapters.sqlite_store import SQLiteStore
+from sopilot.doors.mcp._http import HttpSettings, listen_apart
+from sopilot.language.diagnostics import UserMistake
 
 SOPILOT = (sys.executable, "-m", "sopilot.doors.cli.main")
 """Started as anywhere else: its processes are looked at."""
@@ -137,3 +142,24 @@ def test_workers_that_never_come_to_serve_are_given_up(tmp_path: Path) -> None:
     assert ended.stderr.count("is started again") == 4
     assert "giving up" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers share one socket")
+def test_connections_are_dealt_out_to_workers_and_a_port_in_use_is_refused() -> None:
+    settings, sockets = listen_apart(HttpSettings("127.0.0.1", 0), 2)
+    taken = [0, 0]
+    with ExitStack() as stack:
+        for (one,) in sockets:
+            stack.enter_context(one)
+            one.setblocking(False)
+        for _ in range(60):
+            stack.enter_context(socket.create_connection(("127.0.0.1", settings.port), 10))
+        for index, (one,) in enumerate(sockets):
+            with suppress(BlockingIOError):
+                while True:
+                    stack.enter_context(one.accept()[0])
+                    taken[index] += 1
+        with pytest.raises(UserMistake, match="cannot be listened on"):
+            listen_apart(settings, 2)
+    assert sum(taken) == 60
+    assert min(taken) >= 10

@@ -5,17 +5,35 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path as File
 from typing import Any
 
 from test_audit_trace import BOOK as APPROVED
 from vm_programs import PROGRAMS as BY_HAND
+from vm_programs import program
 
 from sopilot.desks.bundled import load_desk
 from sopilot.language.compiler import compile_handbook
-from sopilot.language.handbook import Handbook, load_handbook
+from sopilot.language.handbook import Handbook, Path, load_handbook
 from sopilot.language.handbook.assent import assent
-from sopilot.language.program.model import Program
+from sopilot.language.program.model import (
+    Act,
+    ActionFacts,
+    Ask,
+    Check,
+    CompleteStep,
+    Every,
+    FailStep,
+    Function,
+    Guarded,
+    Holds,
+    Kind,
+    Local,
+    Program,
+    ReturnStep,
+    Unknown,
+)
 from sopilot.runtime.vm import (
     JSON,
     Amend,
@@ -45,7 +63,88 @@ def _compiled(book: Handbook) -> Mapping[str, Program]:
     return {name: one.program for name, one in compile_handbook(book).items()}
 
 
-_POLICY = Path(__file__).parents[1] / "policies" / "policy.yaml"
+_POLICY = File(__file__).parents[1] / "policies" / "policy.yaml"
+USER = (("user", Local("user")),)
+ODD = replace(
+    program(
+        "odd",
+        Function(
+            "odd",
+            Kind.PROCESS,
+            ("user", "n"),
+            (
+                Ask("ask", ("code",)),
+                Act("note", "note", (*USER, ("code", Unknown("code")))),
+                Check("known", "known", USER, "known", unmet="no"),
+                Check("fine", "fine", USER, "fine", met="both", unmet="both"),
+                Check("both", "pair", (*USER, ("n", Local("n"))), "pair", unmet="again"),
+                Check("again", "small", (("n", Local("n")),), "again", unmet="no"),
+                Act("act", "close", (*USER, ("n", Local("n"))), goal=True),
+                CompleteStep("done"),
+                FailStep("no", "Refuse."),
+            ),
+            says="Closes it.",
+        ),
+        Function(
+            "known",
+            Kind.GATE,
+            ("user",),
+            (Act("open", "login", (*USER, ("password", Unknown("password")))), ReturnStep("end")),
+            predicate="known",
+            closed_by=Act("shut", "logout", USER),
+            principal=True,
+        ),
+        Function(
+            "fine",
+            Kind.RULE,
+            ("user",),
+            (
+                Act("list", "list_orders", USER, name="orders"),
+                Act(
+                    "each",
+                    "read_order",
+                    (("id", Path("one", ("id",))),),
+                    name="read",
+                    each=Path("orders", ("ids",)),
+                    element="one",
+                ),
+                ReturnStep("end"),
+            ),
+            says="The orders of {user} are fine.",
+            predicate="fine",
+            verdict="size(results.read) > 1",
+        ),
+        Function(
+            "pair",
+            Kind.GROUP,
+            ("user", "n"),
+            (
+                Check("c1", "small", (("n", Local("n")),), "small", met="c2", unmet="c2"),
+                Check("c2", "fine", USER, "fine", met="end", unmet="end"),
+                ReturnStep("end", Every((Holds("small"), Holds("fine")))),
+            ),
+        ),
+        Function(
+            "small",
+            Kind.RULE,
+            ("n",),
+            (ReturnStep("end"),),
+            says="{n} is small.",
+            predicate="small",
+            remedy="Take less.",
+        ),
+    ),
+    format=2,
+    guarded=(Guarded("close", roles=("boss",), needed=1, expires_seconds=9),),
+    actions={
+        "list_orders": ActionFacts({"user": {"type": "string"}}, ("user",), ()),
+        "read_order": ActionFacts({"id": {"type": "number"}}, ("id",), (), ("orders",)),
+        "login": ActionFacts({"user": {}, "password": {}}, (), ("logins",)),
+        "logout": ActionFacts({"user": {}}, (), ("logins",)),
+        "note": ActionFacts({"user": {}, "code": {}}, (), ("notes",)),
+        "close": ActionFacts({"user": {}, "n": {}}, ("user", "n")),
+    },
+)
 BOOKS: dict[str, Handbook] = {
     "policy": load_handbook(_POLICY.read_text("utf-8")),
     "approved": APPROVED,
@@ -53,12 +152,14 @@ BOOKS: dict[str, Handbook] = {
 }
 WORLDS: dict[str, Mapping[str, Program]] = {
     "by hand": BY_HAND,
+    "odd": {"odd": ODD},
     **{name: _compiled(book) for name, book in BOOKS.items()},
 }
 _WORDS = ("ann", "bob", "R1", "health")
 _ANSWERS: tuple[Any, ...] = (
     {"balance": 120, "limit": 10, "user_id": "ann", "created_at": "2024-05-15T10:00:00",
-     "cabin": "business", "passengers": ["a", "b"], "verified": True, "status": "open"},
+     "cabin": "business", "passengers": ["a", "b"], "verified": True, "status": "open",
+     "ids": [{"id": 7}, {"id": 8}]},
     {"balance": 1, "user_id": "bob", "created_at": "2024-05-01T10:00:00", "cabin": "economy"},
     True, False, None, "no", {},
 )  # fmt: skip
@@ -82,7 +183,7 @@ class Walk:
         self.automation = Automation(*(rng.random() < 0.4 for _ in range(8)))
 
     def value(self, name: str) -> JSON:
-        return self.rng.choice((5, 100) if name == "amount" else _WORDS)
+        return self.rng.choice((5, 100) if name in ("amount", "n") else _WORDS)
 
     def given(self, names: Any) -> dict[str, JSON]:
         return {
@@ -201,7 +302,7 @@ class Walk:
             Decision(decided, waiting, *who, self.given(names)),
             Note(*rng.choice(notes)),
             self.result(waiting),
-            DomainCall(f"x{len(self.events)}", rng.choice(("transfer", "pay", "dance")),
+            DomainCall(f"x{len(self.events)}", rng.choice(("transfer", "pay", "logout", "dance")),
                        self.given(names)),
             EmitArtifact("memo", "no title"),
         )  # fmt: skip

@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from vm_programs import program
+from vm_runs import Run
 
-from sopilot.language.program.model import Always, Condition, Every, Guarded, Holds, Some
+from sopilot.language.program.model import (
+    Always,
+    Check,
+    CompleteStep,
+    Condition,
+    Every,
+    FailStep,
+    Function,
+    Guarded,
+    Holds,
+    Kind,
+    Local,
+    ReturnStep,
+    Some,
+)
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.audit._acceptance import _all_ways, _both, condition_truth
 from sopilot.runtime.audit._approvals import _approvals, _standing, _the_same
 from sopilot.runtime.audit._audit_state import (
@@ -17,6 +35,7 @@ from sopilot.runtime.audit._audit_state import (
     mapping,
     text,
 )
+from sopilot.runtime.vm import Automation, Call, Fail, Return, Start
 from sopilot.runtime.vm.events import Event
 
 # --- payloads -------------------------------------------------------------------------
@@ -176,3 +195,36 @@ def test_what_stands_of_the_decisions() -> None:
 )  # fmt: skip
 def test_amended_and_called(amended: Any, called: Any, same: bool) -> None:
     assert _the_same(amended, called) is same
+
+
+# --- verdicts taken over --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_a_cause_that_is_met_twice_is_named_once(wanted: bool) -> None:
+    small = Function("small", Kind.RULE, ("n",), (ReturnStep("end"),), predicate="small")
+    other = replace(small, name="other", predicate="other")
+    terms = (("n", Local("n")),)
+    steps = (
+        Check("a", "other", terms, "o", False, unmet="b"),
+        Check("b", "small", terms, "x", unmet="c"),
+        Check("c", "small", terms, "y", wanted, met="no", unmet="no"),
+        CompleteStep("done"),
+        FailStep("no"),
+    )
+    made = program("go", Function("go", Kind.PROCESS, ("n",), steps), small, other)
+    run = Run({"go": made})
+    run.ok(Start("go", {"n": 1}))
+    run.ok(Call())
+    run.ok(Return(False))
+    run.ok(Call())
+    run.ok(Return(False))
+    run.settle(Automation(reuse_verdicts=True))
+    assert run.place == "go@no"
+    assert run.events[-1].kind == "reuse"
+    run.ok(Fail("no"))
+    report = audit_trace({"go": made}, run.events)
+    assert report.clean
+    assert report.score_card.reused == 1
+    (refusal,) = report.refusals
+    assert [one["predicate"] for one in refusal.causes] == ["small"]

@@ -46,7 +46,7 @@ from sopilot.runtime.vm.terms import plain_arguments
 from sopilot.runtime.vm.values import canonical
 
 GOLDEN = Path(__file__).parent / "golden"
-TRACES, VALUES, TRANSCRIPTS, LICENCES, WALKS = 160, 104, 240, 66, 160
+TRACES, VALUES, TRANSCRIPTS, LICENCES, WALKS = 160, 104, 240, 66, 200
 
 
 def digest(value: Any) -> str:

@@ -12,10 +12,12 @@ import pytest
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from sopilot.adapters.memory_store import MemoryStore
+from sopilot.adapters.seal_delivery import post_seal
 from sopilot.adapters.seal_targets import read_sealed, seal_and_send
 from sopilot.adapters.sqlite_store import SQLiteStore
-from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.records.log import SealFile, digest_of, read_seals, seal_head
+from sopilot.language.diagnostics import RunEnded, UserMistake
+from sopilot.runtime.records import read_condition, read_moment
+from sopilot.runtime.records.log import SealFile, TreeHead, digest_of, read_seals, seal_head
 from sopilot.runtime.records.proofs import prove
 from sopilot.runtime.session import Settings, open_session
 from sopilot.runtime.session.privacy import change_policy
@@ -263,3 +265,21 @@ def test_a_log_did_not_grow_from_a_longer_one() -> None:
         assert digest_of(()) in {one.actions for one in await store.records.log()}
 
     asyncio.run(case())
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "0001-01-01T00:00:00+14:00", "99999-01-01", "x"])
+def test_a_day_that_cannot_be_shown_is_none(text: str) -> None:
+    with pytest.raises(UserMistake, match="is no date"):
+        read_moment(text, whole_day=True)
+
+
+@pytest.mark.parametrize("text", ["amount<=NaN", "amount<=1e999", "amount>=-Infinity"])
+def test_a_limit_that_is_no_number_is_none(text: str) -> None:
+    with pytest.raises(UserMistake, match="no number"):
+        read_condition(text)
+
+
+def test_an_address_that_is_none_is_told() -> None:
+    seal = seal_head(KEY, TreeHead(0, "ab" * 32, 1.0))
+    with pytest.raises(RunEnded, match="sealed, but"):
+        post_seal("http://[::1", (), seal)

@@ -11,6 +11,7 @@ from sopilot.language.program.model import Act, Literal, Local
 from sopilot.runtime.vm.recipe_calls import (
     MOST_ELEMENTS,
     Absent,
+    _looks_into_answers,
     at_path,
     elements,
     linked,
@@ -49,6 +50,8 @@ def test_a_call_for_each_element() -> None:
     assert [call.arguments for call in found] == [{"id": 7}, {"id": 8}]
     assert linked([[act]])
     assert elements(Act("a", "look", ()), ANSWERS) == [ANSWERS]
+    assert _looks_into_answers(act) is True
+    assert _looks_into_answers(Act("a", "look", (("id", Literal(1)),))) is False
 
 
 @pytest.mark.parametrize(

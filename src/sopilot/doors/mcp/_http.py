@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -253,8 +254,23 @@ def listen(
     return replace(settings, port=taken[0].getsockname()[1]), taken
 
 
-def _listening(address: tuple[str, int], family: int) -> socket.socket:
-    made = socket.create_server(address, family=family, backlog=1024)
+def listen_apart(
+    settings: HttpSettings, workers: int
+) -> tuple[HttpSettings, list[list[socket.socket]]]:
+    """Sockets for each of several workers on one port: the system deals connections out to them.
+    Of one that they share, whoever is woken first takes most. Where it does not, they share."""
+    settings, taken = listen(settings)
+    if workers == 1 or sys.platform != "linux":
+        return settings, [taken] * workers
+    # That nobody else has the port is known by now: on a shared one nobody would be told.
+    names = [(one.getsockname()[:2], one.family) for one in taken]
+    for one in taken:
+        one.close()
+    return settings, [[_listening(*name, apart=True) for name in names] for _ in range(workers)]
+
+
+def _listening(address: tuple[str, int], family: int, *, apart: bool = False) -> socket.socket:
+    made = socket.create_server(address, family=family, backlog=1024, reuse_port=apart)
     # A client that vanished is noticed within two minutes, whatever it was listening for.
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):

@@ -122,11 +122,14 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
         _unread = 0
         """How much has come that was neither whole headers nor a body."""
         _in_headers = True
+        _waits_since = 0.0
+        """Since the connection was made, or the last answer was out."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._address = self.client[0] if self.client else ""
             if connected.came(self._address, self):
+                self._waits_since = self.loop.time()
                 self._wait_for_headers()
             else:
                 transport.abort()
@@ -164,6 +167,7 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
             super().on_response_complete()
             if self._between_requests and not self.transport.is_closing():
                 connected.fell_silent(self._address, self)
+                self._waits_since = self.loop.time()
                 self._wait_for_headers()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -182,7 +186,13 @@ def protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def _late(self) -> None:
             self._deadline = None
-            if self._between_requests and not self.transport.is_closing():
+            if not self._between_requests or self.transport.is_closing():
+                return
+            # It may be a moment only since the last answer: who is busy is not cut off.
+            left = self._waits_since + limits.header_seconds - self.loop.time()
+            if left > 0:
+                self._deadline = self.loop.call_later(left, self._late)
+            else:
                 self.transport.close()
 
     return Impatient

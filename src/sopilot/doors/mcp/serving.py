@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._clients import LOCAL
-from sopilot.doors.mcp._http import HttpSettings, listen, serve_http
+from sopilot.doors.mcp._http import HttpSettings, listen, listen_apart, serve_http
 from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
@@ -97,6 +97,8 @@ async def _serve_http(
         settings, sockets = listen(settings)
     _raise_descriptors()
     tell(f"serving {settings.url}")
+    if worker is not None:
+        worker.serves()
 
     def again() -> HttpSettings:
         return (reread() if reread else None) or settings
@@ -106,12 +108,12 @@ async def _serve_http(
 
 def supervise(settings: HttpSettings, count: int, tell: Tell) -> Worker:
     """Comes back in each worker; the supervisor ends here."""
-    settings, sockets = listen(settings)
+    settings, sockets = listen_apart(settings, count)
     for name in _LOADED_ONCE:
         with suppress(ImportError):
             import_module(name)
     tell(f"{count} workers at {settings.url}")
-    ended = Supervisor(sockets, count, tell).run()
+    ended = Supervisor(sockets, tell).run()
     if isinstance(ended, int):
         raise SystemExit(ended)
     return ended

@@ -8,6 +8,7 @@ nothing that two processes could not have in common.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import secrets
 import signal
@@ -39,25 +40,28 @@ class Worker:
     name: str
     dead: Sequence[str] = ()
     """Processes before it, as owners of sessions are called (`runtime.session.owners`)."""
+    serves: Callable[[], None] = lambda: None
+    """To be called once it is ready for requests."""
 
 
 class Supervisor:
-    """Keeps ``count`` workers. One that dies is started again: at once where it was killed or had
-    served, after a pause that grows where it ended as soon as it had begun. Where none has ever
-    come to serve, all is given up."""
+    """Keeps a worker for each of ``sockets``. One that dies is started again: at once where it was
+    killed or had served, after a pause that grows where it ended as soon as it had begun. Where
+    none has ever come to serve, all is given up."""
 
     def __init__(
-        self, sockets: Sequence[socket.socket], count: int, tell: Callable[[str], None]
+        self, sockets: Sequence[Sequence[socket.socket]], tell: Callable[[str], None]
     ) -> None:
         if not hasattr(os, "fork"):
             cure = "start several servers with --stateless, each on a port of its own"
             raise mistake("no-workers-here", "this system cannot fork processes", help=cure)
         self._sockets = sockets
-        self._count = count
         self._tell = tell
         self._workers: dict[int, tuple[int, float, str]] = {}
-        self._due: dict[int, float] = dict.fromkeys(range(count), 0.0)
+        self._due: dict[int, float] = dict.fromkeys(range(len(sockets)), 0.0)
         self._dead: deque[str] = deque(maxlen=_MOST_DEAD)
+        self._serving = mmap.mmap(-1, len(sockets))
+        """Which worker has come to serve, told by itself in memory that all have in common."""
         self._failed = 0
         self._served = False
         self._stopping = False
@@ -73,11 +77,12 @@ class Supervisor:
             for index in [one for one, at in self._due.items() if at <= time.monotonic()]:
                 del self._due[index]
                 name = secrets.token_hex(8)
+                self._serving[index] = 0
                 pid = os.fork()
                 if pid == 0:
                     for number, handler in handlers.items():
                         signal.signal(number, handler)
-                    return Worker(index, self._sockets, name, tuple(self._dead))
+                    return self._worker(index, name)
                 self._workers[pid] = (index, time.monotonic(), process_called(name, pid))
             time.sleep(_POLL_SECONDS)
             if self._reload:
@@ -85,6 +90,18 @@ class Supervisor:
                 self._send(signal.SIGHUP)
             self._look()
         return 1 if self._gave_up else 0
+
+    def _worker(self, index: int, name: str) -> Worker:
+        """Sockets of the others are closed in it: where nobody is left to serve one, nobody is
+        sent there."""
+        own = self._sockets[index]
+        for one in (one for others in self._sockets for one in others if one not in own):
+            one.close()
+
+        def serves() -> None:
+            self._serving[index] = 1
+
+        return Worker(index, own, name, tuple(self._dead), serves)
 
     @property
     def _gave_up(self) -> bool:
@@ -101,9 +118,10 @@ class Supervisor:
                 self._replace(index, os.waitstatus_to_exitcode(status), time.monotonic() - begun)
 
     def _replace(self, index: int, code: int, lived: float) -> None:
-        soon = lived < _TOO_SOON_SECONDS
-        self._served = self._served or not soon
-        self._failed = self._failed + 1 if soon and code > 0 else 0
+        served = bool(self._serving[index])
+        self._served = self._served or served
+        in_vain = code > 0 and (not served or lived < _TOO_SOON_SECONDS)
+        self._failed = self._failed + 1 if in_vain else 0
         if self._gave_up:
             self._tell("workers end as soon as they start; giving up")
             self._stopped(signal.SIGTERM, None)

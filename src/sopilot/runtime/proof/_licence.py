@@ -267,7 +267,7 @@ class _Walk:
                 )
             elif isinstance(step, Choose):
                 return any(self._collect(within, one.target, slots, seen) for one in step.options)
-            elif isinstance(step, ReturnStep) and within.depth > 0:
+            elif isinstance(step, ReturnStep):
                 return step.holds is None or _truth(step.holds, slots) is not False
             elif self._is_goal(within, step):
                 return True

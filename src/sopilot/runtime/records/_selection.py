@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from sopilot.language.diagnostics import UserMistake, mistake
@@ -54,6 +55,7 @@ class Condition(NamedTuple):
         return order is not None and order in _ORDERS[self.operator]
 
 
+_DAY_SECONDS = 86_400
 _CONDITION = re.compile(r"\s*([^\s<>=!]+)\s*(>=|<=|!=|==|=|>|<)\s*(.*?)\s*", re.DOTALL)
 
 
@@ -73,8 +75,10 @@ def read_condition(text: str) -> Condition:
         )
     try:
         value = json.loads(match[3])
-    except ValueError:
+    except (ValueError, RecursionError):
         value = match[3]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserMistake(f"`{match[3]}` is no number that can be compared with")
     operator = "=" if match[2] == "==" else match[2]
     if isinstance(value, dict | list) or (operator[0] in "<>" and not _ordered(value)):
         raise UserMistake(f"`{match[3]}` has no order: compare with a number or a text")
@@ -192,8 +196,9 @@ def read_moment(text: str, *, whole_day: bool = False) -> float:
     bare date is its end."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        day = _DAY_SECONDS if whole_day and len(text) <= len("2026-07-01") else 0
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() + day
+        datetime.fromtimestamp(seconds, UTC)  # what is behind the last day cannot be shown
+        return seconds
+    except (ValueError, OverflowError):
         raise UserMistake(f"`{text}` is no date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
-    if whole_day and len(text) <= len("2026-07-01"):
-        moment += timedelta(days=1)
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

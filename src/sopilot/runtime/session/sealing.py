@@ -196,7 +196,7 @@ async def verify_store(
         for session_id in (compared.covered if events else compared.moved)
         if session_id not in named
     ]
-    vouched = _Vouched(store, now.log, seal, keys)
+    vouched = _Vouched(store, now.log, seal, keys, set(reading))
     read = await _read(store, compared, reading, vouched)
     return Verified(
         [*compared.gaps, *read.gaps],
@@ -226,14 +226,20 @@ class _Vouched:
     that something was erased or pruned needed no key before that."""
 
     def __init__(
-        self, store: Store, log: Sequence[LogEntry], seal: SealedHead, keys: Collection[str]
+        self,
+        store: Store,
+        log: Sequence[LogEntry],
+        seal: SealedHead,
+        keys: Collection[str],
+        session_ids: Collection[str],
     ) -> None:
         self._store, self._log, self._seal, self._keys = store, log, seal, keys
         self._policy: Policy | None = None
         self._last: dict[str, LogEntry] = {}
         self.history: dict[str, list[LogEntry]] = {}
-        for entry in log[: seal.head.size]:
-            self.history.setdefault(entry.session_id, []).append(entry)
+        for entry in log[: seal.head.size] if session_ids else ():
+            if entry.session_id in session_ids:
+                self.history.setdefault(entry.session_id, []).append(entry)
 
     async def policy(self) -> Policy:
         """Made where it is asked for."""

@@ -180,9 +180,7 @@ def agree(left: JSON, right: JSON) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(agree(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(
-            agree(one, other) for one, other in zip(left, right, strict=True)
-        )
+        return len(left) == len(right) and all(map(agree, left, right))
     return bool(left == right)
 
 
@@ -196,9 +194,7 @@ def same(left: object, right: object) -> bool:
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(same(left[key], right[key]) for key in left)
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(
-            same(one, other) for one, other in zip(left, right, strict=True)
-        )
+        return len(left) == len(right) and all(map(same, left, right))
     return bool(left == right)
 
 
