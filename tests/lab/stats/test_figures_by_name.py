@@ -190,6 +190,7 @@ def test_what_a_design_can_see() -> None:
     assert figures.design(5, 0.5, **given)["power"] == 0.0  # five can never be enough
     sure = figures.design(6, 1.0, discordance=1.0, alpha=0.05, power=0.8)
     assert sure["power"] == 1.0
+    assert figures.design(60, 0.9, discordance=0.9, alpha=0.05, power=0.8)["power"] == 1.0
     turned = figures.design(40, -0.3, **given)["power"]
     assert turned == pytest.approx(power["power"])
 
@@ -249,6 +250,7 @@ def test_figures_in_lines() -> None:
         "goal    net", "a       10", "longer  -1",
     ]  # fmt: skip
     assert list(figure_lines({})) == []
+    assert list(figure_lines({"rows": [{"a": 1}]})) == ["a", "1"]
 
 
 def test_figures_as_scripts_read_them() -> None:

@@ -316,3 +316,10 @@ def test_a_refusal_against_everything_that_was_shown() -> None:
     assert codes(audit_transcript(BOOK, told, goal="pay", judge=judge)) == ["refusal-without-cause"]
     poor = replace(told, told={"amount": 50})
     assert audit_transcript(BOOK, poor, goal="pay", judge=judge).clean
+
+
+def test_a_goal_that_needs_nothing_has_no_ground_to_be_refused() -> None:
+    book = load_handbook(re.sub(r"\n    requires: \{in_order.*", "", HANDBOOK))
+    nothing = read_messages(dialog())
+    report = audit_transcript(book, nothing, goal="pay", judge=judge)
+    assert codes(report) == ["refusal-without-cause"]

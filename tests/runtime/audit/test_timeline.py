@@ -29,6 +29,7 @@ SAID: list[tuple[str, dict[str, Any], str]] = [
     ("reuse", {"function": "known", "producer": 4}, "known from #4"),
     ("select_branch", {"label": "yes", "target": "end"}, "yes → end"),
     ("emit_artifact", {"name": "note", "content": {"a": 1}}, 'note: {"a": 1}'),
+    ("emit_artifact", {"name": "note", "content": {"a": "ä"}}, 'note: {"a": "ä"}'),
     ("domain_call", {"action": "pay", "arguments": {"a": None}}, "pay(a=null)"),
     ("domain_result", {"action": "pay", "ok": True, "value": "ä"}, "pay → ä"),
     ("domain_result", {"action": "pay", "value": [1]}, "pay → failed: [1]"),
@@ -95,6 +96,10 @@ def test_a_transcripts_calls_in_words() -> None:
         {"role": "tool", "tool_call_id": "1", "content": '{"ok": true}'},
     ]
     rows = rows_of_transcript(read_messages(messages, effects=frozenset({"pay"})))
+    assert [(one.seq, one.actor, one.kind, one.depth) for one in rows] == [
+        (0, "model", "domain_call", 0),
+        (1, "model", "domain_call", 0),
+    ]
     assert [(one.says, one.tone, one.place) for one in rows] == [
         ('pay(a=1) → {"ok": true}', "good", "message 0"),
         ("pay(a=1) → no answer", "", "message 0"),

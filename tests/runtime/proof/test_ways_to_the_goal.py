@@ -29,11 +29,8 @@ from sopilot.language.program.model import (
     Step,
 )
 from sopilot.runtime.audit import audit_trace
-from sopilot.runtime.proof import (
-    Prover,
-    license_call,
-)
-from sopilot.runtime.vm import JSON, Complete, DomainCall, DomainResult, Start
+from sopilot.runtime.proof import Grade, Prover, license_call
+from sopilot.runtime.vm import JSON, Call, Complete, DomainCall, DomainResult, Return, Start
 
 # --- ways to the goal -----------------------------------------------------------------
 
@@ -185,3 +182,29 @@ def test_what_was_done_counts_by_the_values_of_its_format(format_: int, given: J
     run.ok(Complete())
     found = audit_trace({"go": made}, run.events).findings
     assert [one.code for one in found] == (["old-format"] if format_ == 1 else [])
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        (None, "`a` must be true and is undecided: nobody has judged it for these values"),
+        (Return(undecided=True), "`a` must be true and is undecided: it was judged undecided"),
+        (Return(False), "`a` must be true and is false"),
+        (Return(True), ""),
+    ],
+)
+def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
+    trusted = replace(rule("a"), verdict=None, judged_by_model=True)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    made = replace(program("go", root, trusted), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    if given is not None:
+        run.ok(Call())
+        run.ok(given)
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+    found = license_call(run.machine.programs, here, {}, lambda *_: None)
+    assert found.missing == missing
+    assert found.grade is (Grade.PROVEN if missing else Grade.ATTESTED)

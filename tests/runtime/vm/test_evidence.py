@@ -5,6 +5,7 @@ from __future__ import annotations
 from vm_programs import PROGRAMS
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
+from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.vm import BindEvidence, Bound, Call, Observed, Return, SelectBranch, Start
 from sopilot.runtime.vm.evidence import available
 
@@ -122,3 +123,14 @@ def test_citations_that_name_nothing_are_told_where_one_judges() -> None:
     cited = [str(seq), "the moon"]
     assert run.machine.unresolved(run.configuration, cited) == ("the moon",)
     assert run.machine.unresolved(run.configuration, []) == ()
+
+
+def test_a_number_of_more_than_twelve_digits_is_a_name() -> None:
+    run = in_rule()
+    seq = run.tool("read_balance", username="bob")
+    told = run.ok(Return(True, (f"#{seq:012}", f"#{seq:013}", "#٣"))).events[0].payload["bound"]
+    assert told["evidence"] == [seq]
+    assert told["unresolved"] == [f"#{seq:013}", "#٣"]
+    report = audit_trace(PROGRAMS, run.events, ended=False)
+    found = [one.explanation for one in report.findings if one.code == "evidence-unresolved"]
+    assert found == [f"`#{seq:013}` is no result", "`#٣` is no result"]

@@ -15,8 +15,10 @@ from sopilot.language.program.model import (
     Check,
     CompleteStep,
     Emit,
+    Every,
     FailStep,
     Function,
+    Holds,
     Kind,
     Local,
     ReturnStep,
@@ -28,6 +30,7 @@ from sopilot.runtime.vm import (
     DomainCall,
     EmitArtifact,
     Limits,
+    Return,
     SelectBranch,
     Start,
 )
@@ -267,3 +270,36 @@ def test_a_value_is_nested_so_deeply_and_no_further(levels: int, kept: bool) -> 
     for _ in range(64):
         found = found[0]
     assert found == (1 if kept else {"$dropped": "nested too deeply"})
+
+
+@pytest.mark.parametrize(
+    ("holds", "bound"),
+    [
+        ((False, True), ("funds_cover",)),
+        ((True, True), ()),
+        ((False, False), ("funds_cover", "overdraft")),
+    ],
+)
+def test_the_checks_that_a_group_is_blamed_on(
+    holds: tuple[bool, bool], bound: tuple[str, ...]
+) -> None:
+    both = replace(
+        TRANSFER.functions["any_of_funds"],
+        steps=(
+            *TRANSFER.functions["any_of_funds"].steps[:2],
+            ReturnStep("end", Every((Holds("funds"), Holds("over")))),
+        ),
+    )
+    functions = {**TRANSFER.functions, "any_of_funds": both}
+    run = Run({"transfer": replace(TRANSFER, functions=functions)})
+    run.ok(Start("transfer", {"username": "bob", "amount": 1}))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    for one in holds:
+        run.ok(Call())
+        run.ok(Return(one))
+    run.ok(Return())
+    frame = run.configuration.frame
+    assert frame is not None
+    assert frame.slots["money"].unmet == bound

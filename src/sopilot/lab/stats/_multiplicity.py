@@ -24,7 +24,8 @@ def benjamini_hochberg(p_values: Sequence[float], q: float = 0.05) -> tuple[Adju
     count = len(p_values)
     order = sorted(range(count), key=lambda place: p_values[place], reverse=True)
     corrected = (p_values[place] * (count / (count - passed)) for passed, place in enumerate(order))
-    adjusted = dict(zip(order, accumulate(corrected, min), strict=True))
+    smallest = list(accumulate(corrected, min))
+    adjusted = {place: smallest[passed] for passed, place in enumerate(order)}
     return tuple(
         Adjusted(value, adjusted[place], adjusted[place] <= q)
         for place, value in enumerate(p_values)

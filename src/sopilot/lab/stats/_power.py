@@ -79,14 +79,13 @@ def tasks_needed(
     require(power > alpha, f"power `{power}` must be above alpha `{alpha}`")
     if effect == 0.0:
         return Undefined("an effect of 0 cannot be found")
-    high = 1
+    low = high = 1
     critical = critical_values(high, alpha)
     while _power(high, discordance, effect, critical) < power:
         if high >= _LIMIT:
             return Undefined(f"more than {_LIMIT} tasks")
-        high = min(_LIMIT, 2 * high)
+        low, high = high, min(_LIMIT, 2 * high)
         critical = critical_values(high, alpha)
-    low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
         enough = _power(middle, discordance, effect, critical) >= power

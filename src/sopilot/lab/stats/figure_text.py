@@ -24,9 +24,9 @@ def _table(rows: Sequence[FigureObject]) -> Iterator[str]:
     cells = [[str(name) for name in rows[0]]] + [
         [_cell(value) for value in row.values()] for row in rows
     ]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+    widths = [max(len(row[place]) for row in cells) for place in range(len(rows[0]))]
     for row in cells:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        yield "  ".join(row[place].ljust(width) for place, width in enumerate(widths)).rstrip()
 
 
 def _cell(value: object) -> str:
