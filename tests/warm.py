@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -115,9 +116,10 @@ class Server:
             text += asker.recv(1 << 16)
         asked = json.loads(text)
         for name in asked["loaded"].split(","):
-            found = pkgutil.resolve_name(name)
-            if callable(found):
-                found()
+            with suppress(ImportError):  # the command will say what it lacks
+                found = pkgutil.resolve_name(name)
+                if callable(found):
+                    found()
         gc.freeze()
         pid = os.fork()
         if pid:

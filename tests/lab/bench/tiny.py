@@ -19,6 +19,8 @@ LOADED = (
     "sopilot.doors.cli.bench_archive",
     "sopilot.lab.bench._source_fingerprint:deciding_sources",
 )
+INSPECT = ("sopilot.lab.bench._inspect_runner", "openai.types.responses", "anthropic.types.beta")
+"""With the libraries that it loads when it first runs anything."""
 
 
 def tiny_upstream() -> Upstream:
@@ -26,7 +28,8 @@ def tiny_upstream() -> Upstream:
 
 
 def bench_command(*words: str) -> list[str]:
-    loaded = [*LOADED, "inspect_ai"] if any("inspect" in word for word in words) else LOADED
+    inspects = any("inspect" in word for word in words)
+    loaded = (*LOADED, *INSPECT) if inspects else LOADED
     return [*warm_python(*loaded), "-m", "sopilot.doors.cli.main", "bench", *words]
 
 
