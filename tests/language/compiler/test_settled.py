@@ -61,6 +61,13 @@ def test_a_repeat_in_another_group_is_dropped() -> None:
     assert [gone.impossible for gone in found.explanation.dropped] == [False]
 
 
+def test_options_behind_one_that_holds_already_are_dropped_and_told() -> None:
+    found = compiled(InOrder((leaf("a"), First((leaf("a"), leaf("b"), leaf("c"))))))
+    assert found.explanation.tree == leaf("a")
+    dropped = [(gone.what, gone.known, gone.impossible) for gone in found.explanation.dropped]
+    assert dropped == [(leaf(name), leaf("a"), False) for name in "abc"]
+
+
 def test_what_an_option_asks_before_it_fails_is_still_asked() -> None:
     """Evidence is owed in the order of the chain, and for every option of an `any`."""
     chain = First((InOrder((leaf("b"), leaf("a", False))), leaf("c")))

@@ -150,7 +150,7 @@ class Settled:
         facts = dict(facts)
         last: Dropped | None = None
         complete = complete or isinstance(tree, AnyOf)
-        for child in tree.children:
+        for number, child in enumerate(tree.children, 1):
             before = len(self.dropped)
             left = self._left(child, facts, complete=complete)
             if isinstance(left, Dropped):
@@ -165,6 +165,9 @@ class Settled:
             children.append(left)
             if isinstance(tree, First):
                 if left == NOTHING:
+                    known = [one.known for one in self.dropped[before:]][-1:]
+                    behind = tree.children[number:]
+                    self.dropped += [Dropped(one, why, False) for why in known for one in behind]
                     break
                 if isinstance(child, Leaf):
                     other = Leaf(child.predicate, child.arguments, not child.wanted)
