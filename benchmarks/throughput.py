@@ -159,7 +159,7 @@ async def measure(dsn: str, folder: Path, small: bool) -> dict[str, Any]:
     figures["requests"] = found
     figures["library_alone"] = await library_alone(seconds / 4)
     figures["two_workers_to_one"] = round(rates[1] / max(1, rates[0]), 2)
-    figures["two_workers_to_one_at_most"] = _at_most(found[0]["cpu_microseconds_a_request"])
+    figures["two_workers_to_one_at_most"] = _at_most(*found)
     figures["load_average_after"] = round(os.getloadavg()[0], 1)
     return figures
 
@@ -180,11 +180,11 @@ def main() -> None:
     sys.exit(0 if not lost and (given.small or _quick(figures)) else 1)
 
 
-def _at_most(cost: dict[str, int]) -> float:
-    """What two workers can be to one where PostgreSQL and the clients are on the same cores: one
-    worker has a core for itself, and two share all cores with the others."""
-    share = cost["server"] / sum(cost.values())
-    return round(min(2.0, (os.cpu_count() or 1) * share), 2)
+def _at_most(one: dict[str, Any], two: dict[str, Any]) -> float:
+    """What two workers can be to one where PostgreSQL and the clients are on the same cores: with
+    all of them at work, at what a request costs with two."""
+    possible = (os.cpu_count() or 1) * 1e6 / sum(two["cpu_microseconds_a_request"].values())
+    return round(min(2.0, possible / max(1, one["requests_a_second"])), 2)
 
 
 def _quick(figures: dict[str, Any]) -> bool:

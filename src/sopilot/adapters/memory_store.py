@@ -25,7 +25,7 @@ from sopilot.runtime.session.journal import is_journal
 from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import Head, SealedEvent, SignedHead, genesis
 from sopilot.runtime.vm import JSON
-from sopilot.runtime.vm.values import Fields, plain_mapping
+from sopilot.runtime.vm.values import Fields, made, plain_mapping
 
 
 @dataclass(slots=True)
@@ -161,7 +161,7 @@ class MemoryStore:
             self.records.add_actions(session_id, batch.actions)
         kept.updated_at = now
         kept.lease_expires_at = expires
-        return Lease(session_id, owner, token, expires)
+        return made(Lease, (session_id, owner, token, expires))
 
     async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
         return self._kept(session_id).events[after + 1 :]

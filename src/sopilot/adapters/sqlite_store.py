@@ -36,7 +36,7 @@ from sopilot.runtime.trace import (
     signed_head_from_json,
 )
 from sopilot.runtime.vm import JSON, TraceError
-from sopilot.runtime.vm.values import Fields, spell
+from sopilot.runtime.vm.values import Fields, made, spell
 
 _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
     lease_expires_at FROM sessions JOIN heads ON session = number"""
@@ -158,8 +158,8 @@ class SQLiteStore(SQLiteCopies):
         self, lease: Lease, batch: Batch, *, now: float, lease_seconds: float
     ) -> Lease:
         expires = now + lease_seconds
-        await self._appends.add(lease.session_id, Append(lease, batch, now, expires))
-        return Lease(lease.session_id, lease.owner, lease.token, expires)
+        await self._appends.add(lease.session_id, made(Append, (lease, batch, now, expires)))
+        return made(Lease, (*lease[:3], expires))
 
     def _append(self, db: sqlite3.Connection, one: Append) -> None:
         lease, batch, now, expires = one

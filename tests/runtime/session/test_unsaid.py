@@ -70,7 +70,6 @@ def said_by_nobody(what: Callable[..., Any]) -> dict[str, Any]:
         (reminders.due_calls, {"once": False}),
         (sealing.verify_store, {"events": True}),
         (unsettled.settle_orphan, {"take_over": False}),
-        (unsettled.sweep, {"grace_seconds": 2.0}),
     ],
 )
 def test_what_a_caller_gets_who_says_nothing(

@@ -185,9 +185,10 @@ class Compiler:
     def _verify(self, program: Program) -> None:
         """Constants do not matter to the verifier, so a skeleton is looked at once."""
         functions = program.functions
-        predicates = frozenset(function.predicate or "" for function in functions.values())
+        judging = {name: one for name, one in functions.items() if one.predicate}
+        predicates = frozenset([one.predicate or "" for one in judging.values()])
         require_valid(program, predicates, accepted=self._accepted)
-        self._accepted.update((name, f) for name, f in functions.items() if f.predicate)
+        self._accepted.update(judging)
 
     def _checked(
         self, handbook: Handbook, procedure: Procedure

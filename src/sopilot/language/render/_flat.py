@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sopilot.language.program import Check, Function, Kind, Program
-from sopilot.language.render._quoted import Rendered, Writer
+from sopilot.language.render._quoted import Rendered, below
 from sopilot.language.render._scaffold import words
 from sopilot.language.render.frame import function_text
 from sopilot.language.render.sentences import constant_texts
@@ -24,24 +24,20 @@ class _ProgramText:
             if isinstance(step, Check) and not step.wanted
         }
         self._functions = [
-            function_text(one, program, bool(one.says_not) and one.name in denied)
+            (one.name, function_text(one, program, bool(one.says_not) and one.name in denied))
             for one in reading_order(program)
         ]
-        self._constants = tuple(
-            dict.fromkeys(name for text in self._functions for name in text.constants)
-        )
+        named = [name for _, text in self._functions for name in text.constants]
+        self._constants = tuple(dict.fromkeys(named))
         self._texts: dict[tuple[str | None, ...], Rendered] = {}
 
     def of(self, program: Program, language: str) -> Rendered:
         key = (language, *constant_texts(self._constants, program))
         text = self._texts.get(key)
         if text is None:
-            writer = Writer()
-            writer.line(words(language)["flat_intro"])
-            for function, kept in zip(reading_order(program), self._functions, strict=True):
-                writer.write("\n")
-                writer.include(kept.of(function, program, language))
-            text = self._texts[key] = writer.finish()
+            functions = program.functions
+            texts = [kept.of(functions[name], program, language) for name, kept in self._functions]
+            text = self._texts[key] = below(words(language)["flat_intro"] + "\n", texts)
         return text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sopilot.language.frozen import frozen
@@ -33,6 +34,17 @@ class Rendered:
             for first, last, sentence, owner in part.quotes:
                 found.append(Quote(start + first, start + last, sentence, owner))
         return tuple(sorted(found) if self.parts else found)
+
+
+def below(head: str, parts: Sequence[Rendered]) -> Rendered:
+    """The parts below a head, each behind an empty line."""
+    places = []
+    end = len(head)
+    for part in parts:
+        places.append(end + 1)
+        end += 1 + len(part.text)
+    text = head + "".join([f"\n{part.text}" for part in parts])
+    return Rendered(text, (), tuple(parts), tuple(places))
 
 
 class Writer:

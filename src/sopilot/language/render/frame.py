@@ -160,9 +160,8 @@ class FunctionText:
 
     def __init__(self, function: Function, called: list[Function]) -> None:
         self._own = named_constants(function)
-        self._varying = {one.name: one for one in called if named_constants(one)}
-        """The functions whose checks read otherwise with other constants; and the list of all
-        keeps them alive."""
+        self._varying = [one.name for one in called if named_constants(one)]
+        """The functions whose checks read otherwise with other constants."""
         self._called = called
         names = [*self._own, *(name for one in called for name in named_constants(one))]
         self.constants = tuple(dict.fromkeys(names))

@@ -7,7 +7,7 @@ wing; ``session`` keeps the register up, ``adapters`` keep the rows.
 """
 
 from sopilot.runtime.records._action import ActionEntry, ActionOutcome, ActionRow
-from sopilot.runtime.records._register import Register
+from sopilot.runtime.records._register import FOLDED, Register
 from sopilot.runtime.records._selection import (
     Condition,
     Selected,
@@ -20,6 +20,7 @@ from sopilot.runtime.records._selection import (
 from sopilot.runtime.records._store import Records
 
 __all__ = [
+    "FOLDED",
     "ActionEntry",
     "ActionOutcome",
     "ActionRow",

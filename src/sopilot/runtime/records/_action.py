@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import fields
 from enum import StrEnum
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from sopilot.language.diagnostics import RunEnded
+from sopilot.language.frozen import frozen
 from sopilot.runtime.trace.identity import identity_of
-from sopilot.runtime.vm.values import JSON, spell
+from sopilot.runtime.vm.values import JSON, made, spell
 
 
 class ActionOutcome(StrEnum):
@@ -41,8 +43,15 @@ class ActionRow(NamedTuple):
     rest: str
 
 
-@dataclass(frozen=True, slots=True)
-class ActionEntry:
+class _KeepsItsRow:
+    """Room beside an entry for its row, once it was spelled: neither compared nor copied."""
+
+    __slots__ = ("_row",)
+    _row: ActionRow
+
+
+@frozen
+class ActionEntry(_KeepsItsRow):
     """``arguments`` are those that ran, or would: people may have amended them, ``asked`` are
     the ones before. Values that the trace keeps by reference are references here, too.
     ``override`` is what people let through without proof."""
@@ -88,21 +97,37 @@ class ActionEntry:
         return tuple(names)
 
     def row(self) -> ActionRow:
-        rest: dict[str, JSON] = {
-            name: value
-            for name in _REST
-            if (value := getattr(self, name)) not in ("", (), 0, None) or name == "seq"
-        }
-        return ActionRow(
+        try:
+            return self._row
+        except AttributeError:
+            pass
+        rest: dict[str, JSON] = {"seq": self.seq}
+        for name, value in zip(_REST, _rest_of(self), strict=True):
+            # Arguments that were asked for may be none at all; anything else is left out then.
+            if value or (name == "asked" and value is not None):
+                rest[name] = _plain(value) if type(value) is tuple else value
+        row = ActionRow(
             spell(self.call_id),
             float(self.at),
             spell(self.action),
-            str(self.outcome),
+            self.outcome.value,
             self.grade,
             self.expires_at,
             spell(self.arguments),
-            spell({name: _plain(value) for name, value in rest.items()}),
+            spell(rest),
         )
+        _set_row(self, row)
+        return row
+
+    def turned(self, outcome: ActionOutcome) -> ActionEntry:
+        """The same with another outcome, which most answers bring and nothing else: what its row
+        says beside that is not spelled again."""
+        values: list[Any] = [*_all_of(self)]
+        values[_OUTCOME] = outcome
+        entry = ActionEntry(*values)
+        row = self.row()
+        _set_row(entry, made(ActionRow, (*row[:3], outcome.value, *row[4:])))
+        return entry
 
     def as_json(self) -> dict[str, JSON]:
         return {
@@ -133,15 +158,18 @@ class ActionEntry:
 
 
 _REST = (
-    "seq", "goal", "program", "handbook", "model", "arm", "decisions", "override", "awaits",
+    "goal", "program", "handbook", "model", "arm", "decisions", "override", "awaits",
     "why", "roles", "needed", "asked", "repeats",
 )  # fmt: skip
+_rest_of = attrgetter(*_REST)
+_FIELDS = [one.name for one in fields(ActionEntry)]
+_OUTCOME = _FIELDS.index("outcome")
+_all_of = attrgetter(*_FIELDS)
+_set_row = vars(_KeepsItsRow)["_row"].__set__
 
 
-def _plain(value: JSON) -> JSON:
-    return [dict(one) if isinstance(one, Mapping) else one for one in value] if isinstance(
-        value, tuple
-    ) else value  # fmt: skip
+def _plain(values: tuple[JSON, ...]) -> JSON:
+    return [dict(one) if isinstance(one, Mapping) else one for one in values]
 
 
 def entry_of(session_id: str, row: ActionRow) -> ActionEntry:

@@ -19,7 +19,8 @@ from sopilot.runtime.trace.runtime_notes import (
 from sopilot.runtime.vm.events import Actor, Event
 from sopilot.runtime.vm.values import JSON
 
-_KINDS = frozenset({"start", "domain_call", "domain_result", "decision", "note"})
+FOLDED = frozenset({"start", "domain_call", "domain_result", "decision", "note"})
+"""The kinds of events that a register learns from; no other needs to be folded."""
 
 
 class Register:
@@ -36,7 +37,7 @@ class Register:
         """The entry that the event made or changed. ``stored`` is the event as the trace keeps
         it: values that are kept by reference do not enter the register either."""
         kind = event.kind
-        if kind not in _KINDS:
+        if kind not in FOLDED:
             return None
         if kind == "start":
             self._goals[event.process] = str(event.payload.get("goal"))
@@ -57,12 +58,12 @@ class Register:
     def _call(self, event: Event, stored: Event) -> ActionEntry | None:
         call_id, action = str(event.payload["call_id"]), str(event.payload["action"])
         licence = stored.payload.get("licence")
+        known = self.entries.get(call_id)
+        if known is None and licence is None and not self.changing(action):
+            return None
         proof = _mapping(licence)
         grade, override = str(proof.get("grade") or ""), str(proof.get("missing") or "")
-        known = self.entries.get(call_id)
         if known is None:
-            if licence is None and not self.changing(action):
-                return None
             arguments = stored.payload.get("arguments")
             return self._new(call_id, action, event, arguments, grade, override)
         return replace(
@@ -89,7 +90,7 @@ class Register:
         call_id = details.get("call_id")
         if name == OUTCOME_UNKNOWN:
             known = self.entries.get(str(call_id))
-            return known and replace(known, outcome=ActionOutcome.UNKNOWN)
+            return known and known.turned(ActionOutcome.UNKNOWN)
         if name != HELD_CALL:
             return None
         if details.get("awaits") == AWAITS_DECISION:
@@ -160,7 +161,7 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
             known,
             decisions=(*known.decisions, {**settled, "at": event.at, "reason": said}),
         )
-    return replace(known, outcome=outcome)
+    return known.turned(outcome)
 
 
 def _decided(known: ActionEntry, event: Event) -> ActionEntry:
@@ -183,7 +184,7 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
         said["principal"] = payload["principal"]
     entry = replace(known, decisions=(*known.decisions, said))
     if decision == "reject":
-        return replace(entry, outcome=ActionOutcome.REJECTED)
+        return entry.turned(ActionOutcome.REJECTED)
     if decision == "amend":
         return replace(
             entry,

@@ -55,6 +55,7 @@ from sopilot.runtime.vm import (
     plain,
 )
 from sopilot.runtime.vm.operations import CLOCK
+from sopilot.runtime.vm.values import made
 
 RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
@@ -345,8 +346,11 @@ class Session(Leased):
         summary = summarise(
             configuration, ledger.forecast(events), self._register, self.programs.guarded
         )
-        head = Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
-        batch = Batch(before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        last = sealed[-1]
+        head = made(Head, (before.session_id, last.event.seq, last.hash))
+        batch = made(
+            Batch, (before, sealed, payloads, summary, programs or {}, lines, actions, head)
+        )
         store, now, seconds = self._store, self.clock.now(), settings.lease_seconds
         if self._new is None:
             self._lease = await store.append(lease, batch, now=now, lease_seconds=seconds)

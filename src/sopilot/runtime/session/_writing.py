@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from sopilot.runtime.records import ActionEntry, ActionRow, Register
+from sopilot.runtime.records import FOLDED, ActionEntry, ActionRow, Register
 from sopilot.runtime.session._settings import Settings
 from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.trace import Head, SealedEvent, redact, seal_line
@@ -64,9 +64,10 @@ def seal_events(
         previous = one.hash
         sealed.append(one)
         lines.append(line)
-        action = register.fold(event, one.event)
-        if action is not None:
-            actions[action.call_id] = action
+        if event.kind in FOLDED:
+            action = register.fold(event, one.event)
+            if action is not None:
+                actions[action.call_id] = action
     rows = [action.row() for action in actions.values()] if actions else ()
     return sealed, payloads, lines, rows
 

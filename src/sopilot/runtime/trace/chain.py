@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sopilot.runtime.vm.errors import TraceError
 from sopilot.runtime.vm.events import Event
-from sopilot.runtime.vm.values import JSON, canonical, spell
+from sopilot.runtime.vm.values import JSON, canonical, made, spell
 
 FORMAT = 1
 """Version of the trace. Part of every hash."""
@@ -46,7 +46,8 @@ def seal_line(event: Event, previous: str) -> tuple[SealedEvent, str]:
     """``seal`` and ``encode_line`` at once, for the price of one spelling."""
     before, behind = _spelled(event, previous, FORMAT)
     digest = _digest(before, behind)
-    return SealedEvent(event, previous, digest), f'{before},"hash":"{digest}",{behind}'
+    sealed = made(SealedEvent, (event, previous, digest, FORMAT))
+    return sealed, f'{before},"hash":"{digest}",{behind}'
 
 
 def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:

@@ -39,7 +39,7 @@ from sopilot.runtime.vm.operations import (
 )
 from sopilot.runtime.vm.position import NO_PROCESS, Moved, Position, Programs, Refused, locate
 from sopilot.runtime.vm.state import Bound, Configuration
-from sopilot.runtime.vm.values import Fields, Judge
+from sopilot.runtime.vm.values import Fields, Judge, made
 from sopilot.runtime.vm.whole_values import whole_values
 
 Grader = Callable[[Position, Return, Sequence[int]], str | None]
@@ -170,7 +170,7 @@ class Machine:
             frame = configuration.frame
             place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
         who = actor or _ACTORS.get(kind, Actor.MODEL)
-        return after, Event(seq, at, who, name, process, place, fields)
+        return after, made(Event, (seq, at, who, name, process, place, fields))
 
     def _inside(self, here: Position, operation: Operation, fields: Fields) -> Moved | Refused:
         kind = type(operation)

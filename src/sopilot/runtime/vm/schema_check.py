@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeGuard
 
 from sopilot.language.handbook.patterns import UnreadablePattern, has_form
@@ -20,6 +20,7 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
+_LISTS = (list, tuple)
 READ = frozenset(
     (
         *("type", "const", "enum", "pattern", "items"),
@@ -35,11 +36,13 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     """What is wrong first, with its place, or ``None``. Keywords it does not know are ignored."""
     where = path or "the content"
     wanted = schema.get("type")
-    names = [wanted] if isinstance(wanted, str) else wanted
-    if isinstance(names, list | tuple) and not any(is_of_type(value, name) for name in names):
+    names = (wanted,) if isinstance(wanted, str) else wanted
+    if isinstance(names, _LISTS) and not _is_one_of(value, names):
         return f"{where} must be of type {' or '.join(str(name) for name in names)}"
     if isinstance(value, str) and "\0" in value:
         return f"{where} has a NUL character in it"
+    if len(schema) == (wanted is not None):
+        return None  # most say a type and nothing else
     if "const" in schema and not same(value, schema["const"]):
         return f"{where} has the wrong value"
     options = schema.get("enum")
@@ -117,6 +120,13 @@ def _object_violation(
         elif name not in known and schema.get("additionalProperties") is False:
             return f"`{name}` is not expected" + (f" in {path}" if path else "")
     return None
+
+
+def _is_one_of(value: object, names: Iterable[object]) -> bool:
+    for name in names:  # noqa: SIM110  # a generator costs more than what it asks
+        if is_of_type(value, name):
+            return True
+    return False
 
 
 def is_of_type(value: object, name: object) -> bool:

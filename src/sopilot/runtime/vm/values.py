@@ -59,6 +59,9 @@ def _encoder() -> Callable[[JSON], str]:
     return lambda value: join(chunks(value, 0))
 
 
+made = tuple.__new__
+"""A named tuple from its values in order: half the price of calling its class."""
+
 spell = _encoder()
 """The text of ``canonical``."""
 
