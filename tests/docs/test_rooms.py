@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,3 +121,9 @@ def test_commands_stay_options_printing_and_wiring() -> None:
     commands = (SOURCES / "sopilot" / "doors" / "cli").glob("*.py")
     lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in commands)
     assert lines <= MOST_LINES_OF_COMMANDS
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    """The folders are no packages: of two with one name only one can be loaded."""
+    names = Counter(file.name for file in (SOURCES.parent / "tests").rglob("test_*.py"))
+    assert [name for name, files in names.items() if files > 1] == []

@@ -29,7 +29,6 @@ from sopilot.lab.stats import (
     non_inferiority_power,
     post_goal,
     sign_flip,
-    task_joint,
     tasks_needed,
 )
 from sopilot.lab.stats._binomial import as_p, at_most, fair_tail
@@ -270,7 +269,6 @@ def test_counting_goes_on() -> None:
         (compare, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
         (clustered_difference, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
         (post_goal, {"confidence": 0.95, "draws": 10_000, "seed": 27}),
-        (task_joint, {"exact": True, "draws": 20_000, "seed": 27}),
         (goal_clustered, {"exact": True, "draws": 20_000, "seed": 27}),
         (sign_flip, {"exact": True, "draws": 20_000, "seed": 27}),
         (non_inferiority_power, {"alpha": 0.05}),
