@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sopilot.runtime.records._action import ActionRow
-from sopilot.runtime.records.tree import leaf_hash, root_hash
+from sopilot.runtime.records.tree import leaf_hashes, root_hash
 from sopilot.runtime.trace.signing import SigningKey, verify_signature
 from sopilot.runtime.vm import JSON, TraceError, canonical
 from sopilot.runtime.vm.values import spell
@@ -60,7 +60,7 @@ def lines_of(entries: Iterable[LogEntry]) -> list[str]:
 
 
 def leaves_of(lines: Iterable[str]) -> list[bytes]:
-    return [leaf_hash(line.encode("utf-8", "surrogatepass")) for line in lines]
+    return leaf_hashes(line.encode("utf-8", "surrogatepass") for line in lines)
 
 
 def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 
 
 def leaf_hash(data: bytes) -> bytes:
-    return hashlib.sha256(b"\x00" + data).digest()
+    return leaf_hashes([data])[0]
+
+
+def leaf_hashes(every: Iterable[bytes]) -> list[bytes]:
+    """Of very many: a call for each would cost half as much again."""
+    sha256 = hashlib.sha256
+    return [sha256(b"\x00" + data).digest() for data in every]
 
 
 def _node(left: bytes, right: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -182,10 +183,14 @@ async def verify_store(
     only those that have gone on since. ``elsewhere``: who reads the register at the same
     time, if it can; what is not as it was is looked for again, in order."""
     seal = seals.heads[-1]
-    gaps = check_seals(seals, keys)
+    # Of a large log both take long, and one of them waits for a database.
+    checking = asyncio.create_task(asyncio.to_thread(check_seals, seals, keys))
+    try:
+        now = await view(store, elsewhere)
+    finally:
+        gaps = await checking
     if gaps:
         return Verified(gaps, seal)
-    now = await view(store, elsewhere)
     compared = compare(seals, now)
     if elsewhere is not None and compared.gaps:
         now = await view(store)  # perhaps somebody wrote between the two readings
