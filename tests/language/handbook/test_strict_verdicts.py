@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sopilot.language.handbook import VerdictError, judge, parse_verdict
@@ -196,16 +198,30 @@ def _kind(value: object) -> str:
     return "number"
 
 
+def _look_alike(left: object, right: object) -> bool:
+    """By the definition: compatible forms, without signs that nobody sees and spaces around."""
+    if not isinstance(left, str) or not isinstance(right, str) or left == right:
+        return False
+    shown = [unicodedata.normalize("NFKC", one) for one in (left, right)]
+    seen = {"".join(s for s in one if unicodedata.category(s) != "Cf").strip() for one in shown}
+    return len(seen) == 1
+
+
 @settings(deadline=None, max_examples=200)
 @given(_SCALARS, _SCALARS)
+@example("", "\r")
+@example("a", "a ")
+@example("\u00e9", "e\u0301")
+@example("ab", "a\u200bb")
 def test_equality_is_that_of_values_of_one_kind(left: object, right: object) -> None:
     values = {"a": left, "b": right}
-    same = _kind(left) == _kind(right) != "NoneType"
-    expected = (left == right) if same else UNDECIDED
+    of_one_kind = _kind(left) == _kind(right) != "NoneType"
+    told_apart = of_one_kind and not _look_alike(left, right)
+    expected = (left == right) if told_apart else UNDECIDED
     assert verdict("a == b", values) is expected
     assert verdict("a != b", values) is (UNDECIDED if expected is None else not expected)
     assert verdict("a in [b]", values) is expected
-    ordered = same and not isinstance(left, bool)
+    ordered = of_one_kind and not isinstance(left, bool)
     less = (left < right) if ordered else UNDECIDED  # type: ignore[operator]  # of one kind
     assert verdict("a < b", values) is less
     assert verdict("b > a", values) is less
