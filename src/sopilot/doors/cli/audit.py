@@ -80,7 +80,7 @@ def command(
         raise click.UsageError("name WHAT is judged, or --all")
     alone, of_all = (handbook, goal, now, knows, verify, page), (begin, end, workers)
     if any(alone if every else of_all):
-        raise click.UsageError(f"an option that was given is not for {'--all' if every else 'one'}")
+        raise click.UsageError("--from, --to and --workers are for --all, the others for WHAT")
     if every:
         judged = audit_store(
             store_spec, token_file=token_file, begin=begin, end=end, keep=keep, key_file=key_file,
