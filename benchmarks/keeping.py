@@ -22,6 +22,7 @@ SIZES: dict[str, Callable[[Figures], int]] = {
     "workers-storm": lambda found: found["sessions"] * found["seconds"],
     "hooked-conversations": lambda found: found["conversations"],
     "throughput": lambda found: found["audit"]["sessions"],
+    "audit-scale": lambda found: found["sessions"],
     "duels": lambda found: found["races"],
     "langgraph-walk": lambda found: found["steps"] * found["rounds"],
     "careful-reader": lambda found: sum(arm["runs"] for arm in found["arms"].values()),
