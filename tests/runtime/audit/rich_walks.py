@@ -78,7 +78,8 @@ predicates:
     verdict: results.read_case.status == 'closed'
   cards_valid(user):
     says: Every card of {user} is valid.
-    verify: {all: [list_cards(user), {call: read_card(card.number), for_each: list_cards.cards as card}]}
+    verify:
+      all: [list_cards(user), {call: read_card(card.number), for_each: list_cards.cards as card}]
     verdict: result.all(one, one.valid)
   related(user, to):
     says: The accounts of {user} and {to} have one owner.

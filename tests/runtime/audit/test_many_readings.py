@@ -55,8 +55,10 @@ def of_walks() -> Iterator[str]:
         if number % 3 == 0:
             reports.append(audit_trace(walk.programs, walk.events))
         book = RICH[name]
-        for goal in (*list(book.procedures)[:2], None) if number % 4 == 0 else ():
-            reports.append(audit_untracked(book, walk.events, goal=goal, chain=(), judge=cel))
+        reports += [
+            audit_untracked(book, walk.events, goal=goal, chain=(), judge=cel)
+            for goal in ((*list(book.procedures)[:2], None) if number % 4 == 0 else ())
+        ]
         shown = digest(
             [
                 [asdict(row) for row in rows_of_trace(walk.events)],
