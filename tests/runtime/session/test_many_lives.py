@@ -16,7 +16,7 @@ from store_lives import StoreLife
 from sopilot.runtime.vm.values import canonical
 
 GOLDEN = Path(__file__).parent / "golden" / "lives.txt"
-LIVES, STEPS = 80, 40
+LIVES, STEPS = 60, 40
 
 
 def lines(patch: pytest.MonkeyPatch) -> Iterator[str]:
