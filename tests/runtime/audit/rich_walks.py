@@ -16,6 +16,7 @@ from sopilot.language.program.model import Act, Program
 from sopilot.runtime.proof import license_call
 from sopilot.runtime.vm import (
     JSON,
+    AssistantSaid,
     Decision,
     DomainCall,
     DomainResult,
@@ -165,6 +166,12 @@ _OTHERWISE: dict[str, Any] = {
     "state": "rejected", "held": True, "product": "travel", "iban": "eve",
     "payments": [{"day": "2026-02-01", "amount": 99999}],
 }  # fmt: skip
+_SAID = (
+    "The account of ann is frozen.", "the account of ANN is  frozen, sorry", "Please call us.",
+    "Nothing in the account of ann looks like fraud", "It says frozen. Please call us.",
+    "Claim ann is held for suspicion of fraud.", "eve holds policy ann, or is a deputy named in it",
+    "We cannot do this at the moment. 2026-01-02", "The case k1 of ann is open, 120 left.",
+)  # fmt: skip
 
 
 class RichWalk(Walk):
@@ -176,7 +183,7 @@ class RichWalk(Walk):
     def __init__(self, rng: random.Random, name: str, judge: Judge) -> None:
         super().__init__(rng, name, judge)
         self.closed = rng.random() < 0.3
-        self.slips = rng.choice((0.0, 0.05, 0.15))
+        self.slips = rng.choice((0.02, 0.08, 0.2))
         if rng.random() < 0.5:
             self.observe(Note("clock", {"now": "2026-01-15T15:00:00"}))
 
@@ -253,6 +260,12 @@ class RichWalk(Walk):
         if rng.random() < 0.1:
             self.observe(Decision("expire", call_id))
         return amended
+
+    def anything(self) -> Operation:
+        """Also what a customer may not hear, and what only others should know."""
+        if self.rng.random() < 0.3:
+            return AssistantSaid(self.rng.choice(_SAID))
+        return super().anything()
 
     def result(self, call_id: str) -> DomainResult:
         chance = self.rng.random()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from random_transcripts import BOOKS as DESKS
 from random_transcripts import random_transcript
@@ -23,18 +23,20 @@ from trace_forgeries import _other, edited, labelled_trace, wanted_class
 from trace_programs import judge, random_world
 from value_traces import value_trace, wanted_value_class
 
+from sopilot.language.handbook import Handbook
 from sopilot.language.handbook.cel import judge as cel
 from sopilot.language.program.model import Program
 from sopilot.runtime.audit import Report, audit_trace
 from sopilot.runtime.audit.text_report import render_text
 from sopilot.runtime.audit.timeline import rows_of_trace
+from sopilot.runtime.audit.transcript import Transcript
 from sopilot.runtime.audit.transcripts import audit_transcript
 from sopilot.runtime.audit.without_machine import audit_untracked
 from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import Event, Judge
 
-WALKS, FORGED, LABELLED, VALUED, TRANSCRIPTS = 200, 60, 240, 156, 900
-SHARE = 0.08
+WALKS, FORGED, LABELLED, VALUED, TRANSCRIPTS = 160, 60, 160, 104, 1200
+SHARE = 0.06
 """Of all forgeries of a trace."""
 WITHHELD = {"$ref": "00", "bytes": 5}
 
@@ -150,9 +152,28 @@ def of_transcripts() -> Iterator[str]:
     books = {**DESKS, **RICH}
     for number in range(TRANSCRIPTS):
         name, goal, transcript, options = random_transcript(rng, books)
+        transcript = known_more(rng, books[name], transcript)
+        if rng.random() < 0.2:
+            options["enforced"] = {
+                one.action: one.requires for one in books[name].procedures.values()
+            }
         judged = cel if number % 7 else None
         report = audit_transcript(books[name], transcript, goal=goal, judge=judged, **options)
         yield f"{number} {name} {goal}: {len(transcript.calls)} calls, {counted([report])}"
+
+
+def known_more(rng: random.Random, book: Handbook, transcript: Transcript) -> Transcript:
+    """What others may know beside the messages."""
+    names = [one.name for action in book.actions.values() for one in action.inputs]
+    told = {name: rng.choice(("x", "y", 5, None)) for name in names if rng.random() < 0.2}
+    spoken = " ".join(rng.sample(names, min(2, len(names)))).replace("_", " ")
+    return replace(
+        transcript,
+        told=told if rng.random() < 0.5 else {},
+        replies=rng.choice((0, 0, 1, 3)),
+        dialog=rng.choice(("", f"What is your {spoken.upper()}?", "hello")),
+        now=rng.choice(("", "2026-01-15T15:00:00")),
+    )
 
 
 def test_many_walks_are_read_as_they_were() -> None:
