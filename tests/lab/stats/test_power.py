@@ -122,3 +122,13 @@ def test_an_effect_with_exactly_the_power_is_enough(tasks: int, discordance: flo
     found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
     assert isinstance(found, float)
     assert half - 1e-9 < found <= half
+
+
+@pytest.mark.parametrize("tasks", [8, 16, 24, 32])
+def test_as_many_tasks_as_have_exactly_the_power_are_enough(tasks: int) -> None:
+    """Numbers at which the search looks: where it doubles, and half-way."""
+    power = mcnemar_power(tasks, discordance=1.0, effect=0.6)
+    found = tasks_needed(discordance=1.0, effect=0.6, power=power)
+    assert isinstance(found, int)
+    assert found <= tasks
+    assert mcnemar_power(found, discordance=1.0, effect=0.6) >= power
