@@ -7,10 +7,11 @@ from dataclasses import astuple
 from inspect import signature
 
 import pytest
-from vm_programs import program
+from vm_programs import PROGRAMS, program
 from vm_runs import Run
 
 from sopilot.language.program.model import (
+    ActionFacts,
     Check,
     Choose,
     CompleteStep,
@@ -32,6 +33,8 @@ from sopilot.runtime.vm import (
     Start,
     answer_text,
 )
+from sopilot.runtime.vm.freshness import may_disturb
+from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import wanted_calls
 from sopilot.runtime.vm.state import NEVER, Configuration, Pending, Process
 from sopilot.runtime.vm.values import plain, shown
@@ -111,3 +114,15 @@ def test_a_value_that_may_be_left_out_is_null_to_a_verdict_and_another_is_waited
     assert by_itself(size=5) == ([{"size": 5, "note": None, **nothing}], "go@yes")
     assert by_itself(size=5, note="n") == ([{"size": 5, "note": "n", **nothing}], "go@yes")
     assert by_itself(note="n") == ([], "go/fits@judge")
+
+
+def test_outcomes_and_programs_are_equal_by_what_they_say() -> None:
+    first, second = Run(PROGRAMS), Run(PROGRAMS)
+    one, other = first.ok(Start("errand")), second.ok(Start("errand"))
+    assert one == other
+    assert "_answer" not in repr(one)
+    facts = {"look": ActionFacts({})}
+    here, there = (Programs({}, {}, Limits(), frozenset(), facts) for _ in "ab")
+    assert may_disturb(here, "look", "look") is True
+    assert here.disturbs
+    assert here == there
