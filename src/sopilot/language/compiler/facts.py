@@ -141,11 +141,7 @@ def read_only_goals(read_only: tuple[str, ...], handbook: Handbook) -> tuple[str
     goals = {procedure.action for procedure in handbook.procedures.values()}
     actions = handbook.actions
     return tuple(
-        [
-            name
-            for name in read_only
-            if name not in goals or _changes(actions[name], False) == ()
-        ]
+        [name for name in read_only if name not in goals or _changes(actions[name], False) == ()]
     )
 
 
