@@ -141,3 +141,9 @@ def test_what_only_the_largest_effect_shows_is_shown(tasks: int, discordance: fl
     found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
     assert isinstance(found, float)
     assert found <= discordance
+
+
+@pytest.mark.parametrize("tasks", [26, 68, 300])
+def test_power_is_a_probability_whatever_the_rounding(tasks: int) -> None:
+    found = mcnemar_power(tasks, discordance=0.9, effect=0.9, alpha=0.2)
+    assert 0.999 < found <= 1.0
