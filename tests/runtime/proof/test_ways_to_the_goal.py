@@ -299,3 +299,29 @@ def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
     process = run.configuration.processes["p1"]
     prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
     assert prover.leaf("g", {}).holds is False
+
+
+@pytest.mark.parametrize(
+    ("judged_on", "holds"), [(["u"], True), (["v"], None), (["u", "v"], True), (["other"], None)]
+)
+def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
+    judged_on: list[str], holds: bool | None
+) -> None:
+    """Though both answers say the same."""
+    reading = Act("read", "read", (("id", Local("user")),))
+    steps = (reading, ReturnStep("judge"))
+    trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
+    asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
+    root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, trusted), format=2)})
+    run.ok(Start("go", {"user": "u"}))
+    run.ok(Call())
+    answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
+    answers["other"] = run.tool("look", 1, id="u")
+    run.ok(Return(True, tuple(f"#{answers[who]}" for who in judged_on)))
+    again = run.tool("read", 1, id="u")
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("a", {"user": "u"})
+    assert found.holds is holds
+    assert found.evidence == ((again,) if holds else ())
