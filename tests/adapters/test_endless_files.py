@@ -35,7 +35,9 @@ def test_a_file_without_an_end_is_told_with_place_cause_and_cure() -> None:
     with pytest.raises(UserMistake) as told:
         read_text(ENDLESS)
     (one,) = told.value.diagnostics
-    assert str(one.place) == "/dev/zero" and "or no end" in one.message and one.help
+    assert str(one.place) == "/dev/zero"
+    assert "or no end" in one.message
+    assert one.help
 
 
 @needs_devices
@@ -134,6 +136,7 @@ def test_a_bundle_whose_files_have_no_end_is_no_bundle(tmp_path: Path) -> None:
     for name in ("bundle.json", "heads.jsonl", "rows.jsonl"):
         (tmp_path / name).symlink_to(ENDLESS)
     good, told = examined(tmp_path, [])
-    assert not good and "bundle.json is no file" in told[0]
+    assert not good
+    assert "bundle.json is no file" in told[0]
     with pytest.raises(UserMistake, match="no file"), unpacked(ENDLESS):
         pass

@@ -64,7 +64,8 @@ def test_a_customer_is_known_by_name_however_it_is_written(given: dict[str, JSON
 def test_who_wrote_the_rules_does_not_say_how_a_call_ended() -> None:
     pending = Pending(3, "wire", {"to": "una"}, None, 1)
     found = no_witness(People(), {}, Configuration(), pending, "ＡＤＡ", None, {"ada"})
-    assert found is not None and found.code == "party"
+    assert found is not None
+    assert found.code == "party"
 
 
 def test_capitals_and_forms_of_any_letter_are_one_name() -> None:
