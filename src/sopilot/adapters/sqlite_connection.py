@@ -15,6 +15,7 @@ from types import TracebackType
 
 from sopilot.adapters.sqlite_schema import (
     OWN_TABLES,
+    TABLES,
     SCHEMA_VERSION,
     migrate,
     require_readable,
@@ -219,12 +220,24 @@ def require_store(path: Path) -> None:
             "name another file, or restore a copy if it was one"
         )
     with _unchanged(path) as connection:
-        found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        rows = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+    found = {name for name, _, _ in rows}
+    if alien := next((name for name, *what in rows if not _plain(name, *what)), None):
+        raise StoreCorrupt(
+            f"{path} does more than keep what is written to it: `{alien}` is a trigger, or stands "
+            "in a table's place, and no release of ours made it; restore a copy"
+        )
     if found and not found >= OWN_TABLES:
         raise StoreCorrupt(
             f"{path} is a database of something else: it has no sessions in it, and nothing was "
             "written to it; name another file"
         )
+
+
+def _plain(name: str, kind: str, sql: str | None) -> bool:
+    """A trigger changes what is written, and a view in a table's place may have no end."""
+    table = kind == "table" and str(sql).startswith("CREATE TABLE")
+    return kind != "trigger" and (table or name.lower() not in TABLES)
 
 
 @contextmanager
