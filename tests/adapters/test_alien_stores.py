@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from sopilot.adapters.sqlite_schema import migrate
 from sopilot.adapters.sqlite_store import SQLiteStore
 from sopilot.adapters.store_by_name import open_store
 from sopilot.runtime.session import StoreCorrupt
@@ -23,23 +24,22 @@ ALIEN = {
 }
 
 
+def made(folder: Path, *statements: str) -> Path:
+    path = folder / "s.db"
+    connection = sqlite3.connect(path, isolation_level=None)
+    migrate(connection)
+    for one in statements:
+        connection.execute(one)
+    connection.close()
+    return path
+
+
 @pytest.mark.parametrize("statements", ALIEN.values(), ids=ALIEN.keys())
 @pytest.mark.parametrize("reading", [True, False])
 def test_what_changes_or_invents_what_is_kept_is_no_store(
     tmp_path: Path, statements: list[str], reading: bool
 ) -> None:
-    path = tmp_path / "s.db"
-
-    async def made() -> None:
-        store = SQLiteStore(path)
-        await store.sessions()
-        await store.close()
-
-    asyncio.run(made())
-    with sqlite3.connect(path) as connection:
-        for one in statements:
-            connection.execute(one)
-    connection.close()
+    path = made(tmp_path, *statements)
     before = path.read_bytes()
 
     async def opened() -> None:
@@ -55,16 +55,13 @@ def test_what_changes_or_invents_what_is_kept_is_no_store(
 
 
 def test_a_view_of_ones_own_is_welcome(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
+    path = made(tmp_path, "CREATE VIEW report AS SELECT id FROM sessions")
 
-    async def used() -> int:
+    async def found() -> int:
         store = SQLiteStore(path)
-        found = len(await store.sessions())
-        await store.close()
-        return found
+        try:
+            return len(await store.sessions())
+        finally:
+            await store.close()
 
-    assert asyncio.run(used()) == 0
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE VIEW report AS SELECT id FROM sessions")
-    connection.close()
-    assert asyncio.run(used()) == 0
+    assert asyncio.run(found()) == 0
