@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from pathlib import Path
 
@@ -65,3 +66,10 @@ def test_a_view_of_ones_own_is_welcome(tmp_path: Path) -> None:
             await store.close()
 
     assert asyncio.run(found()) == 0
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(StoreCorrupt, match="no file"):
+        asyncio.run(open_store(f"sqlite:{pipe}", reading=True).sessions())

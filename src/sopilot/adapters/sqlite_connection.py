@@ -207,6 +207,8 @@ class SQLiteFile:
 def require_store(path: Path) -> None:
     """Raises for a file that is something else, before anything is written to it. One that is
     empty, or not there, is welcome."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise StoreCorrupt(f"{path} is not a store of sessions: it is no file; name another")
     try:
         with open(path, "rb") as file:
             begin = file.read(len(_MAGIC))
