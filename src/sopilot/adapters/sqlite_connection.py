@@ -15,8 +15,8 @@ from types import TracebackType
 
 from sopilot.adapters.sqlite_schema import (
     OWN_TABLES,
-    TABLES,
     SCHEMA_VERSION,
+    TABLES,
     migrate,
     require_readable,
     written_schema,
