@@ -9,9 +9,12 @@ from dataclasses import replace
 import pytest
 from test_four_eyes import WIRE, office
 
+from sopilot.adapters.sign_in import sign_in
 from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.runtime.records.people import People
+from sopilot.runtime.session import HeldState
 from sopilot.runtime.session._entitlement import no_witness, objection
+from sopilot.runtime.session.deciding import decide_or_leave
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.vm import JSON, Configuration
 from sopilot.runtime.vm.state import Pending
@@ -29,6 +32,36 @@ def test_nobody_amends_a_call_to_their_own_favour(payee: str) -> None:
         assert await here.vote(wire, "Sue-1", "supervisor", "amend", arguments=own) == "party"
         assert await here.vote(wire, "Ada-1", "auditor", "amend", arguments=own) == "waiting"
         assert await here.vote(wire, "Sue-1", "supervisor") == "party"
+
+    asyncio.run(run())
+
+
+def test_an_approval_that_was_left_is_for_the_arguments_that_were_seen() -> None:
+    """Whoever runs the session takes up an amendment first that nobody else could see yet."""
+
+    async def run() -> None:
+        here = await office()
+        wire = await here.wire()
+        more = {**WIRE, "amount": 9_000}
+        votes: list[tuple[str, str, str, dict[str, JSON] | None]] = [
+            ("amend", "Ada-1", "auditor", more),
+            ("approve", "Sue-1", "supervisor", None),
+        ]
+        for decision, token, role, arguments in votes:
+            who = await sign_in(here.store, here.tokens[token], clock=here.clock)
+            shown, _, left = await decide_or_leave(
+                here.store, wire.id, decision, "w", by="", role=role, arguments=arguments, who=who,
+                clock=here.clock,
+            )  # fmt: skip
+            assert left
+            assert shown.arguments["amount"] == WIRE["amount"]  # what they saw
+        await wire.take_decisions()
+        held = wire.ledger.held["w"]
+        assert held.arguments["amount"] == 9_000
+        assert [one.by for one in held.rulings] == ["Ada"]
+        assert held.state is HeldState.WAITING
+        refused = [one.event.payload for one in wire.events if one.event.kind == "note"]
+        assert refused[-1]["details"]["code"] == "amended-since"
 
     asyncio.run(run())
 
