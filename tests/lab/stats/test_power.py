@@ -122,3 +122,22 @@ def test_an_effect_with_exactly_the_power_is_enough(tasks: int, discordance: flo
     found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
     assert isinstance(found, float)
     assert half - 1e-9 < found <= half
+
+
+@pytest.mark.parametrize("tasks", [8, 16, 24, 32])
+def test_as_many_tasks_as_have_exactly_the_power_are_enough(tasks: int) -> None:
+    """Numbers at which the search looks: where it doubles, and half-way."""
+    power = mcnemar_power(tasks, discordance=1.0, effect=0.6)
+    found = tasks_needed(discordance=1.0, effect=0.6, power=power)
+    assert isinstance(found, int)
+    assert found <= tasks
+    assert mcnemar_power(found, discordance=1.0, effect=0.6) >= power
+
+
+@pytest.mark.parametrize(("tasks", "discordance"), [(12, 1.0), (40, 0.5)])
+def test_what_only_the_largest_effect_shows_is_shown(tasks: int, discordance: float) -> None:
+    best = mcnemar_power(tasks, discordance=discordance, effect=discordance)
+    power = best if best < 1.0 else 1.0 - 1e-9
+    found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
+    assert isinstance(found, float)
+    assert found <= discordance

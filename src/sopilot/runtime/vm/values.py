@@ -38,16 +38,12 @@ _LISTS = (list, tuple)
 
 
 def _encoder() -> Callable[[JSON], str]:
-    # Plain values are trees by their making, and looking for cycles would cost a third of it.
     whole = json.JSONEncoder(
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-        check_circular=False,
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     # `encode` sets the C encoder up anew for every value, which takes as long as spelling a
-    # small one. Where there is none, or it is made in another way, `encode` it is.
+    # small one, and looks for cycles, of which plain values have none. Where there is no such
+    # encoder, or it is made in another way, `encode` it is.
     make = getattr(json.encoder, "c_make_encoder", None)
     try:
         chunks = make(  # type: ignore[misc]  # None raises the TypeError below
