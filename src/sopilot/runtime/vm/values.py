@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias, overload
 
 from sopilot.language.diagnostics import visible
+from sopilot.language.handbook.look_alikes import same_name as same_name
 from sopilot.language.handbook.values import JSON as JSON
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -153,13 +153,6 @@ def shown(value: JSON, width: int = 80) -> str:
     spelled = spell(value if not isinstance(value, str) else value[:width])
     text = visible(spelled[: width + 1], keep="")
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def same_name(name: str) -> str:
-    """A person's name, such that two spellings of it are equal: of whatever case, width and
-    spacing, with or without signs that nobody sees."""
-    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
-    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
 def agree(left: JSON, right: JSON) -> bool:
