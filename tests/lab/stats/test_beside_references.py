@@ -26,6 +26,7 @@ from sopilot.lab.stats import (
     pass_k,
     read_rows,
     run_to_run,
+    sign_flip,
 )
 from sopilot.lab.stats._binomial import as_p, at_most, probability
 from sopilot.lab.stats._difference import score
@@ -135,6 +136,16 @@ def test_power_of_three_pairs_by_hand(effect: float, power: float) -> None:
     found = mcnemar_power(3, discordance=1.0, effect=effect, alpha=0.25)
     assert found == pytest.approx(power)
     assert mcnemar_power(3, discordance=1.0, effect=1.0, alpha=0.25) == 1.0
+
+
+@pytest.mark.parametrize("nets", [[3, 1, 2, -1], [1, 1, 1], [5, -5, 4, 4, 2, 1]])
+def test_sampled_signs_are_the_bits_of_the_draws(nets: list[int]) -> None:
+    dice, hits = random.Random(5), 0
+    for _ in range(40):
+        bits = f"{dice.getrandbits(len(nets)):0{len(nets)}b}"[::-1]
+        flipped = [-net if bit == "1" else net for bit, net in zip(bits, nets, strict=True)]
+        hits += abs(sum(flipped)) >= abs(sum(nets))
+    assert sign_flip(nets, exact=False, draws=40, seed=5).p == (1 + hits) / 41
 
 
 # --- pairs and runs ---------------------------------------------------------------------

@@ -109,7 +109,7 @@ class Walk:
     def __init__(self, seed: int, *, proofs: bool) -> None:
         self._dice = random.Random(seed)
         self._programs = programs_of(seed, self._dice)
-        limits = Limits(4, 60, 3) if seed % 7 == 0 else None
+        limits = Limits(4, 14, 3) if seed % 7 == 0 else None
         hashes = {goal: f"hash of {goal}" for goal in self._programs}
         self._machine = Machine(self._programs, limits=limits, hashes=hashes)
         self._now = self._machine.initial()
