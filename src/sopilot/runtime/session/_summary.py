@@ -22,13 +22,13 @@ def summarise(
     process = configuration.process
     latest = process
     if latest is None and configuration.processes:
-        latest = list(configuration.processes.values())[-1]
+        latest = next(reversed(configuration.processes.values()))
     if latest is not None:
         # A process fails by refusing.
         status = "refused" if latest.status is Status.FAILED else str(latest.status)
         goal = latest.goal
     elif register.entries:
-        last = list(register.entries.values())[-1]
+        last = next(reversed(register.entries.values()))
         status, goal = "running", last.goal or last.action
     else:
         status, goal = "new", ""
