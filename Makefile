@@ -13,6 +13,7 @@ install: $(STAMP) ## everything this project needs, into .venv
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+	$(BIN)/python -m compileall -q src  # pip compiles only what it copies
 	touch $(STAMP)
 
 install-lens: install ## torch and Transformers (about 1 GB), for `sopilot lens`

@@ -10,6 +10,7 @@ from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 import pytest
 
 from sopilot.language.frozen import frozen
+from sopilot.language.program import Check, Function, Kind, ReturnStep
 
 
 @frozen
@@ -88,3 +89,12 @@ def test_what_follows_making_is_done() -> None:
 def test_an_own_comparison_is_kept() -> None:
     assert Folded("A") == Folded("a")
     assert len({Folded("A"), Folded("a")}) == 1
+
+
+def test_a_copy_has_what_its_original_derived() -> None:
+    function = Function("f", Kind.RULE, (), (Check("a", "g", (), "g"), ReturnStep("end")))
+    function.kept["seen"] = True
+    for copied in (copy.deepcopy(function), pickle.loads(pickle.dumps(function))):  # noqa: S301
+        assert copied == function
+        assert copied.checks == function.checks
+        assert copied.kept == {}

@@ -20,8 +20,15 @@ def frozen(made: _Class) -> _Class:
     own = "__eq__" in vars(made)
     built: Any = dataclass(frozen=True, slots=True, eq=not own)(made)
     built.__init__ = _initialiser(built)
+    if hasattr(built, "__post_init__"):
+        # A copy is made as its original was: what it derives then is no field of it.
+        built.__reduce__ = _made_again
     slotted: _Class = built
     return slotted
+
+
+def _made_again(value: Any) -> tuple[type, tuple[object, ...]]:
+    return type(value), tuple([getattr(value, one.name) for one in fields(value)])
 
 
 def _initialiser(made: type) -> Any:

@@ -17,12 +17,9 @@ def clopper_pearson(passed: int, trials: int, confidence: float = 0.95) -> Inter
     if trials == 0:
         return Undefined("no trials")
     tail = (1.0 - confidence) / 2.0
-    low, high = 0.0, 1.0
-    if passed > 0:
-        # P(X >= passed) grows with the chance; the bound is where it reaches the tail.
-        low = _bound(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
-    if passed < trials:
-        high = _bound(lambda chance: at_most(passed, trials, chance) > tail)
+    # P(X >= passed) grows with the chance; the bound is where it reaches the tail.
+    low = _bound(lambda chance: at_most(trials - passed, trials, 1.0 - chance) < tail)
+    high = _bound(lambda chance: at_most(passed, trials, chance) > tail)
     return Interval(low, high)
 
 

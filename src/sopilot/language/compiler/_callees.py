@@ -15,7 +15,7 @@ from sopilot.language.compiler._naming import Names
 from sopilot.language.handbook import Leaf, Name
 from sopilot.language.program.model import Arguments, Local
 
-Passed = dict[Leaf, tuple[frozenset[str], Arguments]]
+Passed = dict[str, tuple[frozenset[str], Arguments]]
 
 
 class Callees:
@@ -34,20 +34,18 @@ class Callees:
         self._names = names
         self._scope = scope
         self._optional = optional
-        self._found: dict[Leaf | Group, tuple[str, Arguments]] = {}
+        self._found: dict[str, tuple[str, Arguments]] = {}
+        self.predicates: dict[str, None] = {}
+        """Of all leaves that were asked about."""
 
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
-        found = self._found.get(leaf)
+        if isinstance(leaf, Group):
+            return self._group(leaf)
+        found = self._found.get(leaf.question)
         if found is None:
-            found = self._group(leaf) if isinstance(leaf, Group) else self._rule(leaf)
-            self._found[leaf] = found
+            found = self._found[leaf.question] = self._rule(leaf)
+            self.predicates[leaf.predicate] = None
         return found
-
-    @property
-    def predicates(self) -> list[str]:
-        """Of all leaves that were asked about, each once."""
-        named = [leaf.predicate for leaf in self._found if isinstance(leaf, Leaf)]
-        return list(dict.fromkeys(named))
 
     def _group(self, group: Group) -> tuple[str, Arguments]:
         passed = (name for name in group.parameters if name in self._scope)
@@ -56,11 +54,13 @@ class Callees:
     def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
         optional = self._optional.get(leaf.predicate, ())
         if not optional:
-            passed = self._passed.get(leaf)
+            passed = self._passed.get(leaf.question)
             if passed is None:
-                names = frozenset(term.name for _, term in leaf.arguments if isinstance(term, Name))
+                names = frozenset(
+                    [term.name for _, term in leaf.arguments if isinstance(term, Name)]
+                )
                 given = [(name, argument_of(term, names)) for name, term in leaf.arguments]
-                passed = self._passed[leaf] = (names, tuple(given))
+                passed = self._passed[leaf.question] = (names, tuple(given))
             if passed[0] <= self._scope:
                 return self._names.rule(leaf.predicate), passed[1]
         arguments = tuple(

@@ -11,7 +11,7 @@ Out: ``H_T``, the least set of gates that contains every gate required by a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake
 from sopilot.language.frozen import frozen
@@ -70,26 +70,26 @@ class GuardClosure:
         predicates: Mapping[str, Predicate],
         chosen: Chosen,
     ) -> None:
-        self.same: dict[Leaf, Leaf] = {}
-        """For a leaf, the one that was met first."""
+        self.same: dict[str, Leaf] = {}
+        """For the key of a leaf, the one that was met first."""
         self._actions = actions
         self._predicates = predicates
         self._chosen = chosen
         self._by_action: dict[str, tuple[Leaf, ...]] = {}
-        self._of_leaf: dict[Leaf, tuple[tuple[Leaf, str], ...]] = {}
-        self._needed: dict[Leaf, frozenset[Leaf]] = {}
-        self._left_out: dict[Leaf, tuple[tuple[str, Leaf], ...]] = {}
+        self._of_leaf: dict[str, tuple[tuple[Leaf, str], ...]] = {}
+        self._needed: dict[str, frozenset[Leaf]] = {}
+        self._left_out: dict[str, tuple[tuple[str, Leaf], ...]] = {}
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
         """The gates that verifying (or opening) this leaf needs, each with the action."""
-        known = self._of_leaf.get(leaf)
+        known = self._of_leaf.get(leaf.key)
         if known is None:
-            known = self._of_leaf[leaf] = tuple(self._find(leaf))
+            known = self._of_leaf[leaf.key] = tuple(self._find(leaf))
         return known
 
     def needed(self, leaf: Leaf) -> frozenset[Leaf]:
         """Every gate that must be open for this leaf, through other gates too."""
-        known = self._needed.get(leaf)
+        known = self._needed.get(leaf.key)
         if known is None:
             found: set[Leaf] = set()
             pending = [leaf]
@@ -98,7 +98,7 @@ class GuardClosure:
                     if gate not in found:
                         found.add(gate)
                         pending.append(gate)
-            known = self._needed[leaf] = frozenset(found)
+            known = self._needed[leaf.key] = frozenset(found)
         return known
 
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
@@ -112,7 +112,7 @@ class GuardClosure:
             for gate in gates:
                 bound = substitute(gate, terms)
                 assert isinstance(bound, Leaf)
-                found.setdefault(self.same.setdefault(bound, bound), call.action)
+                found.setdefault(self.same.setdefault(bound.key, bound), call.action)
         return found.items()
 
     def _gates_of(self, action: str) -> tuple[Leaf, ...]:
@@ -124,15 +124,15 @@ class GuardClosure:
 
     def close(self, tree: Tree) -> tuple[Guard, ...]:
         """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
-        in_tree = dict.fromkeys(leaves(tree))
+        in_tree = {leaf.key: leaf for leaf in leaves(tree)}
         closed: dict[Leaf, Guard] = {}
-        for leaf in in_tree:
+        for leaf in in_tree.values():
             if self.direct(leaf):
                 self._visit(leaf, in_tree, closed, [])
         return tuple(closed.values())
 
     def _visit(
-        self, leaf: Leaf, in_tree: Mapping[Leaf, None], closed: dict[Leaf, Guard], path: list[Leaf]
+        self, leaf: Leaf, in_tree: Mapping[str, Leaf], closed: dict[Leaf, Guard], path: list[Leaf]
     ) -> None:
         """``path`` are the gates that wait for this leaf."""
         for gate, action in self.direct(leaf):
@@ -141,24 +141,22 @@ class GuardClosure:
             if gate in path:
                 raise UserMistake([_circular([*path[path.index(gate) :], gate])])
             self._visit(gate, in_tree, closed, [*path, gate])
-            closed[gate] = Guard(gate, action, leaf, hoisted=gate not in in_tree)
+            closed[gate] = Guard(gate, action, leaf, hoisted=gate.key not in in_tree)
 
-    def unchecked(self, tree: Tree) -> Iterable[tuple[str, Leaf]]:
-        """Requirements of the tree's verifiers that are neither hoisted nor in the tree.
+    def unchecked(self, in_tree: Collection[Leaf]) -> Iterable[tuple[str, Leaf]]:
+        """Requirements of the verifiers of these leaves that are neither hoisted nor among them.
 
         Only gates that must be open on every path are hoisted: a verifier may serve one
         option of several, and its requirement must not become everybody's. The author
         is told instead.
         """
-        in_tree = dict.fromkeys(leaves(tree))
         found: dict[tuple[str, Leaf], None] = {}
         for leaf in in_tree:
-            left_out = self._left_out.get(leaf)
+            left_out = self._left_out.get(leaf.key)
             if left_out is None:
-                left_out = self._left_out[leaf] = tuple(self._not_hoisted(leaf))
-            for pair in left_out:
-                if pair[1] not in in_tree:
-                    found.setdefault(pair)
+                left_out = self._left_out[leaf.key] = tuple(self._not_hoisted(leaf))
+            if left_out:
+                found.update(dict.fromkeys([one for one in left_out if one[1] not in in_tree]))
         return found
 
     def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:

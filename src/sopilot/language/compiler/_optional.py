@@ -18,6 +18,7 @@ from sopilot.language.compiler._goal import goal_terms
 from sopilot.language.handbook import (
     Action,
     ActionCall,
+    Binding,
     Leaf,
     Name,
     Path,
@@ -27,9 +28,10 @@ from sopilot.language.handbook import (
 )
 
 
-def left_out(procedure: Procedure, action: Action) -> dict[str, str]:
-    """Names of a procedure that a call of its action may leave out, each with its input."""
-    bound = dict(goal_terms(action, procedure))
+def left_out(procedure: Procedure, action: Action, terms: Binding | None = None) -> dict[str, str]:
+    """Names of a procedure that a call of its action may leave out, each with its input;
+    ``terms`` are those of its goal, where they are known already."""
+    bound = dict(goal_terms(action, procedure) if terms is None else terms)
     given = {item.name for item in procedure.inputs if item.required}
     given |= {one.name for one in procedure.computed}
     found = {
@@ -47,15 +49,18 @@ def optional_parameters(
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
     """By predicate."""
-    always: dict[tuple[str, str], bool] = {}
-    for leaf in required:
-        for parameter, term in leaf.arguments:
-            empty = term.name in open_names if isinstance(term, Name) else term.value is None
-            key = (leaf.predicate, parameter)
-            always[key] = empty and always.get(key, True)
+    given = [(leaf.predicate, *one) for leaf in required for one in leaf.arguments]
+    empty = [
+        (name, parameter)
+        for name, parameter, term in given
+        if (term.name in open_names if isinstance(term, Name) else term.value is None)
+    ]
     found: dict[str, tuple[str, ...]] = {}
-    for (name, parameter), is_empty in always.items():
-        if is_empty and _has_meaning_without(predicates[name], parameter, actions):
+    for name, parameter in dict.fromkeys(empty):
+        always = empty.count((name, parameter)) == sum(
+            one[:2] == (name, parameter) for one in given
+        )
+        if always and _has_meaning_without(predicates[name], parameter, actions):
             found[name] = (*found.get(name, ()), parameter)
     return found
 
@@ -64,6 +69,8 @@ def optional_names(
     names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """The names, of these, that every check may be without."""
+    if not optional:
+        return ()
     needed = {
         term
         for leaf in required

@@ -20,7 +20,7 @@ def order_by_prerequisite(tree: Tree, guards: tuple[Guard, ...], closure: GuardC
 def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
     if isinstance(tree, Leaf):
         return tree
-    children = tuple(_ordered(child, gates, closure) for child in tree.children)
+    children = tuple([_ordered(child, gates, closure) for child in tree.children])
     if isinstance(tree, All):
         children = _sorted(children, gates, closure)
     return with_children(tree, children)
@@ -37,7 +37,7 @@ def _sorted(
         return children
     before: list[set[int]] = [set() for _ in children]
     for position, child in enumerate(children):
-        for leaf in leaves(child):
+        for leaf in (child,) if isinstance(child, Leaf) else leaves(child):
             for gate in closure.needed(leaf):
                 source = provider.get(gate)
                 if source is not None and source != position:

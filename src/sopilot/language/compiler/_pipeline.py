@@ -216,7 +216,7 @@ class Compiler:
         scope = frozenset(parameters)
         required = leaves(tree)
         optional = optional_parameters(
-            required, left_out(procedure, goal), self._predicates, self._actions
+            required, left_out(procedure, goal, terms), self._predicates, self._actions
         )
         callees = Callees(names, scope, optional, self._passed)
         functions: dict[str, Function] = {}
@@ -243,16 +243,17 @@ class Compiler:
                 optional=optional_names(group.parameters, required, optional),
             )
         called = without_uncalled(functions, procedure.name)
-        used = [one for one in callees.predicates if names.rule(one) in called]
-        for predicate in used:
-            function = self._function(names.rule(predicate), predicate, optional.get(predicate, ()))
-            functions[function.name] = function
+        rules = [(names.rule(one), one) for one in callees.predicates]
+        used = [predicate for rule, predicate in rules if rule in called]
+        for rule, predicate in rules:
+            if rule in called:
+                functions[rule] = self._function(rule, predicate, optional.get(predicate, ()))
         explanation = Explanation(
             guards=guards,
             recipes=self._recipes.among(used),
             groups=tuple(one for one in factoring.groups if one.name in functions),
             tree=tree,
-            unchecked=tuple(self._closure.unchecked(tree)),
+            unchecked=tuple(self._closure.unchecked(required)),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),

@@ -57,6 +57,10 @@ class VisitMark:
         self.used = False
 
 
+_Goes = tuple[VisitMark | None, VisitMark] | None
+"""Where a step leads if it is met (without a mark: to the next one), and if not."""
+
+
 class Schedule:
     """Emits the steps of one function."""
 
@@ -73,9 +77,9 @@ class Schedule:
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
-        self._steps: list[tuple[Step | _Draft, tuple[VisitMark, ...]]] = []
+        self._steps: list[tuple[Step | _Draft, _Goes]] = []
         self._labels: dict[str, int] = {}
-        self._slots: dict[tuple[str, Arguments], str] = {}
+        self._slots: dict[str, str] = {}
         self._slot_names: dict[str, int] = {}
         self._known: dict[str, bool | None] = {}
         self._undo: list[tuple[str, bool | None, bool]] = []
@@ -133,7 +137,7 @@ class Schedule:
         if plan.operator is AnyOf:
             condition = self._collect(plan)
             met.used = unmet.used = True
-            self._emit(Branch(self._label("decide"), condition, "", ""), met, unmet)
+            self._emit(Branch(self._label("decide"), condition, "", ""), (met, unmet))
         elif plan.operator is First:
             before = len(self._undo)
             for child in plan.children[:-1]:
@@ -147,23 +151,29 @@ class Schedule:
             # Nothing is demanded: fall through, or say so where the code must jump.
             if not accept_is_next:
                 met.used = unmet.used = True
-                self._emit(Branch(self._label("decide"), Always(True), "", ""), met, unmet)
+                self._emit(Branch(self._label("decide"), Always(True), "", ""), (met, unmet))
         else:
             for child in plan.children[:-1]:
+                if not isinstance(child, FactorNode):
+                    self._check(child, None, unmet, accept_is_next=True)
+                    continue
                 following = VisitMark()
                 self._jump(child, following, unmet, accept_is_next=True)
                 self._place(following)
             self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
 
     def _check(
-        self, leaf: Leaf | Group, met: VisitMark, unmet: VisitMark, *, accept_is_next: bool
+        self, leaf: Leaf | Group, met: VisitMark | None, unmet: VisitMark, *, accept_is_next: bool
     ) -> None:
+        """Without ``met``, it goes on with the next step."""
         function, arguments = self._resolve(leaf)
         wanted = leaf.wanted if isinstance(leaf, Leaf) else True
-        slot = self._slot(function, arguments)
+        slot = self._slot(leaf, function)
         if accept_is_next and self._known.get(slot) is wanted:
             return
-        met.used = unmet.used = True
+        unmet.used = True
+        if met is not None:
+            met.used = True
         label = numbered(f"check_{slot}", self._labels)
         self._steps.append(((label, function, arguments, slot, wanted), (met, unmet)))
         self._learn(slot, wanted)
@@ -177,7 +187,7 @@ class Schedule:
             if isinstance(child, FactorNode):
                 condition = self._collect(child)
                 met.used = following.used = True
-                self._emit(Branch(self._label("decide"), condition, "", ""), met, following)
+                self._emit(Branch(self._label("decide"), condition, "", ""), (met, following))
             else:
                 self._check(child, met, following, accept_is_next=False)
             self._forget(before)
@@ -195,7 +205,7 @@ class Schedule:
             return Some(parts) if plan.operator is AnyOf else Every(parts)
         function, arguments = self._resolve(plan)
         wanted = plan.wanted if isinstance(plan, Leaf) else True
-        slot = self._slot(function, arguments)
+        slot = self._slot(plan, function)
         if slot not in self._known:
             label = self._label(f"check_{slot}")
             self._emit((label, function, arguments, slot, wanted))
@@ -218,8 +228,9 @@ class Schedule:
 
     # --- names and marks -------------------------------------------------------------
 
-    def _slot(self, function: str, arguments: Arguments) -> str:
-        key = (function, arguments)
+    def _slot(self, asked: Leaf | Group, function: str) -> str:
+        """One for every question: who asks the same calls the same with the same."""
+        key = asked.question if isinstance(asked, Leaf) else asked.name
         slot = self._slots.get(key)
         if slot is None:
             slot = self._slots[key] = numbered(function, self._slot_names)
@@ -232,8 +243,7 @@ class Schedule:
         label = self._label(step.label)
         return step if label == step.label else replace(step, label=label)
 
-    def _emit(self, step: Step | _Draft, *goes: VisitMark) -> None:
-        """``goes``: where it leads if it is met, and if not."""
+    def _emit(self, step: Step | _Draft, goes: _Goes = None) -> None:
         self._steps.append((step, goes))
 
     def _place(self, mark: VisitMark) -> None:
@@ -243,18 +253,18 @@ class Schedule:
         labels = [step[0] if isinstance(step, tuple) else step.label for step, _ in self._steps]
         finished: list[Step] = []
         for following, (step, goes) in enumerate(self._steps, 1):
-            if isinstance(step, tuple) and goes:
-                met, unmet = goes
-                if_met = None if met.position == following else labels[met.position]
-                if_unmet = None if unmet.position == following else labels[unmet.position]
-                finished.append(Check(*step, if_met, if_unmet))
-            elif isinstance(step, tuple):
-                finished.append(Check(*step))
-            elif isinstance(step, Branch):
-                then, otherwise = (labels[mark.position] for mark in goes)
-                finished.append(Branch(step.label, step.when, then, otherwise))
-            else:
-                finished.append(step)
+            if not goes:
+                finished.append(Check(*step) if isinstance(step, tuple) else step)
+                continue
+            met, unmet = goes
+            at = following if met is None else met.position
+            if isinstance(step, Branch):
+                finished.append(Branch(step.label, step.when, labels[at], labels[unmet.position]))
+                continue
+            if_met = None if at == following else labels[at]
+            if_unmet = None if unmet.position == following else labels[unmet.position]
+            assert isinstance(step, tuple)
+            finished.append(Check(*step, if_met, if_unmet))
         return thread(tuple(finished), self._label)
 
 

@@ -29,15 +29,14 @@ from sopilot.language.handbook import (
     InOrder,
     Leaf,
     Predicate,
-    Question,
     Tree,
     leaves,
     otherwise_of,
     with_children,
 )
 
-Facts = dict[Question, tuple[Leaf, bool]]
-"""A rule and its arguments → the leaf that was met on every way here, or (``False``) the opposite
+Facts = dict[str, tuple[Leaf, bool]]
+"""What a rule asks → the leaf that was met on every way here, or (``False``) the opposite
 of one that was not."""
 
 
@@ -123,7 +122,7 @@ class Settled:
             if isinstance(child, Leaf) and child.question not in facts:
                 children.append(child)
                 if not complete:
-                    self._learn(child, facts)
+                    self._learn_leaf(child, facts)
                 continue
             before = len(self.dropped)
             left = self._left(child, facts, complete=complete)
@@ -171,32 +170,40 @@ class Settled:
                     break
                 if isinstance(child, Leaf):
                     other = Leaf(child.predicate, child.arguments, not child.wanted)
-                    self._learn(other, facts, met=False)
+                    self._learn_leaf(other, facts, met=False)
         if not children and last is not None:
             return last
         if len(children) == 1 and isinstance(children[0], Leaf):
             return children[0]
         return with_children(tree, tuple(children))
 
-    def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
-        """What is known once the tree was met, or its opposite was not."""
-        for leaf in (tree,) if isinstance(tree, Leaf) else leaves(tree):
-            disturbs = self._disturbing.get(leaf.predicate)
-            if self._disturbs(leaf.predicate) if disturbs is None else disturbs:
-                facts.clear()
-                return
-        self._add(tree, facts, met)
+    def _learn(self, tree: Tree, facts: Facts) -> None:
+        """What is known once the tree was met."""
+        if any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
+            facts.clear()
+        else:
+            self._add(tree, facts)
 
-    def _add(self, tree: Tree, facts: Facts, met: bool) -> None:
+    def _learn_leaf(self, leaf: Leaf, facts: Facts, *, met: bool = True) -> None:
+        """``met``: it is known; else only that its opposite was not."""
+        if self._disturbs(leaf.predicate):
+            facts.clear()
+        elif self._predicates[leaf.predicate].established_by is None and (
+            met or leaf.question not in facts
+        ):
+            facts[leaf.question] = (leaf, met)
+
+    def _add(self, tree: Tree, facts: Facts) -> None:
         if isinstance(tree, Leaf):
-            is_gate = self._predicates[tree.predicate].established_by is not None
-            if not is_gate and (met or tree.question not in facts):
-                facts[tree.question] = (tree, met)
+            self._learn_leaf(tree, facts)
         elif isinstance(tree, CONJUNCTION):
             for child in tree.children:
-                self._add(child, facts, True)
+                self._add(child, facts)
 
     def _disturbs(self, name: str) -> bool:
+        known = self._disturbing.get(name)
+        if known is not None:
+            return known
         predicate = self._predicates[name]
         called = {call.action for recipe in predicate.recipes for call in recipe}
         called |= {one.action for one in (predicate.established_by,) if one is not None}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 
 from sopilot.language.compiler._goal import guard_of
 from sopilot.language.compiler.facts import (
@@ -72,13 +73,11 @@ class SharedFacts:
 
 def _alike(one: Handbook, other: Handbook) -> bool:
     """Whether nothing but names, constants, procedures and what actions require may differ."""
-    if one.predicates is not other.predicates or one.actions.keys() != other.actions.keys():
+    if one.predicates is not other.predicates or list(one.actions) != list(other.actions):
         return False
-    for name, action in one.actions.items():
-        before = other.actions[name]
-        if action is not before and _all_but_requires(action) != _all_but_requires(before):
-            return False
-    return True
+    actions, before = one.actions.values(), other.actions.values()
+    differing = compress(zip(actions, before, strict=True), map(is_not, actions, before))
+    return all(_all_but_requires(new) == _all_but_requires(old) for new, old in differing)
 
 
 def _facts(handbook: Handbook) -> HandbookFacts:

@@ -23,27 +23,29 @@ from sopilot.language.handbook import (
 )
 
 
-def simplify(tree: Tree, same: dict[Leaf, Leaf] | None = None) -> Tree:
-    """``same`` gives for a leaf the one that was met first: what is the same object need not
-    be compared."""
+def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:
+    """``same`` gives for the key of a leaf the one that was met first: what is the same object
+    need not be compared."""
     if isinstance(tree, Leaf):
-        return tree if same is None else same.setdefault(tree, tree)
+        return tree if same is None else same.setdefault(tree.key, tree)
     kind = type(tree)
-    children: dict[Tree, None] = {}
+    children: dict[object, Tree] = {}
     for child in tree.children:
         if isinstance(child, Leaf):
-            children.setdefault(child if same is None else same.setdefault(child, child))
+            key = child.key
+            children.setdefault(key, child if same is None else same.setdefault(key, child))
             continue
         simple = simplify(child, same)
         if isinstance(simple, Leaf):
-            children.setdefault(simple)
+            children.setdefault(simple.key, simple)
         elif type(simple) is kind and not otherwise_of(simple):
-            children.update(dict.fromkeys(simple.children))
-        elif kind is AnyOf or kind is First or simple != NOTHING:
+            for one in simple.children:
+                children.setdefault(one.key if isinstance(one, Leaf) else one, one)
+        elif kind is AnyOf or kind is First or simple is not NOTHING:
             # An option that demands nothing always holds; it must stay one.
-            children.setdefault(simple)
+            children.setdefault(simple, simple)
     if len(children) == 1:
-        only = next(iter(children))
+        only = next(iter(children.values()))
         # A lone option of `any` still owes all its evidence, so only a leaf stands for it; what
         # refuses in its own way stays apart.
         if (kind is not AnyOf or isinstance(only, Leaf)) and not otherwise_of(tree):
@@ -56,4 +58,4 @@ def simplify(tree: Tree, same: dict[Leaf, Leaf] | None = None) -> Tree:
             "a requirement with no option can never hold",
             help="give `any` or `first` at least one option",
         )
-    return with_children(tree, tuple(children))
+    return with_children(tree, tuple(children.values()))

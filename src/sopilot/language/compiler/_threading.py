@@ -46,6 +46,9 @@ def thread(steps: tuple[Step, ...], numbered: Callable[[str], str]) -> tuple[Ste
 
 def _repeated(steps: Sequence[Step]) -> frozenset[str]:
     """The slots of checks that read alike, one of them on a path from another."""
+    slots = [step.slot for step in steps if isinstance(step, Check)]
+    if len(slots) == len(set(slots)):
+        return frozenset()
     checked: dict[str, list[int]] = {}
     for index, step in enumerate(steps):
         if isinstance(step, Check):
@@ -263,8 +266,7 @@ def without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[st
     called = {entry}
     waiting = [entry]
     while waiting:
-        steps = functions[waiting.pop()].steps
-        new = {step.function for step in steps if isinstance(step, Check)} - called
+        new = {step.function for step in functions[waiting.pop()].checks} - called
         called |= new
         waiting += new & functions.keys()
     for name in functions.keys() - called:

@@ -70,28 +70,33 @@ CallBinding = tuple[tuple[str, Origin], ...]
 
 
 class _KnowsItsHash:
-    """Trees are keys of many tables; each computes its hash once, when it is built."""
+    """Trees are keys of many tables; each computes its hash once, when it is asked for."""
 
     __slots__ = ("_hash",)
     _hash: int
+    children: tuple[Tree, ...]
 
     def __hash__(self) -> int:
-        return self._hash
+        try:
+            return self._hash
+        except AttributeError:
+            _set_hash(self, hash((type(self).__name__, self.children)))
+            return self._hash
 
 
-Question = tuple[str, tuple[tuple[str, type, Scalar], ...]]
+class _KnowsItsQuestion:
+    """``question`` spells what a leaf asks, whichever answer is wanted: a leaf and its negation
+    have the same. ``key`` spells the leaf itself. Equal leaves have equal keys and no others do:
+    in a table, a text is found faster than what must be asked for its hash."""
 
-
-class _KnowsItsQuestion(_KnowsItsHash):
-    """``question`` is what a leaf asks, whichever answer is wanted: a leaf and its negation have
-    the same. It spells the arguments, so that it is compared without looking into terms."""
-
-    __slots__ = ("question",)
-    question: Question
+    __slots__ = ("key", "question")
+    key: str
+    question: str
 
 
 _set_hash = vars(_KnowsItsHash)["_hash"].__set__
 _set_question = vars(_KnowsItsQuestion)["question"].__set__
+_set_key = vars(_KnowsItsQuestion)["key"].__set__
 
 
 @frozen
@@ -101,29 +106,22 @@ class Leaf(_KnowsItsQuestion):
     wanted: bool = True
 
     def __post_init__(self) -> None:
-        asked = tuple(
-            [
-                (parameter, Name, term.name)
-                if isinstance(term, Name)
-                else (parameter, type(term.value), term.value)
-                for parameter, term in self.arguments
-            ]
-        )
-        question = (self.predicate, asked)
+        asked = [
+            f"{parameter!r}: {term.name!r}"
+            if isinstance(term, Name)
+            else f"{parameter!r} = {term.value!r}"
+            for parameter, term in self.arguments
+        ]
+        question = f"{self.predicate!r}({', '.join(asked)})"
+        key = question if self.wanted else f"not {question}"
         _set_question(self, question)
-        _set_hash(self, hash((question, self.wanted)))
+        _set_key(self, key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Leaf) and (
-            self is other
-            or (
-                self._hash == other._hash
-                and self.wanted == other.wanted
-                and self.question == other.question
-            )
-        )
+        return isinstance(other, Leaf) and self.key == other.key
 
-    __hash__ = _KnowsItsHash.__hash__
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 @frozen
@@ -131,9 +129,6 @@ class All(_KnowsItsHash):
     """Every child must hold; their order is free."""
 
     children: tuple[Tree, ...]
-
-    def __post_init__(self) -> None:
-        _set_hash(self, hash(("All", self.children)))
 
     __hash__ = _KnowsItsHash.__hash__
 
@@ -146,9 +141,6 @@ class InOrder(_KnowsItsHash):
     children: tuple[Tree, ...]
     otherwise: str = ""
 
-    def __post_init__(self) -> None:
-        _set_hash(self, hash(("InOrder", self.children, self.otherwise)))
-
     __hash__ = _KnowsItsHash.__hash__
 
 
@@ -158,9 +150,6 @@ class AnyOf(_KnowsItsHash):
 
     children: tuple[Tree, ...]
 
-    def __post_init__(self) -> None:
-        _set_hash(self, hash(("AnyOf", self.children)))
-
     __hash__ = _KnowsItsHash.__hash__
 
 
@@ -169,9 +158,6 @@ class First(_KnowsItsHash):
     """One child must hold; they are tried in order up to the first success."""
 
     children: tuple[Tree, ...]
-
-    def __post_init__(self) -> None:
-        _set_hash(self, hash(("First", self.children)))
 
     __hash__ = _KnowsItsHash.__hash__
 

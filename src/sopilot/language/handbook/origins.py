@@ -56,7 +56,8 @@ def resolved_recipe(
             help = f"give each a name: `{{call: {call.action}(…), name: first}}`"
             problems.append(OriginProblem("two-answers", message, help, call.answer))
         answers[call.answer] = None
-        calls.append(replace(call, arguments=tuple(arguments)))
+        resolved = tuple(arguments)
+        calls.append(call if resolved == call.arguments else replace(call, arguments=resolved))
     return tuple(calls), problems
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from sopilot.language.program._report import ProblemCollector
 from sopilot.language.program.model import Check, Function, Kind, Program
+
+_first = itemgetter(0)
 
 
 def callees(function: Function) -> tuple[str, ...]:
     """The functions a function calls, each once, in order of first call."""
-    return tuple(dict.fromkeys(_calls(function)))
-
-
-def _calls(function: Function) -> list[str]:
-    return [step.function for step in function.steps if isinstance(step, Check)]
+    return tuple(dict.fromkeys([step.function for step in function.checks]))
 
 
 def check_call(program: Program, function: Function, index: int, report: ProblemCollector) -> None:
@@ -37,7 +37,7 @@ def check_call(program: Program, function: Function, index: int, report: Problem
             f"`{step.function}` is a process and cannot be called",
             "call a rule, a gate or a group",
         )
-    given = tuple([name for name, _ in step.arguments])
+    given = tuple(map(_first, step.arguments))
     if given == callee.parameters:
         return
     if len(given) == len(callee.parameters) and set(given) == set(callee.parameters):
@@ -86,24 +86,26 @@ def _walk(
             continue
         path = [root]
         on_path = {root: 0}
-        pending = [iter(_calls(program.functions[root]))]
+        pending = [iter(program.functions[root].checks)]
         while path:
-            callee = next(pending[-1], None)
-            if callee is None:
+            step = next(pending[-1], None)
+            if step is None:
                 finished = path.pop()
                 del on_path[finished]
                 done.add(finished)
                 pending.pop()
-            elif callee in on_path:
+                continue
+            callee = step.function
+            if callee in on_path:
                 _report_cycle(program, path[on_path[callee] :], in_cycle, report)
             elif callee not in done and callee in program.functions:
-                called = _calls(program.functions[callee])
-                if not called:
+                checks = program.functions[callee].checks
+                if not checks:
                     done.add(callee)
                     continue
                 on_path[callee] = len(path)
                 path.append(callee)
-                pending.append(iter(called))
+                pending.append(iter(checks))
 
 
 def _report_cycle(

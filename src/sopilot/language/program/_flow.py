@@ -140,12 +140,19 @@ def find_cycle(graph: Successors, left_out: Sequence[bool]) -> list[int]:
     return []
 
 
-def is_forward(graph: Successors) -> bool:
-    """Every jump goes down the listing: then there is no loop, and one pass sees every path."""
-    for index, successors in enumerate(graph):
-        for successor in successors:
-            if successor <= index:
+def runs_down(function: Function, targets: Sequence[Targets]) -> bool:
+    """Every step is reached, and every jump goes down the listing: no loop, and every path ends."""
+    labels = [step.label for step in function.steps]
+    awaited, passed = {labels[0]}, set()
+    for label, below, names in zip(labels, [*labels[1:], ""], targets, strict=True):
+        if label not in awaited or label in passed:
+            return False
+        passed.add(label)
+        for name in names:
+            to = below if name is None else name
+            if to in passed:
                 return False
+            awaited.add(to)
     return True
 
 

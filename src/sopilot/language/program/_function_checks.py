@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from sopilot.language.handbook import Path
 from sopilot.language.program._call_graph import check_call
-from sopilot.language.program._flow import Targets, continuations, step_graph
+from sopilot.language.program._flow import Targets, continuations
 from sopilot.language.program._path_checks import check_paths, check_slots, ends_of
 from sopilot.language.program._report import ProblemCollector, is_identifier
 from sopilot.language.program.model import (
@@ -41,10 +42,9 @@ def check_function(program: Program, function: Function, report: ProblemCollecto
     targets = [continuations(step) for step in function.steps]
     complete = _check_targets(function, targets, labels, report)
     _check_steps(program, function, report)
-    graph = step_graph(function, targets)
     if complete:
-        check_paths(function, graph, report)
-    check_slots(function, graph, report)
+        check_paths(function, targets, report)
+    check_slots(function, targets, report)
     for acts in function.fallbacks:
         _check_plain_calls("fallback", function, acts, report)
     if function.closed_by is not None:
@@ -53,7 +53,7 @@ def check_function(program: Program, function: Function, report: ProblemCollecto
 
 def _check_signature(function: Function, report: ProblemCollector) -> None:
     names = (function.name, *function.parameters)
-    for name in names:
+    for name in names if not all(map(is_identifier, names)) else ():
         if not is_identifier(name):
             report.function(function, "bad-name", f"`{name}` is not a name", _NAME_HELP)
     for name in _repeated(function.parameters):
@@ -63,7 +63,11 @@ def _check_signature(function: Function, report: ProblemCollector) -> None:
 
 
 def _check_labels(function: Function, report: ProblemCollector) -> frozenset[str]:
-    seen: set[str] = set()
+    labels = [step.label for step in function.steps]
+    seen = set(labels)
+    if len(seen) == len(labels) and all(map(is_identifier, labels)):
+        return frozenset(seen)
+    seen.clear()
     for index, step in enumerate(function.steps):
         if not is_identifier(step.label):
             report.step(function, index, "bad-name", f"`{step.label}` is not a label", _NAME_HELP)
@@ -83,11 +87,10 @@ def _check_targets(
     function: Function, targets: list[Targets], labels: frozenset[str], report: ProblemCollector
 ) -> bool:
     """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
-    complete = True
-    for index, names in enumerate(targets):
+    complete = labels.issuperset([one for one in chain.from_iterable(targets) if one is not None])
+    for index, names in enumerate(targets) if not complete else ():
         for target in names:
             if target is not None and target not in labels:
-                complete = False
                 report.step(
                     function,
                     index,
@@ -178,7 +181,8 @@ def _check_values(
                 report.step(
                     function, index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP
                 )
-    known.update(learned)
+    if learned:
+        known.update(learned)
 
 
 def path_problems(act: Act, roots: set[str]) -> list[str]:

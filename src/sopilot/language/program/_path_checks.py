@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sopilot.language.program._flow import (
-    Successors,
+    Targets,
     bound_before,
     can_end,
     condition_depth,
     find_cycle,
-    is_forward,
     reachable,
+    runs_down,
     slots_in,
     step_condition,
+    step_graph,
 )
 from sopilot.language.program._report import ProblemCollector
 from sopilot.language.program.model import Check, Choose, Condition, Function, Kind
@@ -20,8 +23,11 @@ DEEPEST_CONDITION = 24
 """A condition that is nested deeper could be written to a file but not read back."""
 
 
-def check_paths(function: Function, graph: Successors, report: ProblemCollector) -> None:
+def check_paths(function: Function, targets: Sequence[Targets], report: ProblemCollector) -> None:
+    if runs_down(function, targets):
+        return
     steps = function.steps
+    graph = step_graph(function, targets)
     reached = reachable(graph)
     for index, seen in enumerate(reached) if not all(reached) else ():
         if not seen:
@@ -32,8 +38,6 @@ def check_paths(function: Function, graph: Successors, report: ProblemCollector)
                 f"no path of `{function.name}` gets to `{steps[index].label}`",
                 "go to it from some step or remove it",
             )
-    if is_forward(graph):
-        return  # no loop: every path runs down the listing to an end
     ends = [not successors for successors in graph]
     trapped = [index for index, able in enumerate(can_end(graph, ends)) if not able]
     if trapped:
@@ -57,7 +61,7 @@ def check_paths(function: Function, graph: Successors, report: ProblemCollector)
         )
 
 
-def check_slots(function: Function, graph: Successors, report: ProblemCollector) -> None:
+def check_slots(function: Function, targets: Sequence[Targets], report: ProblemCollector) -> None:
     producers: dict[str, Check] = {}
     read: dict[int, tuple[str, ...]] = {}
     for index, step in enumerate(function.steps):
@@ -81,7 +85,7 @@ def check_slots(function: Function, graph: Successors, report: ProblemCollector)
     slots = tuple(dict.fromkeys([slot for names in read.values() for slot in names]))
     if not slots:
         return
-    bound = bound_before(function, graph, slots)
+    bound = bound_before(function, step_graph(function, targets), slots)
     bit = {slot: 1 << index for index, slot in enumerate(slots)}
     for index, names in read.items():
         for slot in names:

@@ -29,7 +29,7 @@ def checks_to_blame(function: Function, results: Results) -> tuple[Check, ...]:
     """The unmet checks of a function that refused, each of which could have changed that. An
     option that came out wrong is none where another one served. All of them, where no single
     one could have changed it."""
-    steps = [step for step in function.steps if isinstance(step, Check)]
+    steps = function.checks
     unmet = [
         step for step in steps if step.slot in results and results[step.slot] is not step.wanted
     ]

@@ -31,6 +31,12 @@ class Local:
 
     name: str
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Local) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
 
 @frozen
 class Literal:
@@ -242,19 +248,17 @@ class Kind(StrEnum):
 
 
 class _Keeps:
-    """Room beside a function for what readers derive from it again and again. It is no part of
-    it: neither compared nor written nor copied, and gone with it."""
+    """``checks`` are the steps of a function that check something. ``kept`` is room beside it for
+    what readers derive from it again and again. Neither is a part of it: not compared, not
+    written, not copied, and gone with it."""
 
-    __slots__ = ("_kept",)
-    _kept: dict[Any, Any]
+    __slots__ = ("checks", "kept")
+    checks: tuple[Check, ...]
+    kept: dict[Any, Any]
 
-    @property
-    def kept(self) -> dict[Any, Any]:
-        try:
-            return self._kept
-        except AttributeError:
-            object.__setattr__(self, "_kept", {})
-            return self._kept
+
+_set_checks = vars(_Keeps)["checks"].__set__
+_set_kept = vars(_Keeps)["kept"].__set__
 
 
 @frozen
@@ -289,6 +293,10 @@ class Function(_Keeps):
     optional: tuple[str, ...] = ()
     question: str = ""
     tells: str = ""
+
+    def __post_init__(self) -> None:
+        _set_checks(self, tuple([step for step in self.steps if isinstance(step, Check)]))
+        _set_kept(self, {})
 
     @property
     def judges(self) -> str:

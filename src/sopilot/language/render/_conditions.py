@@ -24,9 +24,6 @@ from sopilot.language.program.model import (
 )
 
 _Joined = Every | Some
-_ALWAYS = (Always(False), Always(True))
-
-
 _SIMPLE = (Holds, Always)
 
 
@@ -112,20 +109,25 @@ def _without(whole: Condition, part: Condition, kind: type[_Joined]) -> Conditio
 def _parts(condition: Condition, kind: type[_Joined]) -> tuple[Condition, ...]:
     if isinstance(condition, kind):
         return condition.conditions
-    return () if condition == _ALWAYS[kind is Every] else (condition,)
+    return () if _is_always(condition, kind is Every) else (condition,)
+
+
+def _is_always(condition: Condition, value: bool) -> bool:
+    return isinstance(condition, Always) and condition.value is value
 
 
 def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
     """Flat, and without what changes nothing."""
-    neutral, absorbing = _ALWAYS[kind is Every], _ALWAYS[kind is not Every]
+    neutral = kind is Every
     flat: dict[Condition, None] = {}
     for condition in conditions:
-        inside = condition.conditions if isinstance(condition, kind) else (condition,)
-        flat.update(dict.fromkeys([one for one in inside if one != neutral]))
-    if absorbing in flat:
-        return absorbing
+        for one in condition.conditions if isinstance(condition, kind) else (condition,):
+            if not isinstance(one, Always):
+                flat[one] = None
+            elif one.value is not neutral:
+                return one
     if not flat:
-        return neutral
+        return Always(neutral)
     return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from sopilot.language.program import Check, Function, Kind, Program
+from sopilot.language.program import Function, Kind, Program
 from sopilot.language.render._quoted import Rendered, below
 from sopilot.language.render._scaffold import words
 from sopilot.language.render.frame import function_text
-from sopilot.language.render.sentences import constant_texts
+from sopilot.language.render.sentences import constant_texts, denied_functions
 
-_ORDER = {kind: position for position, kind in enumerate(Kind)}
+_KINDS = tuple(Kind)
 
 
 class _ProgramText:
@@ -17,12 +17,7 @@ class _ProgramText:
     __slots__ = ("_constants", "_functions", "_texts")
 
     def __init__(self, program: Program) -> None:
-        denied = {
-            step.function
-            for function in program.functions.values()
-            for step in function.steps
-            if isinstance(step, Check) and not step.wanted
-        }
+        denied = denied_functions(program)
         self._functions = [
             (one.name, function_text(one, program, bool(one.says_not) and one.name in denied))
             for one in reading_order(program)
@@ -32,7 +27,8 @@ class _ProgramText:
         self._texts: dict[tuple[str | None, ...], Rendered] = {}
 
     def of(self, program: Program, language: str) -> Rendered:
-        key = (language, *constant_texts(self._constants, program))
+        constants = self._constants
+        key = (language, *constant_texts(constants, program)) if constants else (language,)
         text = self._texts.get(key)
         if text is None:
             functions = program.functions
@@ -56,4 +52,4 @@ def render_flat(program: Program, language: str = "en") -> Rendered:
 
 def reading_order(program: Program) -> list[Function]:
     """Functions as a reader meets them: by kind, each kind in the program's order."""
-    return sorted(program.functions.values(), key=lambda function: _ORDER[function.kind])
+    return [one for kind in _KINDS for one in program.functions.values() if one.kind is kind]

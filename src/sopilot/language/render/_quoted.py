@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from sopilot.language.frozen import frozen
@@ -17,19 +18,23 @@ class Quote(NamedTuple):
     owner: str
 
 
+_Placed = tuple[int, int, str, str]
+"""A quotation before anybody asks for it: most texts are only read."""
+
+
 @frozen
 class Rendered:
     """``own`` quotations, and ``parts`` that stand in it with theirs, each at its ``places``."""
 
     text: str
-    own: tuple[Quote, ...] = ()
+    own: tuple[_Placed, ...] = ()
     parts: tuple[Rendered, ...] = ()
     places: tuple[int, ...] = ()
 
     @property
     def quotes(self) -> tuple[Quote, ...]:
         """By place."""
-        found = list(self.own)
+        found = [Quote(*one) for one in self.own]
         for start, part in zip(self.places, self.parts, strict=True):
             for first, last, sentence, owner in part.quotes:
                 found.append(Quote(start + first, start + last, sentence, owner))
@@ -38,13 +43,9 @@ class Rendered:
 
 def below(head: str, parts: Sequence[Rendered]) -> Rendered:
     """The parts below a head, each behind an empty line."""
-    places = []
-    end = len(head)
-    for part in parts:
-        places.append(end + 1)
-        end += 1 + len(part.text)
-    text = head + "".join([f"\n{part.text}" for part in parts])
-    return Rendered(text, (), tuple(parts), tuple(places))
+    texts = [head, *[part.text for part in parts]]
+    places = [end + number for number, end in enumerate(accumulate(map(len, texts)), 1)]
+    return Rendered("\n".join(texts), (), tuple(parts), tuple(places[:-1]))
 
 
 class Writer:
@@ -54,7 +55,7 @@ class Writer:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._quotes: list[Quote] = []
+        self._quotes: list[_Placed] = []
         self._included: list[Rendered] = []
         self._places: list[int] = []
         self._length = 0
@@ -72,7 +73,7 @@ class Writer:
     def quote(self, sentence: str, owner: str) -> None:
         start = self._length
         self.write(sentence)
-        self._quotes.append(Quote(start, self._length, sentence, owner))
+        self._quotes.append((start, self._length, sentence, owner))
 
     def around(self, before: str, sentence: str, owner: str, after: str) -> None:
         """A quotation with what stands before and behind it."""
@@ -80,7 +81,7 @@ class Writer:
         end = start + len(sentence)
         self._parts.append(before + sentence + after)
         self._length = end + len(after)
-        self._quotes.append(Quote(start, end, sentence, owner))
+        self._quotes.append((start, end, sentence, owner))
 
     def include(self, rendered: Rendered) -> None:
         """Text that was rendered before, with its quotations."""

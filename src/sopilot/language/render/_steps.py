@@ -157,16 +157,17 @@ def _write_check(writer: Writer, lead: str, step: Check, program: Program, langu
     if called is None:
         text = _check_text(step, program, language)
     else:
-        # Programs check the same things in the same words.
+        # Programs check the same things in the same words. What is given is the same object
+        # then, which the text holds alive.
         constants = named_constants(called)
-        texts = tuple(constant_texts(constants, program)) if constants else ()
+        texts = constant_texts(constants, program) if constants else ()
+        given = step.arguments
         where = (step.slot, step.wanted, step.met, step.unmet, step.says)
-        key = (_CheckText, language, where, step.arguments, texts)
-        keeps = called.kept
-        kept: _CheckText | None = keeps.get(key)
-        if kept is None:
-            kept = keeps[key] = _check_text(step, program, language)
-        text = kept
+        key = (_CheckText, language, id(given), *where, *texts)
+        found = called.kept.get(key)
+        if found is None:
+            found = called.kept[key] = (_check_text(step, program, language), given)
+        text = found[0]
     before, saying, quoted, after = text
     if quoted:
         writer.around(lead + before, saying, step.function, after)
@@ -213,11 +214,12 @@ def _body(
 ) -> str:
     if isinstance(step, Act):
         key = "goal" if step.goal else "act"
-        names = supplied(step.arguments)
-        made = [name for name in names if name in computed]
-        names = [name for name in names if name not in made]
-        note = "" if step.says or not names else table["supplied"].format(names=_names(names))
-        note += table["computed"].format(names=_names(made)) if made else ""
+        note = ""
+        if names := supplied(step.arguments):
+            made = [name for name in names if name in computed]
+            names = [name for name in names if name not in made]
+            note = "" if step.says or not names else table["supplied"].format(names=_names(names))
+            note += table["computed"].format(names=_names(made)) if made else ""
         call = act_text(step, table)
         return table[key].format(call=call) + _goto("goto", step.next, table) + note
     if isinstance(step, Branch):

@@ -159,12 +159,14 @@ class FunctionText:
     __slots__ = ("_called", "_own", "_parts", "_texts", "_varying", "constants")
 
     def __init__(self, function: Function, called: list[Function]) -> None:
-        self._own = named_constants(function)
-        self._varying = [one.name for one in called if named_constants(one)]
+        self._own = self.constants = named_constants(function)
+        self._varying: list[str] = []
         """The functions whose checks read otherwise with other constants."""
         self._called = called
-        names = [*self._own, *(name for one in called for name in named_constants(one))]
-        self.constants = tuple(dict.fromkeys(names))
+        for one in called:
+            if names := named_constants(one):
+                self._varying.append(one.name)
+                self.constants = tuple(dict.fromkeys([*self.constants, *names]))
         self._texts: dict[tuple[str | None, ...], Rendered] = {}
         self._parts: dict[str, list[Rendered | Check]] = {}
 
@@ -217,11 +219,10 @@ def function_text(function: Function, program: Program, denied: bool) -> Functio
     """Kept with the function, which programs share: by the identity of those that it checks
     (the text holds them alive), and whether its other side is wanted, too."""
     functions = program.functions
-    called = [
-        functions[step.function]
-        for step in function.steps
-        if isinstance(step, Check) and step.function in functions
-    ]
+    checks = function.checks
+    called = (
+        [functions[one.function] for one in checks if one.function in functions] if checks else []
+    )
     key = (FunctionText, denied, *map(id, called))
     text: FunctionText | None = function.kept.get(key)
     if text is None:
@@ -230,11 +231,7 @@ def function_text(function: Function, program: Program, denied: bool) -> Functio
 
 
 def shown_slots(function: Function) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(step.slot for step in _checks(function)))
-
-
-def _checks(function: Function) -> list[Check]:
-    return [step for step in function.steps if isinstance(step, Check)]
+    return tuple(dict.fromkeys([step.slot for step in function.checks]))
 
 
 def shown_names(function: Function) -> tuple[str, ...]:

@@ -118,11 +118,17 @@ def _sides(
 
 def wants_false(function: Function, program: Program) -> bool:
     """Whether some check of the program wants the other side."""
-    return any(
-        isinstance(step, Check) and step.function == function.name and not step.wanted
+    return function.name in denied_functions(program)
+
+
+def denied_functions(program: Program) -> set[str]:
+    """Whose other side some check wants."""
+    return {
+        step.function
         for caller in program.functions.values()
-        for step in caller.steps
-    )
+        for step in caller.checks
+        if not step.wanted
+    }
 
 
 def named_constants(function: Function) -> tuple[str, ...]:
