@@ -22,7 +22,7 @@ def summarise(
     process = configuration.process
     latest = process
     if latest is None and configuration.processes:
-        latest = next(reversed(configuration.processes.values()))
+        latest = list(configuration.processes.values())[-1]
     if latest is not None:
         # A process fails by refusing.
         status = "refused" if latest.status is Status.FAILED else str(latest.status)
