@@ -176,6 +176,17 @@ def test_a_group_that_asks_itself_proves_nothing() -> None:
     assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
 
 
+def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
+    """By hand: it stops where another check is not met, whatever its own verdict would be."""
+    steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
+    stopping = replace(rule("a"), steps=steps)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
+    assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
+        "`b` must be true and is false"
+    )
+
+
 # --- a gate that is closed again ------------------------------------------------------
 
 
