@@ -336,3 +336,18 @@ def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
     found = prover.leaf("a", {"user": "u"})
     assert found.holds is holds
     assert found.evidence == ((again,) if holds else ())
+
+
+@pytest.mark.parametrize("verdict", [None, "opened"])
+def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
+    acts = (Act("first", "open"), ReturnStep("end"))
+    other = ((Act("other", "knock"),),)
+    gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    for action, holds in (("knock", False), ("open", True)):
+        run.tool(action)
+        process = run.configuration.processes["p1"]
+        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
+        assert prover.leaf("g", {}).holds is holds
