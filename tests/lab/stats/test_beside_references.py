@@ -34,6 +34,7 @@ from sopilot.lab.stats import (
     run_to_run,
     sign_flip,
     tasks_needed,
+    wilson,
 )
 from sopilot.lab.stats._binomial import as_p, at_most, probability
 from sopilot.lab.stats._difference import score
@@ -74,6 +75,18 @@ def test_the_exact_interval_in_closed_form(
     assert found.high in found
     assert found.low - 1e-9 not in found
     assert found.high + 1e-9 not in found
+
+
+def test_the_score_interval_ends_where_a_share_does() -> None:
+    for trials in range(1, 60):
+        none, every = wilson(0, trials), wilson(trials, trials)
+        assert isinstance(none, Interval)
+        assert isinstance(every, Interval)
+        assert (none.low, every.high) == (0.0, 1.0)
+        assert none.high == pytest.approx(1.0 - every.low, rel=1e-12)
+        one = wilson(1, 10**trials) if trials < 12 else wilson(1, trials)
+        assert isinstance(one, Interval)
+        assert 0.0 < one.low < one.high < 1.0
 
 
 @pytest.mark.parametrize("pairs", [1, 10, 200])

@@ -11,6 +11,7 @@ from vm_runs import ARGUMENTS, Run
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
+    Always,
     Ask,
     Branch,
     Check,
@@ -174,6 +175,13 @@ def test_a_group_that_asks_itself_proves_nothing() -> None:
     steps = (Check("in", "g", (), "in", met="end", unmet="end"), ReturnStep("end", Holds("in")))
     root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
     assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
+
+
+def test_a_group_that_asks_nothing_is_what_it_says() -> None:
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    for value, missing in ((True, ""), (False, NOWHERE)):
+        steps = (ReturnStep("end", Always(value)),)
+        assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
 
 
 def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
