@@ -11,6 +11,7 @@ from vm_runs import ARGUMENTS, Run
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
+    Always,
     Ask,
     Branch,
     Check,
@@ -176,6 +177,24 @@ def test_a_group_that_asks_itself_proves_nothing() -> None:
     assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
 
 
+def test_a_group_that_asks_nothing_is_what_it_says() -> None:
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    for value, missing in ((True, ""), (False, NOWHERE)):
+        steps = (ReturnStep("end", Always(value)),)
+        assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
+
+
+def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
+    """By hand: it stops where another check is not met, whatever its own verdict would be."""
+    steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
+    stopping = replace(rule("a"), steps=steps)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
+    assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
+        "`b` must be true and is false"
+    )
+
+
 # --- a gate that is closed again ------------------------------------------------------
 
 
@@ -325,3 +344,18 @@ def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
     found = prover.leaf("a", {"user": "u"})
     assert found.holds is holds
     assert found.evidence == ((again,) if holds else ())
+
+
+@pytest.mark.parametrize("verdict", [None, "opened"])
+def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
+    acts = (Act("first", "open"), ReturnStep("end"))
+    other = ((Act("other", "knock"),),)
+    gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    for action, holds in (("knock", False), ("open", True)):
+        run.tool(action)
+        process = run.configuration.processes["p1"]
+        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
+        assert prover.leaf("g", {}).holds is holds
