@@ -7,9 +7,10 @@ await agent.ainvoke({"messages": [...]}, {"configurable": {"thread_id": "…"}})
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
+from inspect import signature
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -78,20 +79,20 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         def awrap_tool_call(request: Any, handler: Any) -> Awaitable[Given]:
             return tools(request, handler)
 
+        for one in (awrap_model_call, awrap_tool_call):
+            # It asks for this with every call, too, and takes it from here if it is there.
+            vars(one)["__signature__"] = signature(one)
         vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
-    @asynccontextmanager
-    async def _using(self, thread: str | None) -> AsyncIterator[ProcedureHook]:
+    def _using(self, thread: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
         if isinstance(self._hooks, Conversations):
             if thread is None:
                 cure = 'invoke with config={"configurable": {"thread_id": …}}'
                 raise mistake("no-thread-id", "a conversation needs a `thread_id`", help=cure)
-            async with self._hooks.using(thread) as hook:
-                yield hook
-            return
+            return self._hooks.using(thread)
         if thread is not None:
             self._hooks.belongs_to(thread)
-        yield self._hooks
+        return nullcontext(self._hooks)
 
     # --- before a model call --------------------------------------------------------
 
