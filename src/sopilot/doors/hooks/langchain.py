@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
+from functools import lru_cache
 from inspect import signature
 from typing import Any
 
@@ -114,7 +115,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         async with self._using(thread) as hook:
             await hook.ready()
             first, slot = hook.instructions, hook.slot()
-        last = [SystemMessage(slot)] if slot and self._slot_last else []
+        last = [_said(slot)] if slot and self._slot_last else []
         if slot and not self._slot_last:
             first = f"{first}\n\n{slot}"
         # As `request.override`, which warns of itself once for every field that a request has, and
@@ -178,11 +179,18 @@ def _thread_id() -> str | None:
     return None if found is None else str(found)
 
 
+@lru_cache(maxsize=256)
+def _said(text: str) -> SystemMessage:
+    """Made once: the same stands before every model call of many conversations, and is held as
+    long as the model takes. The library has one for its own system prompt, too."""
+    return SystemMessage(text)
+
+
 def _joined(own: SystemMessage | None, text: str) -> SystemMessage:
     if own is None:
-        return SystemMessage(text)
+        return _said(text)
     if isinstance(own.content, str):
-        return SystemMessage(f"{own.content}\n\n{text}")
+        return _said(f"{own.content}\n\n{text}")
     return SystemMessage([*own.content, {"type": "text", "text": text}])
 
 
