@@ -6,6 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
+from sopilot.adapters.text_files import whole_bytes
 from sopilot.runtime.session import StoreCorrupt, StoreUnavailable
 
 KEY_BYTES = 32
@@ -41,7 +42,7 @@ class KeyFolder:
     def key(self, session_id: str) -> bytes | None:
         """``None`` of a session whose key was thrown away, or never was."""
         try:
-            key = self._file(session_id).read_bytes()
+            key = whole_bytes(self._file(session_id))
         except FileNotFoundError:
             return None
         except OSError as problem:

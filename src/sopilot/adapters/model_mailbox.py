@@ -22,7 +22,7 @@ from typing import Any, Final
 from sopilot.adapters.model_replay import reply_from_json
 from sopilot.adapters.model_wire import provider_says, read_reply, read_served, read_usage, usable
 from sopilot.adapters.model_wire import wire_request as wire
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import whole_text, write_whole
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ProviderError
 from sopilot.runtime.session.protocols import ModelReply, ModelRequest
@@ -72,7 +72,7 @@ class MailboxModel:
 def _written(path: Path) -> Any:
     """What stands in the file; ``None`` while there is none, or it is not finished."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = whole_text(path)
         return json.loads(text)
     except FileNotFoundError:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from sopilot.adapters.text_files import whole_text
 from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.runtime.agent import SessionResult
 from sopilot.runtime.session.protocols import JSON, Message, ModelReply, ModelRequest, ToolCall
@@ -46,7 +47,7 @@ def record(result: SessionResult) -> str:
 
 def load_replay(path: str) -> ReplayModel:
     try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
+        document = json.loads(whole_text(Path(path)))
     except OSError as error:
         raise UserMistake(f"the recording `{path}` cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -11,18 +10,19 @@ from pathlib import Path
 import yaml
 
 from sopilot.adapters.text_files import read_text
+from sopilot.adapters.yaml_values import load_yaml
 from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.vm import JSON
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_VARIABLE = re.compile(r"\$\{(?:([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\})?")
+"""What begins as a variable and is none has no name."""
 
 
 def read_settings(path: Path) -> dict[str, JSON]:
     """YAML or JSON, an object, with its variables filled in."""
     try:
-        found = yaml.safe_load(read_text(path))
-        json.dumps(found, default=str)  # what has no end is none of the values
-    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as problem:
+        found = load_yaml(read_text(path))
+    except (yaml.YAMLError, RecursionError, ValueError) as problem:
         told = str(problem).split("\n")[0]
         raise mistake(
             "bad-settings", f"the settings cannot be read: {told}", Place(str(path))
@@ -33,8 +33,8 @@ def read_settings(path: Path) -> dict[str, JSON]:
 
 
 def filled(value: JSON, source: str, environment: Mapping[str, str] | None = None) -> JSON:
-    """With `${NAME}` and `${NAME:-otherwise}` in its texts filled in; a name that is not set and
-    has no other value is a mistake, since an empty token would open a door."""
+    """With `${NAME}` and `${NAME:-otherwise}` in its texts filled in; a name that is not set, or
+    empty, and has no other value is a mistake, since an empty token would open a door."""
     names = os.environ if environment is None else environment
     if isinstance(value, str):
         return _VARIABLE.sub(lambda found: _value(found, names, source), value)
@@ -46,9 +46,13 @@ def filled(value: JSON, source: str, environment: Mapping[str, str] | None = Non
 
 
 def _value(found: re.Match[str], names: Mapping[str, str], source: str) -> str:
-    name: str = found[1]
+    name: str | None = found[1]
     otherwise: str | None = found[2]
-    value = names.get(name, otherwise)
+    if name is None:
+        cure = "write ${NAME} or ${NAME:-VALUE}, where VALUE has no $ and no braces"
+        message = f"`{found.string[found.start() :][:40]}` is no variable"
+        raise mistake("bad-variable", message, Place(source), cure)
+    value = names.get(name) or otherwise
     if value is None:
         cure = f"set it, or write ${{{name}:-VALUE}}"
         raise mistake("unset-variable", f"`${{{name}}}` is not set", Place(source), cure)

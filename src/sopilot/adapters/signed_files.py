@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sopilot.adapters.text_files import whole_bytes, whole_text
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.records.log import SealFile, read_seals
 from sopilot.runtime.records.proofs import check_proof
@@ -19,7 +20,7 @@ PUBLIC_KEY_BYTES = 32
 
 def public_key(given: str) -> str:
     path = Path(given)
-    text = path.read_text("ascii", errors="replace").strip() if path.is_file() else given
+    text = whole_bytes(path).decode("ascii", "replace").strip() if path.is_file() else given
     try:
         raw = bytes.fromhex(text)
     except ValueError:
@@ -38,14 +39,14 @@ def public_key(given: str) -> str:
 def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
     """What the file proves, or what is wrong with it."""
     try:
-        return check_proof(json.loads(path.read_text("utf-8")), keys), ""
-    except (TraceError, ValueError, RecursionError) as wrong:
+        return check_proof(json.loads(whole_text(path)), keys), ""
+    except (TraceError, OSError, ValueError, RecursionError) as wrong:
         return "", str(wrong)
 
 
 def sealed_text(path: Path) -> tuple[str, SealFile]:
     try:
-        text = path.read_text("utf-8")
+        text = whole_text(path)
         return text, read_seals(text)
     except (TraceError, OSError, UnicodeDecodeError) as problem:
         raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
@@ -65,7 +66,7 @@ def signed_heads(path: Path) -> list[SignedHead]:
 def trace_text(path: Path, errors: str = "strict") -> str:
     try:
         # Line ends are part of what was written.
-        return path.read_bytes().decode("utf-8", errors)
+        return whole_bytes(path).decode("utf-8", errors)
     except (OSError, UnicodeDecodeError) as problem:
         raise _unreadable(path, f"cannot be read: {problem}") from None
 

@@ -16,6 +16,7 @@ from types import TracebackType
 from sopilot.adapters.sqlite_schema import (
     OWN_TABLES,
     SCHEMA_VERSION,
+    TABLES,
     migrate,
     require_readable,
     written_schema,
@@ -206,6 +207,8 @@ class SQLiteFile:
 def require_store(path: Path) -> None:
     """Raises for a file that is something else, before anything is written to it. One that is
     empty, or not there, is welcome."""
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise StoreCorrupt(f"{path} is not a store of sessions: it is no file; name another")
     try:
         with open(path, "rb") as file:
             begin = file.read(len(_MAGIC))
@@ -219,12 +222,24 @@ def require_store(path: Path) -> None:
             "name another file, or restore a copy if it was one"
         )
     with _unchanged(path) as connection:
-        found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        rows = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
+    found = {name for name, _, _ in rows}
+    if alien := next((name for name, *what in rows if not _plain(name, *what)), None):
+        raise StoreCorrupt(
+            f"{path} does more than keep what is written to it: `{alien}` is a trigger, or stands "
+            "in a table's place, and no release of ours made it; restore a copy"
+        )
     if found and not found >= OWN_TABLES:
         raise StoreCorrupt(
             f"{path} is a database of something else: it has no sessions in it, and nothing was "
             "written to it; name another file"
         )
+
+
+def _plain(name: str, kind: str, sql: str | None) -> bool:
+    """A trigger changes what is written, and a view in a table's place may have no end."""
+    table = kind == "table" and str(sql).startswith("CREATE TABLE")
+    return kind != "trigger" and (table or name.lower() not in TABLES)
 
 
 @contextmanager

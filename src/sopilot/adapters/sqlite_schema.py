@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 from sopilot.language.diagnostics import Diagnostic, Place
@@ -125,6 +126,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX decisions_left ON decisions (session) WHERE taken = 0",
     ),
 )
+
+TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", " ".join(sum(MIGRATIONS, ()))))
 """Entry n brings a file from schema n to n + 1."""
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,10 +12,39 @@ from pathlib import Path
 from sopilot.language.diagnostics import Diagnostic, Place, UserMistake, mistake
 from sopilot.language.program import Program, program_from_yaml
 
+_MOST_BYTES = 1 << 30
+_MOST_OF_A_STREAM = 64 << 20
+"""What has no size of its own (a device, a pipe) may have no end either."""
+_CHUNK_BYTES = 1 << 20
+
+
+def whole_bytes(path: Path) -> bytes:
+    """All of a file that somebody names; an ``OSError`` where it would take the memory of the
+    machine."""
+    with open(path, "rb") as file:
+        about = os.fstat(file.fileno())
+        sized = stat.S_ISREG(about.st_mode) and about.st_size > 0
+        most, length = _MOST_BYTES if sized else _MOST_OF_A_STREAM, 0
+        parts: list[bytes] = []
+        while length <= most and about.st_size <= most:
+            part = file.read(_CHUNK_BYTES)
+            if not part:
+                return b"".join(parts)
+            parts.append(part)
+            length += len(part)
+    told = f"it has more than {most >> 20} MB, or no end"
+    raise OSError(errno.EFBIG, told, os.fspath(path))
+
+
+def whole_text(path: Path) -> str:
+    """The same as text, its line ends as `\n`."""
+    text = whole_bytes(path).decode("utf-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
 
 def read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return whole_text(path)
     except FileNotFoundError:
         message, cure = "there is no such file", "check the name and the folder"
     except IsADirectoryError:
@@ -22,6 +53,8 @@ def read_text(path: Path) -> str:
         message, cure = "the file is not UTF-8 text", "save it as UTF-8"
     except OSError as error:
         message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
+        if error.errno == errno.EFBIG:
+            cure = "name a smaller one, or the file itself and not a stream"
     raise mistake("unreadable-file", message, Place(str(path)), cure)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 On = Literal["local", "ray"]
+_SAFE_PATH = "PYTHONSAFEPATH"
 Part = TypeVar("Part")
 Done = TypeVar("Done")
 
@@ -39,13 +40,30 @@ def in_parts(
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
     """A pool that ends with its leader, and at once when that is interrupted."""
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, mp_context=context, initializer=end_with_the_leader) as pool:
+    with (
+        _nothing_from_here(),
+        ProcessPoolExecutor(count, mp_context=context, initializer=end_with_the_leader) as pool,
+    ):
         try:
             yield pool
         except KeyboardInterrupt:
             for child in multiprocessing.active_children():
                 child.terminate()
             raise
+
+
+@contextmanager
+def _nothing_from_here() -> Iterator[None]:
+    """What starts meanwhile imports nothing from the present folder: it may be anybody's."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
 
 
 def end_with_the_leader() -> None:

@@ -68,6 +68,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("command", [("test", "."), ("gate", "--model", "x", "--handbook", ".")])
+def test_the_present_folder_has_no_name(
+    command: tuple[str, ...], here: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("program.yaml", "tasks.yaml"):
+        example = Path(__file__).parents[3] / "examples" / "quotation" / name
+        (here / name).write_text(example.read_text("utf-8"), "utf-8")
+    assert run(command) == 2
+    assert "no such scenario file" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_told(name: str, here: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code = run(MISTAKES[name])

@@ -14,6 +14,7 @@ from sopilot.lab.stats import (
     mcnemar,
     mcnemar_power,
     minimum_detectable_effect,
+    non_inferiority_power,
     tasks_needed,
 )
 from sopilot.lab.stats._power import critical_values
@@ -122,3 +123,43 @@ def test_an_effect_with_exactly_the_power_is_enough(tasks: int, discordance: flo
     found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
     assert isinstance(found, float)
     assert half - 1e-9 < found <= half
+
+
+@pytest.mark.parametrize("tasks", [8, 16, 24, 32])
+def test_as_many_tasks_as_have_exactly_the_power_are_enough(tasks: int) -> None:
+    """Numbers at which the search looks: where it doubles, and half-way."""
+    power = mcnemar_power(tasks, discordance=1.0, effect=0.6)
+    found = tasks_needed(discordance=1.0, effect=0.6, power=power)
+    assert isinstance(found, int)
+    assert found <= tasks
+    assert mcnemar_power(found, discordance=1.0, effect=0.6) >= power
+
+
+@pytest.mark.parametrize(("tasks", "discordance"), [(12, 1.0), (40, 0.5)])
+def test_what_only_the_largest_effect_shows_is_shown(tasks: int, discordance: float) -> None:
+    best = mcnemar_power(tasks, discordance=discordance, effect=discordance)
+    power = best if best < 1.0 else 1.0 - 1e-9
+    found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
+    assert isinstance(found, float)
+    assert found <= discordance
+
+
+@pytest.mark.parametrize("tasks", [26, 68, 300])
+def test_power_is_a_probability_whatever_the_rounding(tasks: int) -> None:
+    found = mcnemar_power(tasks, discordance=0.9, effect=0.9, alpha=0.2)
+    assert 0.999 < found <= 1.0
+    for win in (0.7, 0.9):
+        shown = non_inferiority_power(30, win=win, loss=0.01, margin=0.3, alpha=0.2)
+        assert 0.999 < shown <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("effect", "power", "tasks"), [(0.6, 0.6, 17), (0.6, 0.8, 20), (0.5, 0.8, 35), (0.4, 0.85, 56)]
+)
+def test_tasks_needed_where_power_climbs_with_steps_back(
+    effect: float, power: float, tasks: int
+) -> None:
+    """More than one number is the least of its surroundings: which one is found is settled."""
+    assert tasks_needed(discordance=1.0, effect=effect, power=power) == tasks
+    assert mcnemar_power(tasks, discordance=1.0, effect=effect) >= power
+    assert mcnemar_power(tasks - 1, discordance=1.0, effect=effect) < power

@@ -111,3 +111,23 @@ def test_of_options_that_all_owe_nothing_the_first_is_not_postponed() -> None:
     found = compiled(AnyOf((leaf("b"), leaf("c"), leaf("d"))), free="bcd")
     assert found.explanation.tree == First((leaf("b"), leaf("c"), leaf("d")))
     assert found.explanation.postponed == (leaf("c"), leaf("d"))
+
+
+def test_options_behind_one_that_holds_are_dropped_once_by_what_settled_it_last() -> None:
+    both = All((leaf("a"), leaf("b")))
+    found = compiled(InOrder((leaf("a"), leaf("b"), First((both, leaf("c"), leaf("d"))))))
+    assert [(one.what, one.known, one.impossible) for one in found.explanation.dropped] == [
+        (leaf("a"), leaf("a"), False),
+        (leaf("b"), leaf("b"), False),
+        (leaf("c"), leaf("b"), False),
+        (leaf("d"), leaf("b"), False),
+    ]
+
+
+def test_one_option_alone_is_not_tried_after_others() -> None:
+    """There are none, once the other was dropped."""
+    alone = All((leaf("c"), leaf("d")))
+    tree = InOrder((leaf("a"), AnyOf((leaf("a", False), alone))))
+    found = compiled(tree, free="cd")
+    assert found.explanation.tree == InOrder((leaf("a"), AnyOf((alone,))))
+    assert found.explanation.postponed == ()

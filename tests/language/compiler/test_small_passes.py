@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from random_desks import Desk
 
-from sopilot.language.compiler import compile_handbook, compile_procedure
-from sopilot.language.compiler._shared_facts import HandbookFacts, SharedFacts
+from sopilot.language.compiler import compile_handbook, compile_procedure, left_out
+from sopilot.language.compiler._goal import goal_terms
+from sopilot.language.compiler._shared_facts import HandbookFacts, SharedFacts, _facts
 from sopilot.language.compiler._simplify import simplify
-from sopilot.language.compiler.facts import input_schema
+from sopilot.language.compiler.facts import input_schema, read_only_actions
 from sopilot.language.compiler.rules import verifier_call
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.handbook import (
@@ -19,6 +21,7 @@ from sopilot.language.handbook import (
     ActionCall,
     All,
     AnyOf,
+    Computed,
     Constant,
     First,
     Handbook,
@@ -133,6 +136,7 @@ def test_where_a_secret_goes_is_looked_for_in_every_handbook() -> None:
     shared = SharedFacts()
     first = shared.of(hiding)
     assert first.secrets == ("user",)
+    assert shared.of(hiding) is first
     again = shared.of(replace(hiding, name="other"))
     assert again is not first
     assert again == first
@@ -157,6 +161,55 @@ def test_what_the_facts_of_a_handbook_are() -> None:
         )
     )
     assert [one.action for one in asked.guarded] == ["goal"]
+
+
+LOOKING = Predicate("a", recipes=((ActionCall("look"),),))
+
+
+@pytest.mark.parametrize(
+    ("look", "read_only"),
+    [
+        (Action("look"), ()),
+        (Action("look", read_only=True), ("look",)),
+        (Action("look", changes=()), ("look",)),
+        (Action("look", changes=("money",)), ()),
+    ],
+)
+def test_a_goal_changes_things_unless_it_says_otherwise(
+    look: Action, read_only: tuple[str, ...]
+) -> None:
+    """Whichever way its facts are found."""
+    book = Handbook(
+        "h",
+        actions={"look": look, "other": Action("other", read_only=True)},
+        predicates={"a": LOOKING},
+        procedures={"look": Procedure("look", "look", NOTHING)},
+    )
+    assert SharedFacts().of(book).read_only == (*read_only, "other")
+    assert read_only_actions(book) == (*read_only, "other")
+
+
+def test_facts_are_the_same_by_the_short_way() -> None:
+    for seed in range(60):
+        book = Desk(seed).handbook()
+        shared = SharedFacts()
+        found = shared.of(book)
+        assert found == _facts(book)
+        for name in book.procedures:
+            alone = replace(book, procedures={name: book.procedures[name]})
+            assert shared.of(alone) == _facts(alone)
+
+
+def test_names_that_a_call_may_leave_out() -> None:
+    inputs = (Input("user"), Input("note", required=False), Input("size", required=False))
+    action = Action("goal", (*inputs, Input("more", required=False)))
+    declared = (Input("size", required=True),)
+    procedure = Procedure("goal", "goal", NOTHING, arguments=(("note", Name("memo")),),
+                          inputs=declared, computed=(Computed("more", "1"),))  # fmt: skip
+    assert left_out(procedure, action) == {"memo": "note"}
+    assert left_out(procedure, action, goal_terms(action, procedure)) == {"memo": "note"}
+    other = tuple((one.name, Name(f"{one.name}_")) for one in action.inputs)
+    assert left_out(procedure, action, other) == {"note_": "note", "size_": "size", "more_": "more"}
 
 
 # --- the front door ------------------------------------------------------------------

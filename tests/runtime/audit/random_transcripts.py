@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from test_audit_trace import BOOK as APPROVED
@@ -31,11 +32,11 @@ _PLAIN: tuple[Any, ...] = (
 
 
 def random_transcript(
-    rng: random.Random,
+    rng: random.Random, books: Mapping[str, Handbook] = BOOKS
 ) -> tuple[str, str | None, Transcript, dict[str, Any]]:
     """Handbook, goal, what was done, and options of the audit."""
-    name = rng.choice(list(BOOKS))
-    book = BOOKS[name]
+    name = rng.choice(list(books))
+    book = books[name]
     goal = rng.choice(list(book.procedures))
     procedure = book.procedures[goal]
     values = {one: _value(rng, one) for one in _names(book)}

@@ -166,9 +166,11 @@ _ANSWERS: tuple[Any, ...] = (
 
 
 class Walk:
+    worlds = WORLDS
+
     def __init__(self, rng: random.Random, name: str, judge: Judge) -> None:
         self.rng, self.judge = rng, judge
-        self.programs = WORLDS[name]
+        self.programs = self.worlds[name]
         self.machine = Machine(self.programs)
         self.now = self.machine.initial()
         self.events: list[Event] = []

@@ -8,8 +8,10 @@ import pytest
 from vm_programs import LOGGED_IN, TRANSFER, program
 from vm_runs import ARGUMENTS, Run
 
+from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
+    Always,
     Ask,
     Branch,
     Check,
@@ -109,6 +111,14 @@ NOWHERE = "the program does not lead to `pay` by what was checked"
          "`go@first` was not done; `a` must be true and is false"),
         ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
         ((NO, ACT, DONE), {}, NOWHERE),
+        # What is missing is missing where the branch over what was proven leads.
+        ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
+          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
+         f"`a` must be true and is false; `c` must be true {OPEN}"),
+        ((check("a", met="act", unmet="fork", wanted=False),
+          Branch("fork", Holds("a"), "check_b", "check_c"),
+          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
+         f"`a` must be false and is true; `b` must be true {OPEN}"),
         ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
     ],
 )  # fmt: skip
@@ -116,6 +126,73 @@ def test_what_is_missing_on_the_way(
     steps: tuple[Step, ...], truths: dict[str, bool], missing: str
 ) -> None:
     assert licensed(steps, **truths) == missing
+
+
+# --- groups in groups -----------------------------------------------------------------
+
+
+def chained(groups: int, *, holds: bool) -> str:
+    """What is missing where so many groups stand in one another around one rule."""
+    names = [*(f"g{number}" for number in range(groups)), "a"]
+    inside = [
+        Function(
+            name,
+            Kind.GROUP,
+            (),
+            (Check("in", names[place + 1], (), "in", met="end", unmet="end"),
+             ReturnStep("end", Holds("in"))),
+        )
+        for place, name in enumerate(names[:-1])
+    ]  # fmt: skip
+    root = Function("go", Kind.PROCESS, (), (check(names[0]), ACT, DONE, NO))
+    return missing_for(root, *inside, rule("a"), a=holds)
+
+
+def missing_for(root: Function, *others: Function, **truths: bool) -> str:
+    made = replace(program("go", root, *others), format=2, guarded=(Guarded("pay"),))
+    run = Run({"go": made})
+    run.ok(Start("go"))
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+    return license_call(
+        run.machine.programs, here, {}, lambda expression, _: truths.get(expression)
+    ).missing
+
+
+@pytest.mark.parametrize("groups", [1, 2, 63, 64])
+def test_as_many_groups_as_a_stack_has_frames(groups: int) -> None:
+    assert chained(groups, holds=True) == ""
+    assert chained(groups, holds=False) == "`a` must be true and is false"
+
+
+def test_a_group_below_the_deepest_frame_proves_nothing() -> None:
+    assert chained(65, holds=True) == NOWHERE
+    assert chained(65, holds=False) == NOWHERE
+
+
+def test_a_group_that_asks_itself_proves_nothing() -> None:
+    steps = (Check("in", "g", (), "in", met="end", unmet="end"), ReturnStep("end", Holds("in")))
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
+
+
+def test_a_group_that_asks_nothing_is_what_it_says() -> None:
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    for value, missing in ((True, ""), (False, NOWHERE)):
+        steps = (ReturnStep("end", Always(value)),)
+        assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
+
+
+def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
+    """By hand: it stops where another check is not met, whatever its own verdict would be."""
+    steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
+    stopping = replace(rule("a"), steps=steps)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
+    assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
+        "`b` must be true and is false"
+    )
 
 
 # --- a gate that is closed again ------------------------------------------------------
@@ -208,3 +285,77 @@ def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
     found = license_call(run.machine.programs, here, {}, lambda *_: None)
     assert found.missing == missing
     assert found.grade is (Grade.PROVEN if missing else Grade.ATTESTED)
+
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) -> None:
+    """Its calls have no values of their own, so nobody can say which ones opened it."""
+    into = Act("then", "open", (("id", Path("find", ("id",))),))
+    gate = Function("g", Kind.GATE, (), (Act("find", "find"), into, ReturnStep("end")))
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    if answered:
+        run.tool("find", {"id": 1})
+        run.tool("open", id=1)
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("g", {})
+    if answered:
+        assert found.holds is None
+        assert found.why == "nobody knows whether `open` or its end came last"
+    else:
+        assert found.holds is False
+
+
+def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
+    acts = (Act("first", "send"), Act("second", "confirm"), ReturnStep("end"))
+    gate = Function("g", Kind.GATE, (), acts)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    run.ok(DomainCall("c1", "confirm", {}))
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    assert prover.leaf("g", {}).holds is False
+
+
+@pytest.mark.parametrize(
+    ("judged_on", "holds"), [(["u"], True), (["v"], None), (["u", "v"], True), (["other"], None)]
+)
+def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
+    judged_on: list[str], holds: bool | None
+) -> None:
+    """Though both answers say the same."""
+    reading = Act("read", "read", (("id", Local("user")),))
+    steps = (reading, ReturnStep("judge"))
+    trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
+    asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
+    root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, trusted), format=2)})
+    run.ok(Start("go", {"user": "u"}))
+    run.ok(Call())
+    answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
+    answers["other"] = run.tool("look", 1, id="u")
+    run.ok(Return(True, tuple(f"#{answers[who]}" for who in judged_on)))
+    again = run.tool("read", 1, id="u")
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("a", {"user": "u"})
+    assert found.holds is holds
+    assert found.evidence == ((again,) if holds else ())
+
+
+@pytest.mark.parametrize("verdict", [None, "opened"])
+def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
+    acts = (Act("first", "open"), ReturnStep("end"))
+    other = ((Act("other", "knock"),),)
+    gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    for action, holds in (("knock", False), ("open", True)):
+        run.tool(action)
+        process = run.configuration.processes["p1"]
+        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
+        assert prover.leaf("g", {}).holds is holds

@@ -193,8 +193,9 @@ def test_the_schema_is_flat_and_accepts_what_the_codec_writes() -> None:
     for operation in (Start("g", {"a": 1}), SelectBranch("x"), Fail("no"), Complete("done")):
         fields = {"operation": operation.kind, **operation_fields(operation)}
         jsonschema.validate(fields, step_schema())
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({"operation": "sing"}, step_schema())
+    for wrong in ({"operation": "sing"}, {"operation": "fail", "more": 1}, {"reason": "no"}):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(wrong, step_schema())
 
 
 def test_the_answer_says_what_was_done_where_it_stands_and_what_fits() -> None:

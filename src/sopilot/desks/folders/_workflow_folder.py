@@ -16,6 +16,7 @@ from pathlib import Path
 import yaml
 
 from sopilot.adapters.text_files import load_program, read_text
+from sopilot.adapters.yaml_values import load_yaml
 from sopilot.desks.folders.trust import FolderCode, folder_code
 from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
@@ -112,7 +113,7 @@ def load_folder(source: str) -> WorkflowFolder:
 
 def _tasks(path: Path) -> tuple[FolderTask, ...]:
     try:
-        document = yaml.safe_load(read_text(path))
+        document = load_yaml(read_text(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise UserMistake(f"{path} is not YAML: {error}") from error
     entries = document.get("tasks") if isinstance(document, dict) else None

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 
 from sopilot.adapters.store_by_name import data_folder
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import whole_bytes, write_whole
 from sopilot.language.diagnostics import Place, mistake
 
 _FORMAT = "sopilot_trusted_folders"
@@ -83,7 +83,7 @@ class FolderCode:
 def folder_code(folder: Path) -> FolderCode:
     try:
         files = {
-            path.relative_to(folder).as_posix(): path.read_bytes()
+            path.relative_to(folder).as_posix(): whole_bytes(path)
             for path in folder.rglob("*.py")
             if path.is_file()
         }
@@ -140,7 +140,7 @@ def _file() -> Path:
 def _remembered() -> dict[str, str]:
     """A file that cannot be read trusts nobody."""
     try:
-        document = json.loads(_file().read_bytes())
+        document = json.loads(whole_bytes(_file()))
     except (OSError, ValueError, RecursionError):
         return {}
     if not isinstance(document, dict) or document.get(_FORMAT) != _VERSION:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from sopilot.adapters.text_files import whole_text
 from sopilot.desks.bundled import Simulator
 from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
@@ -20,7 +21,7 @@ class KeptWorld:
         self._path = path
         try:
             if path.exists():
-                simulator.restore(json.loads(path.read_text(encoding="utf-8")))
+                simulator.restore(json.loads(whole_text(path)))
             else:
                 self._write()
         except (OSError, ValueError, RecursionError) as problem:

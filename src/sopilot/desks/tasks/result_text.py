@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sopilot.desks.tasks._result import Result
-from sopilot.language.diagnostics.plain_text import Heading
+from sopilot.language.diagnostics.plain_text import Heading, Lines
 from sopilot.runtime.agent import Ending
 from sopilot.runtime.audit.text_report import render_text
 
@@ -46,6 +46,6 @@ def result_lines(done: Result, *, customer: bool = False) -> Iterator[str]:
             yield f"    {reason}"
     yield ""
     yield Heading("audit")
-    yield render_text(done.audit)
+    yield Lines(render_text(done.audit))
     yield ""
     yield f"trace: sopilot trace export {result.session_id}"

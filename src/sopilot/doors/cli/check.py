@@ -7,7 +7,7 @@ import click
 from sopilot.doors.sources.checking import check_text, texts_to_check
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.language.diagnostics import Diagnostic, Severity
-from sopilot.language.diagnostics.plain_text import counted
+from sopilot.language.diagnostics.plain_text import Lines, counted
 
 
 @click.command()
@@ -33,7 +33,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
     give(
         as_json,
         {"checked": checked, "errors": len(errors), "findings": found},
-        [*map(str, findings), "{} checked: {}, {}".format(*counts)],
+        [*(Lines(str(one)) for one in findings), "{} checked: {}, {}".format(*counts)],
     )
     if errors:
         raise SystemExit(1)

@@ -17,6 +17,7 @@ from sopilot.doors.sources import TOOL_LISTS
 from sopilot.doors.terminal.output import give, json_option
 from sopilot.doors.terminal.stores import STORE, with_store
 from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics.plain_text import Lines
 from sopilot.runtime.agent import ARMS
 from sopilot.runtime.session.protocols import ModelReply, ToolCall
 
@@ -117,5 +118,5 @@ def _with_play(
 
 
 def _print_turn(turn: PlayedTurn, as_json: bool) -> None:
-    slot = ["", turn.slot] if turn.slot else []
-    give(as_json, asdict(turn), [turn.answer, *slot])
+    slot = ["", Lines(turn.slot)] if turn.slot else []
+    give(as_json, asdict(turn), [Lines(turn.answer), *slot])

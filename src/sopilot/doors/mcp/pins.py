@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from sopilot.adapters.text_files import whole_text
 from sopilot.language.diagnostics import Place, UserMistake, mistake, visible
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import canonical, plain_mapping
@@ -183,7 +184,7 @@ def one_line(text: str) -> str:
 
 def _read(path: Path) -> dict[str, dict[str, Definition]]:
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(whole_text(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, RecursionError) as problem:

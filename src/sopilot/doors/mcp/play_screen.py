@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 
 from sopilot.doors.mcp.playing import Play, PlayScore
-from sopilot.language.diagnostics.plain_text import Heading
+from sopilot.language.diagnostics.plain_text import Heading, Lines
 from sopilot.language.render.signatures import signature
 
 
@@ -28,16 +28,17 @@ async def screen(play: Play) -> dict[str, object]:
 def screen_lines(shown: dict[str, object]) -> Iterator[str]:
     yield f"session {shown['session']}"
     yield Heading("system")
-    yield str(shown["system"])
+    yield Lines(shown["system"])
     messages, tools = shown["messages"], shown["tools"]
     assert isinstance(messages, list)
     assert isinstance(tools, list)
     for message in messages:
         yield Heading(message["role"])
-        yield message["content"] or ", ".join(one["name"] for one in message["tool_calls"])
+        made = ", ".join(one["name"] for one in message["tool_calls"])
+        yield Lines(message["content"] or made)
     if shown["slot"]:
         yield Heading("slot")
-        yield str(shown["slot"])
+        yield Lines(shown["slot"])
     yield Heading("tools")
     for tool in tools:
         yield signature(tool["name"], tool["parameters"])

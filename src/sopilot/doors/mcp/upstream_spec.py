@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sopilot.adapters.addresses import require_url
 from sopilot.adapters.settings_file import filled
+from sopilot.adapters.text_files import whole_text
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.session.protocols import JSON
 
@@ -44,7 +45,7 @@ def parse_upstream(text: str) -> UpstreamSpec:
 def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
     """A file in the shape that MCP clients share: ``{"mcpServers": {name: {...}}}``."""
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(whole_text(path))
     except (OSError, ValueError, RecursionError) as problem:
         raise _mistake(f"the file of MCP servers cannot be read: {problem}", str(path)) from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None

@@ -150,7 +150,8 @@ class TaskSource:
 
     @property
     def scenario_file(self) -> Path:
-        return Path(self.name).with_suffix(SCENARIOS)
+        path = Path(self.name)
+        return path.with_suffix(SCENARIOS) if path.name else path / SCENARIOS
 
     def existing_scenarios(self, named: str | None, cure: str) -> Path:
         path = Path(named) if named else self.scenario_file

@@ -14,6 +14,10 @@ from pathlib import Path
 from sopilot.adapters.text_files import write_whole
 from sopilot.language.diagnostics import Place, mistake
 
+_MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
+"""What is written in a bundle repeats itself some ten times; a thousand times is made to fill a
+disk."""
+
 
 def write_bundle(path: Path, files: Mapping[str, str]) -> None:
     """Its owner's alone; nothing that is there is overwritten. An empty folder is as good as
@@ -50,16 +54,21 @@ def unpacked(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
-    place = Place(str(path))
+    place, ours = Place(str(path)), "name the folder or the .zip that `sopilot export` wrote"
+    if not path.is_file():
+        raise mistake("no-archive", "this is no file", place, ours)
     with tempfile.TemporaryDirectory() as room:
         try:
             with zipfile.ZipFile(path) as archive:
-                if sum(one.file_size for one in archive.infolist()) > shutil.disk_usage(room).free:
+                unpacked_bytes = sum(one.file_size for one in archive.infolist())
+                if unpacked_bytes > _LEAST_SUSPECT + _MOST_TIMES * path.stat().st_size:
+                    told = f"unpacked it would have {unpacked_bytes >> 20} MB"
+                    raise mistake("no-archive", told, place, ours)
+                if unpacked_bytes > shutil.disk_usage(room).free:
                     cure = "set TMPDIR to a place with more room"
                     raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
                 archive.extractall(room)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
-            cure = "name the folder or the .zip that `sopilot export` wrote"
-            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, cure) from error
+            raise mistake("no-archive", f"it cannot be unpacked: {error}", place, ours) from error
         inside = list(Path(room).iterdir())
         yield inside[0] if len(inside) == 1 and inside[0].is_dir() else Path(room)

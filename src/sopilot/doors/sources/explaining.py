@@ -160,12 +160,14 @@ def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
     yield "  guards"
     for guard in why["guards"]:
         place = "put in front" if guard["hoisted"] else "already in the tree"
-        yield f"    {guard['gate']}  ({place})\n      {guard['because']}"
+        yield f"    {guard['gate']}  ({place})"
+        yield f"      {guard['because']}"
     if not why["guards"]:
         yield "    none: no verifier needs a gate"
     yield "  recipes"
     for recipe in why["recipes"]:
-        yield f"    {recipe['predicate']}: {recipe['chosen']}\n      {recipe['because']}"
+        yield f"    {recipe['predicate']}: {recipe['chosen']}"
+        yield f"      {recipe['because']}"
         for fallback in recipe["fallbacks"]:
             yield f"      or: {fallback}"
     if not why["recipes"]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -18,6 +20,8 @@ from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mista
 from sopilot.runtime.session import Store
 from sopilot.runtime.session.protocols import JSON
 from sopilot.runtime.vm.values import Fields
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +82,16 @@ def chosen_task(options: RunOptions, source: TaskSource) -> Task:
 
 
 def world_file(session_id: str, store_spec: str | None) -> Path:
-    """Where a simulated desk outlives the process: beside the store, if that is a file."""
+    """Where a simulated desk outlives the process: beside the store, if that is a file. Ids may
+    come from a caller: one that could lead elsewhere is named by its hash."""
     folder = data_folder()
     if store_spec and store_spec.startswith("sqlite:"):
         folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
-    return folder / "worlds" / f"{session_id}.json"
+    plain = _PLAIN_ID.fullmatch(session_id)
+    name = (
+        session_id if plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
+    )
+    return folder / "worlds" / f"{name}.json"
 
 
 def forget_worlds(session_ids: Sequence[str], store_spec: str | None) -> None:

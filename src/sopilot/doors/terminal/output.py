@@ -13,8 +13,8 @@ from typing import Any
 
 import click
 
-from sopilot.language.diagnostics import LINES, visible
-from sopilot.language.diagnostics.plain_text import Heading
+from sopilot.language.diagnostics import LINES, SPACES, visible
+from sopilot.language.diagnostics.plain_text import Heading, Lines
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of text."
@@ -43,7 +43,8 @@ def marked(mark: str, text: str, **style: Any) -> None:
 
 def hand_out(text: str) -> None:
     """A file's text, byte for byte; to a terminal as everything else."""
-    click.echo(visible(text, LINES) if sys.stdout.isatty() else text, nl=False)
+    # With `color` nothing is taken out that looks like one.
+    click.echo(visible(text, LINES) if sys.stdout.isatty() else text, nl=False, color=True)
 
 
 def heading(text: str) -> None:
@@ -51,8 +52,16 @@ def heading(text: str) -> None:
 
 
 def tell(lines: Iterable[str]) -> None:
+    """Each is one line, whatever names and values of others stand in it."""
     for line in lines:
-        heading(line) if isinstance(line, Heading) else say(line)
+        shown = line if isinstance(line, Lines) else _one_line(line)
+        heading(shown) if isinstance(line, Heading) else say(shown)
+
+
+def _one_line(text: str) -> str:
+    """With the empty lines before and behind it."""
+    bare = text.strip("\n")
+    return text.replace(bare, visible(bare, f"\t{SPACES}")) if bare else text
 
 
 def print_json(value: Any, *, indent: int | None = 2) -> None:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import whole_bytes, whole_text, write_whole
 from sopilot.lab.bench._source_fingerprint import (
     VERSION,
     Sources,
@@ -98,7 +98,7 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         try:
-            row = json.loads((path / "configuration.json").read_text("utf-8"))
+            row = json.loads(whole_text(path / "configuration.json"))
             known = {each.name for each in fields(RunConfiguration)}
             kept = {key: value for key, value in row["configuration"].items() if key in known}
             configuration = RunConfiguration(**kept)
@@ -122,7 +122,7 @@ class RunFolder:
                 f"which cannot be compared with version {VERSION} of this release"
             ]
         try:
-            row = json.loads((self.path / "sources.json").read_text("utf-8"))
+            row = json.loads(whole_text(self.path / "sources.json"))
             then = Sources(row["files"])
         except (OSError, ValueError, KeyError, TypeError):
             return ["other code made it, and its sources.json is lost"]
@@ -146,7 +146,7 @@ class RunFolder:
         """Task → whether its goal should be executed, for everything that was asked for here.
         Folders of older releases know of the tasks that were judged alone."""
         try:
-            asked: dict[str, bool] = json.loads((self.path / "asked.json").read_text("utf-8"))
+            asked: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
         except FileNotFoundError:
             asked = {}
         judged = {task: record.should_succeed for task, record in self.records().items()}
@@ -177,7 +177,7 @@ class RunFolder:
 
     def _rows(self) -> Iterator[BenchRecord]:
         for path in sorted((self.path / "records").glob("*.jsonl")):
-            for line in path.read_bytes().split(b"\n")[:-1]:  # what has no end was not written
+            for line in whole_bytes(path).split(b"\n")[:-1]:  # what has no end was not written
                 if line:
                     yield record_from_json(json.loads(line))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from sopilot.adapters.text_files import whole_bytes, whole_text
 from sopilot.lab.bench._archive_checks import check_file
 from sopilot.lab.bench._run_folder import RunFolder
 from sopilot.lab.bench._source_fingerprint import deciding_sources, read_sources
@@ -40,7 +41,9 @@ class Verification:
 
 
 def is_archive(path: Path) -> bool:
-    return (path.is_dir() and (path / MANIFEST).is_file()) or zipfile.is_zipfile(path)
+    return (path.is_dir() and (path / MANIFEST).is_file()) or (
+        path.is_file() and zipfile.is_zipfile(path)
+    )
 
 
 @contextmanager
@@ -49,6 +52,8 @@ def opened_archive(path: Path) -> Iterator[Path]:
     if path.is_dir():
         yield path
         return
+    if not path.is_file():
+        raise _mistake(path, "this is no file")
     with tempfile.TemporaryDirectory(prefix="sopilot-archive-") as scratch:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -101,7 +106,7 @@ def verify_archive(base: Path) -> Verification:
 
 def _verify_manifest(base: Path, found: Verification) -> None:
     try:
-        lines = (base / MANIFEST).read_text("utf-8").splitlines()
+        lines = whole_text(base / MANIFEST).splitlines()
         stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
         found.problems.append(f"{MANIFEST} is missing or no manifest")
@@ -116,7 +121,7 @@ def _verify_manifest(base: Path, found: Verification) -> None:
         where = "not in the manifest" if name in here else "missing"
         found.problems.append(f"{name}: {where}")
     for name in sorted(here & stated.keys()):
-        data = (base / name).read_bytes()
+        data = whole_bytes(base / name)
         if hashlib.sha256(data).hexdigest() != stated[name]:
             found.problems.append(f"{name}: not the bytes that the manifest names")
         if name.startswith(("results/", "study/", "analysis/")):
@@ -130,9 +135,9 @@ def _verify_results(path: Path, found: Verification) -> None:
     name = path.name
     try:
         folder = RunFolder.open(path)
-        row = json.loads((path / "configuration.json").read_text("utf-8"))
+        row = json.loads(whole_text(path / "configuration.json"))
         judged, discarded = folder.records(), folder.discarded()
-        scores = (path / "scores.jsonl").read_text("utf-8").splitlines()
+        scores = whole_text(path / "scores.jsonl").splitlines()
     except (UserMistake, OSError, ValueError, KeyError, TypeError) as error:
         found.problems.append(f"results/{name}: it cannot be read: {error}")
         return
@@ -160,7 +165,7 @@ def _verify_programs(base: Path, found: Verification) -> None:
     for path in sorted((base / "programs").glob("*/*.yaml")):
         name = path.relative_to(base).as_posix()
         try:
-            require_valid(program_from_yaml(path.read_text("utf-8"), name))
+            require_valid(program_from_yaml(whole_text(path), name))
         except UserMistake as mistake:
             found.problems.append(f"{name}: {mistake}")
         found.programs += 1
@@ -202,7 +207,7 @@ def _verify_tables(base: Path, found: Verification) -> None:
 
 def _json(path: Path, usual: Any) -> Any:
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(whole_text(path))
     except (OSError, ValueError):
         return usual
 

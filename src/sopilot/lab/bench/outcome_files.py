@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from sopilot.adapters.text_files import whole_text
 from sopilot.lab import stats
 from sopilot.lab.stats.reading import Row
 from sopilot.language.diagnostics import Place, UserMistake, mistake
@@ -22,7 +23,7 @@ def _rows(path: Path) -> list[Row]:
     if path.suffix == ".eval":
         return _inspect_log(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = whole_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserMistake(f"`{path}` cannot be read: {error}") from None
     if path.suffix == ".json" and _is_inspect_log(text):

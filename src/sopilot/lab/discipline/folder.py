@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import whole_bytes, whole_text, write_whole
 from sopilot.lab.discipline._checking import MemoryJournal
 from sopilot.lab.discipline._probe_grading import ProbeGrade, grade_from_json
 from sopilot.lab.discipline._record import RunRecord, record_from_json
@@ -96,7 +96,7 @@ class CheckFolder:
         path = self.path / name
         if not path.exists():
             return []
-        whole = path.read_bytes().split(b"\n")
+        whole = whole_bytes(path).split(b"\n")
         if whole[-1]:
             # Cut off a torn line, or the next one would continue it.
             path.write_bytes(b"".join(line + b"\n" for line in whole[:-1]))
@@ -135,7 +135,7 @@ def answer_of(verdict: Mapping[str, JSON]) -> Answer:
 
 def _read(path: Path) -> dict[str, JSON] | None:
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(whole_text(path))
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -94,13 +94,13 @@ def tasks_needed(
 
 
 def _power(tasks: int, discordance: float, effect: float, critical: list[int]) -> float:
-    win = (1.0 + effect / discordance) / 2.0
+    lean = effect / discordance
+    sides = (1.0 + lean) / 2.0, (1.0 - lean) / 2.0
     total = 0.0
     for pairs in range(tasks + 1):
         weight = probability(pairs, tasks, discordance)
         if weight > _NEGLIGIBLE:
-            bound = critical[pairs]
-            total += weight * (at_most(bound, pairs, win) + at_most(bound, pairs, 1.0 - win))
+            total += weight * sum(at_most(critical[pairs], pairs, side) for side in sides)
     return min(1.0, total)
 
 

@@ -65,16 +65,16 @@ def run_to_run(outcomes: Iterable[RunOutcome]) -> RunSpread:
     if not shared:
         missing = Undefined("no task was judged in every run")
         return RunSpread((), 0, missing, missing, missing)
-    rates = [statistics.fmean(by_run[run] for by_run in shared) for run in runs]
+    rates = {run: statistics.fmean(by_run[run] for by_run in shared) for run in runs}
     variance: float | Undefined = Undefined("a variance needs at least two runs")
     unstable: float | Undefined = variance
     if len(runs) > 1:
-        variance = statistics.variance(rates)
+        variance = statistics.variance(rates.values())
         unstable = statistics.fmean(len(set(by_run.values())) > 1 for by_run in shared)
     return RunSpread(
-        tuple(zip(runs, rates, strict=True)),
+        tuple(rates.items()),
         len(shared),
-        statistics.fmean(rates),
+        statistics.fmean(rates.values()),
         variance,
         unstable,
     )

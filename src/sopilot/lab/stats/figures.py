@@ -74,11 +74,13 @@ def compared(
     seed: int,
 ) -> Figures:
     """Two files, each with its name."""
-    chosen = [_of_run(side, run) for _, side in sides]
-    for (file, _), side in zip(sides, chosen, strict=True):
-        arms = sorted({outcome.arm for outcome in side})
+    chosen = []
+    for file, side in sides:
+        kept = _of_run(side, run)
+        arms = sorted({outcome.arm for outcome in kept})
         if len(arms) > 1:
             raise UserMistake(f"`{file}` holds several arms ({', '.join(arms)}): one file an arm")
+        chosen.append(kept)
     paired = stats.pair(*chosen)
     found = stats.compare(paired, confidence=confidence, draws=draws, seed=seed)
     figures: Figures = {

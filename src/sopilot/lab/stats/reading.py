@@ -34,11 +34,11 @@ def read_rows(text: str, source: str = "") -> list[Row]:
         for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip():
                 continue
+            place = Place(source, number, 1)
             try:
-                found.append((Place(source, number, 1), _decode(line)))
+                found.append((place, _decode(line)))
             except ValueError as error:
-                message = f"not a line of JSON: {error}"
-                mistakes.append(Diagnostic("not-json", message, Place(source, number, 1)))
+                mistakes.append(Diagnostic("not-json", f"not a line of JSON: {error}", place))
     else:
         inner = whole.get("outcomes", [whole]) if isinstance(whole, dict) else whole
         items = inner if isinstance(inner, list) else [inner]

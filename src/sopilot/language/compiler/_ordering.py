@@ -20,12 +20,7 @@ def order_by_prerequisite(tree: Tree, guards: tuple[Guard, ...], closure: GuardC
 def _ordered(tree: Tree, gates: set[Leaf], closure: GuardClosure) -> Tree:
     if isinstance(tree, Leaf):
         return tree
-    children = tuple(
-        [
-            child if isinstance(child, Leaf) else _ordered(child, gates, closure)
-            for child in tree.children
-        ]
-    )
+    children = tuple([_ordered(child, gates, closure) for child in tree.children])
     if isinstance(tree, All):
         children = _sorted(children, gates, closure)
     return with_children(tree, children)

@@ -170,23 +170,22 @@ class Settled:
                     break
                 if isinstance(child, Leaf):
                     other = Leaf(child.predicate, child.arguments, not child.wanted)
-                    self._learn(other, facts, met=False)
+                    self._learn_leaf(other, facts, met=False)
         if not children and last is not None:
             return last
         if len(children) == 1 and isinstance(children[0], Leaf):
             return children[0]
         return with_children(tree, tuple(children))
 
-    def _learn(self, tree: Tree, facts: Facts, *, met: bool = True) -> None:
-        """What is known once the tree was met, or its opposite was not."""
-        if isinstance(tree, Leaf):
-            self._learn_leaf(tree, facts, met=met)
-        elif any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
+    def _learn(self, tree: Tree, facts: Facts) -> None:
+        """What is known once the tree was met."""
+        if any(self._disturbs(leaf.predicate) for leaf in leaves(tree)):
             facts.clear()
         else:
             self._add(tree, facts)
 
     def _learn_leaf(self, leaf: Leaf, facts: Facts, *, met: bool = True) -> None:
+        """``met``: it is known; else only that its opposite was not."""
         if self._disturbs(leaf.predicate):
             facts.clear()
         elif self._predicates[leaf.predicate].established_by is None and (

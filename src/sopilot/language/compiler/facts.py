@@ -54,12 +54,13 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
     """By name, so that the order of keys in a handbook leaves no mark."""
     goals = {procedure.action for procedure in handbook.procedures.values()}
     quiet = _quiet(handbook.predicates.values())
+    looking = quiet - goals
     built_in = {name: facts for name, facts in _BUILT_IN.items() if name in quiet}
     declared = {
         name: ActionFacts(
             {item.name: input_schema(item) for item in action.inputs},
             tuple(item.name for item in action.inputs if item.required),
-            _changes(action, name in goals, name in quiet),
+            _changes(action, name in looking),
             action.reads,
         )
         for name, action in sorted(handbook.actions.items())
@@ -125,10 +126,11 @@ def read_only_actions(handbook: Handbook) -> tuple[str, ...]:
     }
     goals = {procedure.action for procedure in handbook.procedures.values()}
     quiet = _quiet(handbook.predicates.values())
+    looking = quiet - goals
     declared = [
         name
         for name, action in sorted(handbook.actions.items())
-        if _changes(action, name in goals, name in quiet) == ()
+        if _changes(action, name in looking) == ()
     ]
     built_in = [name for name in _BUILT_IN if name in quiet]
     return tuple(name for name in (*declared, *built_in) if name not in gates)
@@ -139,11 +141,7 @@ def read_only_goals(read_only: tuple[str, ...], handbook: Handbook) -> tuple[str
     goals = {procedure.action for procedure in handbook.procedures.values()}
     actions = handbook.actions
     return tuple(
-        [
-            name
-            for name in read_only
-            if name not in goals or _changes(actions[name], True, True) == ()
-        ]
+        [name for name in read_only if name not in goals or _changes(actions[name], False) == ()]
     )
 
 
@@ -154,12 +152,13 @@ def _quiet(predicates: Iterable[Predicate]) -> set[str]:
     }
 
 
-def _changes(action: Action, is_goal: bool, is_quiet: bool) -> tuple[str, ...] | None:
+def _changes(action: Action, only_looks: bool) -> tuple[str, ...] | None:
+    """``only_looks``: it verifies, and nobody has it for a goal."""
     if action.changes is not None:
         return action.changes
     if action.read_only:
         return ()
-    return () if is_quiet and not is_goal and not action.is_guarded else None
+    return () if only_looks and not action.is_guarded else None
 
 
 def input_schema(item: Input) -> Schema:

@@ -19,10 +19,11 @@ from sopilot.language.diagnostics._errors import (
     UserMistake,
     mistake,
 )
-from sopilot.language.diagnostics._visible import LINES, visible
+from sopilot.language.diagnostics._visible import LINES, SPACES, visible
 
 __all__ = [
     "LINES",
+    "SPACES",
     "Diagnostic",
     "InternalBug",
     "Place",

@@ -12,6 +12,10 @@ class Heading(str):
     """A line that a terminal shows in bold."""
 
 
+class Lines(str):
+    """Several lines: a table, or a text that is shown as it was written."""
+
+
 def moment(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
@@ -20,7 +24,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
+def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> Lines:
     """Columns padded to their widest cell; numbers to the right."""
     cells = [[visible(str(cell)) for cell in row] for row in rows]
     widths = [max([len(title), *(len(row[i]) for row in cells)]) for i, title in enumerate(header)]
@@ -33,7 +37,8 @@ def table(rows: Iterable[Sequence[object]], header: Sequence[str]) -> str:
         ]
         return "  ".join(padded).rstrip()
 
-    return "\n".join([line(list(header)), "  ".join("-" * w for w in widths), *map(line, cells)])
+    rule = "  ".join("-" * width for width in widths)
+    return Lines("\n".join([line(list(header)), rule, *map(line, cells)]))
 
 
 def _is_number(text: str) -> bool:

@@ -53,8 +53,10 @@ def ask(request: Mapping[str, Any]) -> Any:
 class _Worker:
     def __init__(self) -> None:
         self.owner = os.getpid()
+        main = "from sopilot.language.handbook._worker import main; main()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from sopilot.language.handbook._worker import main; main()"],
+            # Nothing is imported from the present folder: it may be anybody's.
+            [sys.executable, "-P", "-c", main],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -216,11 +216,11 @@ def _judge_follow_up(run: AuditState, events: Sequence[Event]) -> None:
     """A goal that follows a refusal and was not started, although the executor went on."""
     for refusal in run.refusals:
         after = [event for event in events if event.seq > refusal.seq]
-        named = {
+        named = [
             event.payload.get("goal" if event.kind == "start" else "action")
             for event in after
             if event.kind in ("start", "domain_call")
-        }
+        ]
         went_on = any(event.actor == Actor.MODEL for event in after)
         if refusal.starts and went_on and refusal.starts not in named:
             run.find(

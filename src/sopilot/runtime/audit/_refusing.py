@@ -69,8 +69,6 @@ class Grounds:
 
     def exist(self) -> bool:
         """Whether the requirement may have come out false by what was done."""
-        if not list(leaves(self.tree)):
-            return False
         return self._at_worst(self.tree, self.values(), 0) is False
 
     def nothing_shown(self) -> bool:

@@ -71,20 +71,12 @@ def can_accept(process: ProcessView) -> Truth:
 def remaining_checks(process: ProcessView) -> list[OpenCheck]:
     """The checks that the program still makes if all of them go well."""
     found: dict[tuple[str, str], OpenCheck] = {}
-    for depth in range(len(process.frames) - 1, -1, -1):
-        frame = process.frames[depth]
+    for frame in reversed(process.frames):
         if frame.code.judges:
             continue
         slots = {name: bound.side for name, bound in frame.slots.items()}
-        entered = depth < len(process.frames) - 1
         settled = _gate_settled(process, frame)
         _walk(process.program, frame.code, frame.cursor, slots, frame.values, (), settled, found)
-        if entered and isinstance(frame.step, Check):
-            callee = process.program.functions[frame.step.function]
-            if callee.judges:
-                constants = process.program.program.constants
-                chain = (frame.step.arguments,)
-                _add(found, frame.step, callee, frame.values, chain, constants)
     return list(found.values())
 
 

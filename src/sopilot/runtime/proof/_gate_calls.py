@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sopilot.language.handbook.look_alikes import look_the_same
 from sopilot.runtime.vm.recipe_calls import WantedCall
-from sopilot.runtime.vm.state import Answered
+from sopilot.runtime.vm.state import NEVER, Answered
 from sopilot.runtime.vm.values import JSON, same
 
 
@@ -21,8 +21,8 @@ class GateCalls(NamedTuple):
 
     @property
     def touched(self) -> int:
-        """When it was touched last, -1 where nothing did."""
-        return max((one.touched for one in self.touching), default=-1)
+        """When it was touched last."""
+        return max((one.touched for one in self.touching), default=NEVER)
 
     @property
     def latest(self) -> Answered | None:

@@ -29,7 +29,7 @@ from sopilot.runtime.vm.moves import rule_key
 from sopilot.runtime.vm.position import Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
 from sopilot.runtime.vm.schema_check import violation
-from sopilot.runtime.vm.state import Answered, Configuration, Process
+from sopilot.runtime.vm.state import NEVER, Answered, Configuration, Process
 from sopilot.runtime.vm.values import JSON, ArgumentsKey, Judge, holds_stand_in, key_of, same
 
 
@@ -40,8 +40,8 @@ class LeafVerdict(NamedTuple):
     predicate: str
     holds: bool | None
     grade: Grade
-    evidence: tuple[int, ...] = ()
-    why: str = ""
+    evidence: tuple[int, ...]
+    why: str
     calls: tuple[WantedCall, ...] = ()
 
     def as_json(self) -> dict[str, JSON]:
@@ -345,7 +345,7 @@ class Prover:
         exacts: list[Answered] = []
         touching: list[Answered] = []
         for one in self.configuration.answers.get(act.action, {}).values():
-            if one.touched < 0 or not counts(call, one.arguments, others):
+            if one.touched == NEVER or not counts(call, one.arguments, others):
                 continue
             touching.append(one)
             inputs = call.arguments.keys() | set(call.open)
@@ -357,7 +357,7 @@ class Prover:
                 named = exact and not may_concern(call, one.arguments)
             else:
                 named = exact and names_the_same(call, one.arguments)
-            if one.succeeded >= 0 and named:
+            if one.succeeded != NEVER and named:
                 exacts.append(one)
         pending = any(
             one.action == act.action and counts(call, one.arguments, others)

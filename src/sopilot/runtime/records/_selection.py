@@ -162,19 +162,19 @@ def select(
     kept, counts, withheld = [], Counter[tuple[str, str]](), 0
     sums: dict[str, float] = {}
     for session_id, row in rows:
-        arguments: JSON = None
-        if conditions or columns:
-            try:
-                arguments = json.loads(row.arguments)
-            except ValueError:
-                entry_of(session_id, row)  # says so
+        try:
+            action = str(json.loads(row.action))
+            arguments = json.loads(row.arguments) if conditions or columns else None
+        except ValueError:
+            entry_of(session_id, row)  # says so
+            raise
         if conditions and any(_is_withheld(arguments, one.path) for one in conditions):
             withheld += 1
             continue
         if not all(one.holds(arguments) for one in conditions):
             continue
         kept.append((session_id, row))
-        counts[json.loads(row.action), row.outcome] += 1
+        counts[action, row.outcome] += 1
         if row.outcome == "carried out":
             for column in columns:
                 number = _number(value_at(arguments, column.split(".")))

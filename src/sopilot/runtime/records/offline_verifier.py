@@ -54,6 +54,12 @@ def tree_root(leaves: list[bytes]) -> str:
     return level[0].hex()
 
 
+def text_of(path: Path) -> str:
+    if not path.is_file():  # what a link leads to may have no end
+        raise FileNotFoundError(f"{path.name} is no file")
+    return path.read_text("utf-8")
+
+
 def chain_of(path: Path, session: str, problems: list[str]) -> list[dict[str, Any]]:
     """The events of the trace; what is wrong with it, or with what stands beside them, is told."""
     first = spell({"format": 1, "session": session})
@@ -125,7 +131,7 @@ def check_log(
     """The entries that the last sealed head covers, and when that was sealed."""
     entries, leaves = list[dict[str, Any]](), list[bytes]()
     covered, sealed_at = 0, 0.0
-    for line in (folder / "heads.jsonl").read_text("utf-8").splitlines():
+    for line in text_of(folder / "heads.jsonl").splitlines():
         value = json.loads(line)
         if "entry" in value:
             if value["entry"] != len(entries):
@@ -200,13 +206,13 @@ def check_register(
 ) -> None:
     """What people read of the register against the rows that are held against the seal."""
     begin, end, noted = about["from"], about["to"], dict[str, list[str]]()
-    for it in json.loads((folder / "deviations.json").read_text("utf-8")):
+    for it in json.loads(text_of(folder / "deviations.json")):
         brief = f"{it['code']} ({it['disposition'] or it['state']})"
         noted.setdefault(it["session"], []).append(brief)
     found = [(one, row) for one, its in rows.items() for row in its if begin <= row[1] < end]
     made = [{**action_of(one, row, about["made_at"]), "findings": noted.get(one, [])}
             for one, row in found]  # fmt: skip
-    told = json.loads((folder / "register.json").read_text("utf-8"))
+    told = json.loads(text_of(folder / "register.json"))
     if Counter(map(spell, told["actions"])) != Counter(map(spell, made)):
         problems.append("register.json does not have the actions of rows.jsonl")
     counts = Counter((json.loads(row[2]), row[3]) for _, row in found)
@@ -247,7 +253,7 @@ def check_derived(
             text = it["text"].encode("utf-8", "surrogatepass")
             if not path.is_file() or path.read_bytes() != text:
                 problems.append(f"{file} is not the text that was released")
-    told = json.loads((folder / "deviations.json").read_text("utf-8"))
+    told = json.loads(text_of(folder / "deviations.json"))
     if told != deviations_of(notes.get("journal.deviations", [])):
         problems.append("deviations.json does not have the deviations of their journal")
 
@@ -280,7 +286,7 @@ def deviations_of(notes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
     """What is wrong; and what was looked at, in lines."""
     problems: list[str] = []
-    about = json.loads((folder / _ABOUT).read_text("utf-8"))
+    about = json.loads(text_of(folder / _ABOUT))
     for name, digest in about["files"].items():
         path = folder / name
         if not path.is_file():
@@ -292,7 +298,7 @@ def check(folder: Path, keys: list[str]) -> tuple[list[str], list[str]]:
     entries, sealed_at = check_log(folder, keys, problems)
     rows = {
         one["session"]: one["rows"]
-        for one in map(json.loads, (folder / "rows.jsonl").read_text("utf-8").splitlines())
+        for one in map(json.loads, text_of(folder / "rows.jsonl").splitlines())
     }
     last = {entry["session"]: entry for entry in entries}
     begin, end, told = about["from"], about["to"], set(about["sessions"])

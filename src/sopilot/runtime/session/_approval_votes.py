@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import UserMistake
+from sopilot.language.diagnostics import Diagnostic, UserMistake
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._admission import expire_due
 from sopilot.runtime.session._approvals import HeldCall, HeldState
@@ -36,18 +36,30 @@ async def take_left(session: Session, store: Store) -> None:
     for _, one in left:
         given = plain_mapping(one if isinstance(one, Mapping) else {})
         arguments = given.get("arguments")
+        decision, call_id = str(given.get("decision")), str(given.get("call_id"))
+        by, role = str(given.get("by")), str(given.get("role"))
+        who = principal_from_json(given.get("who"))
+        held = session.ledger.held.get(call_id)
+        seen = given.get("seen")  # nothing, where an earlier release left it
+        if decision == "approve" and held is not None and seen not in (None, held.version):
+            async with session.writing():
+                await session.step(refusal(decision, call_id, by, role, who, _AMENDED))
+            continue
         with suppress(UserMistake):
             await session.decide(
-                str(given.get("decision")),
-                str(given.get("call_id")),
-                by=str(given.get("by")),
-                role=str(given.get("role")),
+                decision,
+                call_id,
+                by=by,
+                role=role,
                 arguments=arguments if isinstance(arguments, Mapping) else None,
                 reason=str(given.get("reason")),
-                who=principal_from_json(given.get("who")),
+                who=who,
             )
     if left:
         await store.took(session.id, [number for number, _ in left])
+
+
+_AMENDED = Diagnostic("amended-since", "the call was amended after it was looked at")
 
 
 async def decide(

@@ -76,6 +76,11 @@ class HeldCall:
         return self.action == action and same(dict(self.arguments), dict(arguments))
 
     @property
+    def version(self) -> int:
+        """The event that gave it the arguments that it has."""
+        return next((one.seq for one in self.rulings if one.decision == "amend"), self.seq)
+
+    @property
     def approvals(self) -> int:
         return count_approvals(self.rulings, self.roles, self.needed)
 

@@ -11,6 +11,7 @@ from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._entitlement import named, no_witness
 from sopilot.runtime.session.identity import load_people
 from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.releases import authors_of
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
 
@@ -30,7 +31,10 @@ async def settle_outcome(
         if call_id not in session.ledger.unknown:
             raise unknown_call(call_id, session.ledger.unknown)
         stands = session.configuration
-        problem = no_witness(people, session.metadata, stands, stands.pending[call_id], by, who)
+        problem = no_witness(
+            people, session.metadata, stands, stands.pending[call_id], by, who,
+            await authors_of(session._store, session.metadata),
+        )  # fmt: skip
         if problem is not None:
             raise UserMistake([problem])
         said = {"settled_by": by, **({"principal": who.as_json()} if who else {}), "value": value}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sopilot.language.diagnostics import Diagnostic, did_you_mean, mistake
 from sopilot.language.program import Program
@@ -45,21 +45,19 @@ def objection(
     problem = _problem(held, decision, by, role, arguments)
     if problem is None and arguments is not None:
         problem = _misfit(held.action, arguments, programs or {})
+    given = held.arguments if arguments is None else arguments
     if problem is None and decision != "expire":
-        names = people.names_of(by)
-        problem = _party(metadata, configuration, held.arguments, held.process, names, by)
-        if problem is None and names & set(authors):
-            problem = _part("who wrote the handbook", by)
+        names, both = people.names_of(by), (held.arguments, given)
+        problem = _party(metadata, configuration, both, held.process, names, by, authors)
     if problem is not None or decision == "expire":
         return problem, {}
-    given = held.arguments if arguments is None else arguments
     found = _entitlement(people, who, by, role, given, at, held.expires_at)
     return (found, {}) if isinstance(found, Diagnostic) else (None, found)
 
 
 def no_witness(
     people: People, metadata: Fields, configuration: Configuration, pending: Pending, by: str,
-    who: Principal | None,
+    who: Principal | None, authors: Collection[str] = (),
 ) -> Diagnostic | None:  # fmt: skip
     """What keeps somebody from saying how a call ended: who has a part in it could have it made
     twice."""
@@ -67,8 +65,8 @@ def no_witness(
         return Diagnostic("nobody", "say who found out how the call ended")
     if who is None and "identity" in people.demands:
         return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN)
-    names = people.names_of(by)
-    return _party(metadata, configuration, pending.arguments, pending.process, names, by)
+    given = (pending.arguments,)
+    return _party(metadata, configuration, given, pending.process, people.names_of(by), by, authors)
 
 
 _PROVE = "this store takes decisions only from people who prove who they are"
@@ -189,37 +187,38 @@ _NO_PERSON = {*(str(one) for one in Actor if one is not Actor.OPERATOR), "agent"
 
 
 def _party(
-    metadata: Fields, configuration: Configuration, arguments: Mapping[str, JSON],
-    process: str | None, names: set[str], by: str,
+    metadata: Fields, configuration: Configuration, arguments: Sequence[Mapping[str, JSON]],
+    process: str | None, names: set[str], by: str, authors: Collection[str],
 ) -> Diagnostic | None:  # fmt: skip
-    """Who asks for the call, is meant in it, or wrote the rules cannot decide on it."""
+    """Who asks for the call, is meant in it, or wrote the rules cannot decide on it: in it as it
+    was asked for, and as they would have it."""
     whose = ""
     if names & _NO_PERSON or same_name(str(metadata.get("model") or "")) in names:
         whose = "the name of the model or of a part of the run, and no person's"
     elif same_name(str(metadata.get("requester") or "")) in names - {""}:
         whose = "who asked for it"
+    elif names & set(authors):
+        whose = "who wrote the handbook"
     else:
         started = configuration.processes.get(process or "")
-        for given in (arguments, started.known if started is not None else {}):
+        for given in (*arguments, started.known if started is not None else {}):
             for field, value in given.items():
                 if any(same_name(one) in names for one in _names_in(value)):
                     whose = f"a party to this call (its `{field}`)"
-    return _part(whose, by) if whose else None
+    cure = "somebody who has no part in it must decide"
+    return Diagnostic("party", f"`{by}` is {whose}", help=cure) if whose else None
 
 
 def _names_in(value: JSON) -> Iterator[str]:
     """Wherever in a value somebody can be named; customers have numbers, too."""
     if isinstance(value, Mapping):
-        for one in value.values():
+        for key, one in value.items():
+            yield key
             yield from _names_in(one)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _names_in(one)
+    elif isinstance(value, float) and value.is_integer():
+        yield str(int(value))
     elif isinstance(value, str | int) and not isinstance(value, bool):
         yield str(value)
-
-
-def _part(whose: str, by: str) -> Diagnostic:
-    return Diagnostic(
-        "party", f"`{by}` is {whose}", help="somebody who has no part in it must decide"
-    )

@@ -66,6 +66,7 @@ async def decide_or_leave(
         given = {
             **left,
             "arguments": arguments,
+            "seen": held.version,
             "reason": reason,
             "who": None if who is None else asdict(who),
         }

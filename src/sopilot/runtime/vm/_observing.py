@@ -26,6 +26,7 @@ from sopilot.runtime.vm.position import (
     locate_process,
 )
 from sopilot.runtime.vm.state import (
+    NEVER,
     NONE,
     Answered,
     Answers,
@@ -51,7 +52,7 @@ def domain_call(
         fields["action"],
         fields["arguments"],
         process.id if process is not None else None,
-        frame.opened if frame is not None else -1,
+        frame.opened if frame is not None else NEVER,
     )
     processes = configuration.processes
     if process is not None and frame is not None:
@@ -147,7 +148,7 @@ def domain_result(
 
 def _as_said(observed: Observed, pending: Pending) -> Observed:
     """What answers a question is the user's next message; another one proves nothing."""
-    if observed.action not in BUILT_IN or 0 <= spoken_at(observed.value) == pending.heard:
+    if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == pending.heard:
         return observed
     return observed._replace(ok=False)
 
@@ -166,7 +167,7 @@ def _answered(answers: Answers, observed: Observed, unknown: bool) -> Answers:
     if observed.ok:
         succeeded, asked, touched = observed.seq, observed.call_seq, observed.seq
     else:
-        succeeded, asked, touched = earlier[-3:] if earlier is not None else (-1, -1, -1)
+        succeeded, asked, touched = earlier[-3:] if earlier is not None else (NEVER,) * 3
         if unknown:
             touched = observed.seq
     newest = Answered(
@@ -254,7 +255,7 @@ def _heard(configuration: Configuration) -> Configuration:
     waiting = {
         call_id: one._replace(heard=configuration.next_seq)
         for call_id, one in configuration.pending.items()
-        if one.action in BUILT_IN and one.heard < 0
+        if one.action in BUILT_IN and one.heard == NEVER
     }
     if not waiting:
         return configuration

@@ -10,7 +10,7 @@ from sopilot.language.program.model import Act, Kind, Local
 from sopilot.runtime.vm.freshness import is_current
 from sopilot.runtime.vm.position import Position, Programs
 from sopilot.runtime.vm.recipe_calls import Absent, Values, WantedCall, wanted_calls
-from sopilot.runtime.vm.state import Observed
+from sopilot.runtime.vm.state import NEVER, Observed
 from sopilot.runtime.vm.terms import fits_act, value_of
 from sopilot.runtime.vm.values import JSON, MISSING, same
 
@@ -242,9 +242,9 @@ def was_done(here: Position) -> bool | None:
     touched = False
     for one in here.configuration.answers.get(act.action, {}).values():
         given = {name: one.arguments.get(name) for name in call.arguments}
-        if one.touched < 0 or not same(given, dict(call.arguments)):
+        if one.touched == NEVER or not same(given, dict(call.arguments)):
             continue
-        if one.succeeded >= 0 and done_with(here.programs, act.action, inputs, one.arguments):
+        if one.succeeded != NEVER and done_with(here.programs, act.action, inputs, one.arguments):
             return True
         touched = True
     pending = any(one.action == act.action for one in here.configuration.pending.values())

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from sopilot.language.handbook import CONFIRM, values_asked_about
 from sopilot.language.program.model import ActionFacts
 from sopilot.runtime.vm.position import Programs
-from sopilot.runtime.vm.state import Answered, Configuration, Observed
+from sopilot.runtime.vm.state import NEVER, Answered, Configuration, Observed
 from sopilot.runtime.vm.values import JSON, key_of, same
 
 _UNKNOWN = ActionFacts({})
@@ -51,7 +51,7 @@ def stale_since(
         if not may_disturb(programs, action, verifier):
             continue
         latest = max(
-            (one.touched for one in by_arguments.values() if one is not newest), default=-1
+            (one.touched for one in by_arguments.values() if one is not newest), default=NEVER
         )
         if latest > newest.call_seq:
             return f"`{action}` (#{latest}) may have changed it since"

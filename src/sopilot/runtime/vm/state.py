@@ -15,6 +15,8 @@ from sopilot.runtime.vm.values import JSON, ArgumentsKey, made
 
 NONE: Mapping[Any, Any] = MappingProxyType({})
 """Shared by everything that has nothing yet."""
+NEVER = -1
+"""The number of what did not happen; events are numbered from 0."""
 
 
 class Status(StrEnum):
@@ -53,7 +55,7 @@ class Observed(NamedTuple):
 class Answered(NamedTuple):
     """The newest answer to a call, in whatever process. ``succeeded`` is the seq of its latest
     success and ``asked`` that success's call; ``touched`` the seq of the latest answer after
-    which it may have been carried out. -1 where there was none."""
+    which it may have been carried out; each may be ``NEVER``."""
 
     arguments: Mapping[str, JSON]
     call_seq: int
@@ -78,7 +80,7 @@ class Pending(NamedTuple):
     arguments: Mapping[str, JSON]
     process: str | None
     opened: int
-    heard: int = -1
+    heard: int = NEVER
 
 
 class Frame(NamedTuple):
@@ -227,7 +229,7 @@ class Configuration(NamedTuple):
     suspended: tuple[str, ...] = ()
     next_seq: int = 0
     pending: Mapping[str, Pending] = NONE
-    goal_seq: int = -1
+    goal_seq: int = NEVER
     answers: Answers = NONE
     clock: str = ""
     """What the clock showed when it was looked at last, as expressions call ``now``."""

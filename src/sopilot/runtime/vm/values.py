@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Any, Final, TypeAlias, overload
 
 from sopilot.language.diagnostics import visible
+from sopilot.language.handbook.look_alikes import same_name as same_name
 from sopilot.language.handbook.values import JSON as JSON
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -38,16 +38,12 @@ _LISTS = (list, tuple)
 
 
 def _encoder() -> Callable[[JSON], str]:
-    # Plain values are trees by their making, and looking for cycles would cost a third of it.
     whole = json.JSONEncoder(
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-        check_circular=False,
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     # `encode` sets the C encoder up anew for every value, which takes as long as spelling a
-    # small one. Where there is none, or it is made in another way, `encode` it is.
+    # small one, and looks for cycles, of which plain values have none. Where there is no such
+    # encoder, or it is made in another way, `encode` it is.
     make = getattr(json.encoder, "c_make_encoder", None)
     try:
         chunks = make(  # type: ignore[misc]  # None raises the TypeError below
@@ -157,13 +153,6 @@ def shown(value: JSON, width: int = 80) -> str:
     spelled = spell(value if not isinstance(value, str) else value[:width])
     text = visible(spelled[: width + 1], keep="")
     return text if len(text) <= width else text[: width - 1] + "…"
-
-
-def same_name(name: str) -> str:
-    """A person's name, such that two spellings of it are equal: of whatever case, width and
-    spacing, with or without signs that nobody sees."""
-    seen = "".join(sign for sign in name if unicodedata.category(sign) != "Cf")
-    return " ".join(unicodedata.normalize("NFKC", seen).casefold().split())
 
 
 def agree(left: JSON, right: JSON) -> bool:

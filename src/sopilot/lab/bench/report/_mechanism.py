@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sopilot.adapters.text_files import whole_text
 from sopilot.lab.bench.report._table import Table, figure
 from sopilot.language.diagnostics import Place, UserMistake, mistake
 from sopilot.runtime.html_pages import Drawing, Mark, dot_plot, side_by_side
@@ -128,7 +129,7 @@ def _panel(
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        row = json.loads(path.read_text("utf-8"))
+        row = json.loads(whole_text(path))
     except (OSError, ValueError) as error:
         raise _mistake(path, f"it cannot be read as JSON: {error}") from None
     if not isinstance(row, dict):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.adapters.text_files import write_whole
+from sopilot.adapters.text_files import whole_text, write_whole
 from sopilot.lab.bench._reach import Reach
 from sopilot.lab.bench.reach_survey import reach_cache, survey
 from sopilot.lab.bench.reference import is_sopbench, task_references
@@ -74,7 +74,7 @@ def _archived_document(runs: RunSet, archived: Path, **how: Any) -> Document:
 
 def _packed(path: Path) -> dict[str, Any]:
     try:
-        held: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        held: dict[str, Any] = json.loads(whole_text(path))
     except (OSError, ValueError):
         return {}
     return held

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar, get_args
 import yaml
 
 from sopilot.adapters.text_files import read_text
+from sopilot.adapters.yaml_values import load_yaml
 from sopilot.lab.bench._contestants import DEFAULT_USER
 from sopilot.lab.bench.contestant import Contestant, Patience
 from sopilot.lab.bench.reference import DOMAINS
@@ -78,7 +79,7 @@ def preset(name: str) -> str:
 
 def load_study(path: Path) -> Study:
     try:
-        document = yaml.safe_load(read_text(path))
+        document = load_yaml(read_text(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise mistake("study", f"not YAML: {error}", Place(str(path))) from error
     reader = _Reader(path)
