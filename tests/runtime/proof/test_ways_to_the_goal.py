@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kept_promises import broken_promises
 from vm_programs import LOGGED_IN, TRANSFER, program
 from vm_runs import ARGUMENTS, Run
 
@@ -30,6 +31,7 @@ from sopilot.language.program.model import (
     ReturnStep,
     Step,
 )
+from sopilot.runtime import proof
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.proof import Grade, Prover, license_call
 from sopilot.runtime.vm import JSON, Call, Complete, DomainCall, DomainResult, Return, Start
@@ -67,65 +69,73 @@ OPEN = "and is undecided: its verdict cannot be told from the answers"
 NOWHERE = "the program does not lead to `pay` by what was checked"
 
 
-@pytest.mark.parametrize(
-    ("steps", "truths", "missing"),
-    [
-        ((check("a"), ACT, DONE, NO), {"a": True}, ""),
-        ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
-        ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
-        # Undecided is neither: it may lead to a refusal.
-        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
-        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
-        ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
-        ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
-        ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
-         "`a` must be false and is true"),
-        ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
-        ((check("a"), check("b"), ACT, DONE, NO), {},
-         f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
-        # Whatever a is, b decides.
-        ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
-        # An alternative that is not so leads to another that is open.
-        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
-         f"`a` must be true and is false; `b` must be true {OPEN}"),
-        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
-        ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
-        # A branch over results that are all there, or not.
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
-          NO), {"a": True}, ""),
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
-          NO), {}, f"`a` must be true {OPEN}"),
-        ((check("a", met="fork", unmet="fork"),
-          Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
-         {"a": True}, f"`b` must be true {OPEN}"),
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
-          NO), {}, ""),
-        # Who chooses may choose what leads there.
-        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
-         {"a": True}, ""),
-        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
-         {}, f"`a` must be true {OPEN}"),
-        ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
-        ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
-        ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
-         "`go@first` was not done; `a` must be true and is false"),
-        ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
-        ((NO, ACT, DONE), {}, NOWHERE),
-        # What is missing is missing where the branch over what was proven leads.
-        ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
-          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
-         f"`a` must be true and is false; `c` must be true {OPEN}"),
-        ((check("a", met="act", unmet="fork", wanted=False),
-          Branch("fork", Holds("a"), "check_b", "check_c"),
-          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
-         f"`a` must be false and is true; `b` must be true {OPEN}"),
-        ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
-    ],
-)  # fmt: skip
+WAYS: list[tuple[tuple[Step, ...], dict[str, bool], str]] = [
+    ((check("a"), ACT, DONE, NO), {"a": True}, ""),
+    ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
+    ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    # Undecided is neither: it may lead to a refusal.
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
+     "`a` must be false and is true"),
+    ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a"), check("b"), ACT, DONE, NO), {},
+     f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
+    # Whatever a is, b decides.
+    ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    # An alternative that is not so leads to another that is open.
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `b` must be true {OPEN}"),
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
+    # A branch over results that are all there, or not.
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {"a": True}, ""),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"),
+      Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
+     {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
+      NO), {}, ""),
+    # Who chooses may choose what leads there.
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {"a": True}, ""),
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {}, f"`a` must be true {OPEN}"),
+    ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
+    ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
+    ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
+     "`go@first` was not done; `a` must be true and is false"),
+    ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
+    ((NO, ACT, DONE), {}, NOWHERE),
+    # What is missing is missing where the branch over what was proven leads.
+    ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `c` must be true {OPEN}"),
+    ((check("a", met="act", unmet="fork", wanted=False),
+      Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
+     f"`a` must be false and is true; `b` must be true {OPEN}"),
+    ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "truths", "missing"), WAYS)
 def test_what_is_missing_on_the_way(
     steps: tuple[Step, ...], truths: dict[str, bool], missing: str
 ) -> None:
     assert licensed(steps, **truths) == missing
+
+
+def test_on_no_way_is_a_promise_of_a_return_value_broken() -> None:
+    def walk() -> None:
+        for steps, truths, _ in WAYS:
+            licensed(steps, **truths)
+
+    assert broken_promises(walk, proof) == {}
 
 
 # --- groups in groups -----------------------------------------------------------------

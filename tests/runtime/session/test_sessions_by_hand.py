@@ -48,6 +48,7 @@ from sopilot.runtime.session.errors import StoreCorrupt, TraceBroken
 from sopilot.runtime.session.guards import _other_act
 from sopilot.runtime.session.journal import PREFIX, entries, write
 from sopilot.runtime.session.privacy import change_policy, load_policy, shred_wanted
+from sopilot.runtime.session.protocols import ToolSchema, inputs_of, required_of
 from sopilot.runtime.session.recovery import _replay
 from sopilot.runtime.session.sealing import _differ, _is_under_key
 from sopilot.runtime.session.secrets import Secrets, secret_places
@@ -709,3 +710,11 @@ def test_what_is_under_a_key_is_all_there() -> None:
         assert await _is_under_key(store, loaded) is False
 
     run(case)
+
+
+def test_what_a_tool_takes() -> None:
+    tool = ToolSchema("t", "", {"properties": {"a": {}}, "required": ["a", 5]})
+    assert (dict(inputs_of(tool)), list(required_of(tool))) == ({"a": {}}, ["a", "5"])
+    for odd in ({}, {"properties": 5, "required": "a"}, {"properties": None, "required": None}):
+        other = ToolSchema("t", "", odd)
+        assert (dict(inputs_of(other)), list(required_of(other))) == ({}, [])

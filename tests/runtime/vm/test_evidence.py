@@ -227,3 +227,21 @@ def test_what_was_done_in_this_session(
     assert was_done(here) is done
     run.settle(Automation(machine_verdicts=True))
     assert run.place == {True: "go@yes", False: "go@no", None: "go/cancelled@judge"}[done]
+
+
+def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
+    """Though a rule looks by the same action: what it says is how things were."""
+    paid = Function("paid", Kind.RULE, (), (Act("look", "pay"), ReturnStep("judge")))
+    steps = (
+        Act("act", "pay", goal=True),
+        Check("first", "paid", (), "paid", unmet="no"),
+        CompleteStep("yes"),
+        FailStep("no"),
+    )
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps), paid)})
+    run.ok(Start("go"))
+    run.tool("look")
+    run.tool("pay")
+    assert run.configuration.goal_seq == run.events[-1].seq
+    run.ok(Call())
+    assert citable(run) == ()
