@@ -244,13 +244,17 @@ class KeptConnection:
 
 def _answers(problem: ValidationError) -> bool:
     """Whether a line that is no message was meant as an answer, and not just printed."""
-    text = str(problem.errors(include_url=False)[0]["input"])
+    return any(_is_answer(one["input"]) for one in problem.errors(include_url=False))
+
+
+def _is_answer(found: object) -> bool:
+    """``found`` is the line, or what was read from it where it is JSON."""
     try:
-        line = json.loads(text)
+        line = json.loads(found) if isinstance(found, str | bytes) else found
     except ValueError:
         return False
     except RecursionError:
-        return '"id"' in text  # nobody prints that deep
+        return '"id"' in str(found)  # nobody prints that deep
     return isinstance(line, dict) and "id" in line and ("result" in line or "error" in line)
 
 
