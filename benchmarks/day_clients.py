@@ -83,8 +83,10 @@ class Client:
             return None
         if method == "initialize":
             self.session = answer.headers["mcp-session-id"]
-        line = next((one for one in answer.text.splitlines() if one.startswith("data: {")), "")
-        return json.loads(line[6:]).get("result") if line else None
+        # The answer alone, or as the last event of a stream.
+        lines = (one.removeprefix("data: ") for one in answer.text.splitlines())
+        line = next((one for one in lines if one.startswith("{")), "")
+        return json.loads(line).get("result") if line else None
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         """Until some host answers: for what may be asked twice."""

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 from store_parts import LEASE, StoreFactory, events, start_of
 
 from postgres_here import PostgresHere
@@ -369,3 +372,49 @@ def test_nobody_waits_for_ever_for_work_that_was_broken_off(tmp_path: Path) -> N
         await file.close()
 
     asyncio.run(asyncio.wait_for(case(), 20))
+
+
+def test_who_is_refused_leaves_nothing_that_holds_itself(postgres: PostgresHere) -> None:
+    """Hundreds of conversations begin with a session that is not there yet."""
+    store = PostgresStore(postgres.dsn, schema="circles")
+
+    async def ask(name: str) -> None:
+        with suppress(UnknownSession):
+            await store.record(name)
+
+    async def run() -> list[object]:
+        await ask("first")
+        gc.collect()
+        gc.disable()
+        try:
+            await asyncio.gather(*[ask(f"nobody-{number}") for number in range(MANY)])
+            return [one for one in gc.get_objects() if isinstance(one, UnknownSession)]
+        finally:
+            gc.enable()
+            await store.close()
+
+    assert asyncio.run(run()) == []
+
+
+def test_rows_that_change_with_every_event_stay_where_they_are(postgres: PostgresHere) -> None:
+    """Else a busy store would grow by a session's row with every event."""
+    store = PostgresStore(postgres.dsn, schema="rows_stay")
+
+    async def talk(name: str) -> None:
+        opening = NewSession(name, {"about": name * 100}, {}, _opening(name).first)
+        assert opening.first is not None
+        lease, head = await store.create(opening, owner=name, **LEASE), opening.first.head
+        for number in range(20):
+            batch = Batch(head, events(head, [name, number]), {}, {"status": "running"})
+            lease = await store.append(lease, batch, **LEASE)
+            head = batch.head
+
+    async def run() -> None:
+        await asyncio.gather(*[talk(f"talk-{number}") for number in range(MANY)])
+        await store.close()
+
+    asyncio.run(run())
+    with psycopg.connect(postgres.dsn) as db:
+        row = db.execute("SELECT pg_relation_size('rows_stay.sessions') / 8192").fetchone()
+    assert row is not None
+    assert row[0] < MANY, "pages: several sessions share one"

@@ -76,7 +76,10 @@ class Gathered(Generic[Item, Answer]):
         if queue.under_way >= self._at_once:
             answer: asyncio.Future[Answer] = loop.create_future()
             queue.waiting.append((item, answer))
-            return await answer
+            try:
+                return await answer
+            finally:
+                del answer  # else what it raises would hold it, and be held by it
         queue.under_way += 1
         try:
             return await self._one(item)
@@ -118,6 +121,17 @@ class Gathered(Generic[Item, Answer]):
             return await self._one(item)
         except Exception as problem:
             return problem
+
+
+def given(answer: Answer | Exception) -> Answer:
+    """The answer, or it is raised. Call it with what nothing else names: a frame that names what
+    goes through it is held by it, until somebody looks for such circles."""
+    if isinstance(answer, Exception):
+        try:
+            raise answer
+        finally:
+            del answer
+    return answer
 
 
 def settle(future: asyncio.Future[Answer], answer: Answer | BaseException) -> None:

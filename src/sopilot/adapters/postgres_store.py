@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sopilot.adapters.gathering import Append, Gathered
+from sopilot.adapters.gathering import Append, Gathered, given
 from sopilot.adapters.postgres_connection import PostgresServer, StatementRefused
 from sopilot.adapters.postgres_copies import PostgresCopies
 from sopilot.adapters.postgres_many import (
@@ -166,10 +166,7 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         return await self._acquires.write(wanted)
 
     async def _acquire(self, one: Acquire) -> Lease:
-        (taken,) = await self._acquire_many([one])
-        if isinstance(taken, Exception):
-            raise taken
-        return taken
+        return given(*await self._acquire_many([one]))
 
     async def _acquire_many(self, items: Sequence[Acquire]) -> list[Lease | Exception]:
         # Of several who want one session the first has it, whatever they call themselves.
@@ -284,10 +281,7 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         return await self._reads.write(session_id)
 
     async def _record(self, session_id: str) -> SessionRecord:
-        (found,) = await self._record_many([session_id])
-        if isinstance(found, Exception):
-            raise found
-        return found
+        return given(*await self._record_many([session_id]))
 
     async def _record_many(self, ids: Sequence[str]) -> list[SessionRecord | Exception]:
         async with self._server.connection() as db:

@@ -43,7 +43,10 @@ class Together(Generic[Item]):
         if moment.writer is not None and moment.writer != writer:
             done = loop.create_future()
             moment.waiting.append((writer, item, done))
-            await done
+            try:
+                await done
+            finally:
+                del done  # else what it raises would hold it, and be held by it
             return
         if moment.writer is None:
             moment.writer = writer

@@ -95,8 +95,9 @@ class Talker:
     async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         answer = await self.post("tools/call", {"name": name, "arguments": arguments})
         assert answer.status_code == 200, answer.text
-        line = next(one for one in answer.text.splitlines() if one.startswith("data: {"))
-        found: dict[str, Any] = json.loads(line[6:])["result"]
+        # The answer alone, or as the last event of a stream.
+        lines = [one.removeprefix("data: ") for one in answer.text.splitlines()]
+        found: dict[str, Any] = json.loads(next(one for one in lines if one[:1] == "{"))["result"]
         return found
 
 

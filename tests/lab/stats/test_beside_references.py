@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 import statistics
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -18,15 +20,21 @@ from sopilot.lab.stats import (
     RunOutcome,
     TaskKind,
     Undefined,
+    benjamini_hochberg,
     clopper_pearson,
     figures,
+    least_pairs,
     mcnemar_power,
+    most_losses,
+    non_inferiority,
     outcomes_from,
     pair,
     pass_k,
     read_rows,
     run_to_run,
     sign_flip,
+    tasks_needed,
+    wilson,
 )
 from sopilot.lab.stats._binomial import as_p, at_most, probability
 from sopilot.lab.stats._difference import score
@@ -67,6 +75,18 @@ def test_the_exact_interval_in_closed_form(
     assert found.high in found
     assert found.low - 1e-9 not in found
     assert found.high + 1e-9 not in found
+
+
+def test_the_score_interval_ends_where_a_share_does() -> None:
+    for trials in range(1, 60):
+        none, every = wilson(0, trials), wilson(trials, trials)
+        assert isinstance(none, Interval)
+        assert isinstance(every, Interval)
+        assert (none.low, every.high) == (0.0, 1.0)
+        assert none.high == pytest.approx(1.0 - every.low, rel=1e-12)
+        one = wilson(1, 10**trials) if trials < 12 else wilson(1, trials)
+        assert isinstance(one, Interval)
+        assert 0.0 < one.low < one.high < 1.0
 
 
 @pytest.mark.parametrize("pairs", [1, 10, 200])
@@ -337,3 +357,40 @@ def test_files_of_several_arms_are_refused_by_name() -> None:
     for sides in ([("f", two), ("g", one)], [("g", one), ("f", two)]):
         with pytest.raises(UserMistake, match=r"`f` holds several arms \(x, y\): one file an arm"):
             figures.compared(sides, None, confidence=0.9, draws=9, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (lambda: least_pairs(margin=0.0), "margin must lie strictly between 0 and 1, not `0.0`"),
+        (lambda: least_pairs(margin=0.1, alpha=1.0), "alpha must lie strictly between 0 and 1"),
+        (lambda: most_losses(9, margin=0.1, alpha=0.0), "alpha must lie strictly between 0"),
+        (lambda: non_inferiority(0, 0, 9, margin=1.0), "margin must lie strictly between 0"),
+        (lambda: non_inferiority(1, 2, 2, margin=0.1), "`1` wins and `2` losses do not fit into"),
+        (lambda: clopper_pearson(1, 2, 1.0), "confidence must lie strictly between 0 and 1"),
+        (lambda: clopper_pearson(3, 2), "passed must lie between 0 and trials, not `3` of `2`"),
+        (lambda: mcnemar_power(9, discordance=0.3, effect=0.1, alpha=0.0), "alpha must lie"),
+        (lambda: mcnemar_power(-1, discordance=0.3, effect=0.1), "tasks is a count, not `-1`"),
+        (lambda: tasks_needed(discordance=0.3, effect=0.1, power=1.0), "power must lie strictly"),
+        (lambda: benjamini_hochberg([0.5], 1.0), "q must lie strictly between 0 and 1"),
+        (lambda: benjamini_hochberg([1.5]), "a p-value lies between 0 and 1, not `1.5`"),
+        (lambda: sign_flip([1], exact=False, draws=0), "draws must be positive, not `0`"),
+        (lambda: pass_k([], 0), "k must be at least 1, not `0`"),
+    ],
+)
+def test_what_cannot_be_asked_says_so_by_its_name(asked: Callable[[], object], says: str) -> None:
+    with pytest.raises(UserMistake, match=re.escape(says)):
+        asked()
+
+
+def test_two_models_in_two_files_have_a_joint_test() -> None:
+    first = tuple(outcome("a1", True, model=model, arm="x") for model in "mn")
+    second = tuple(outcome("a1", False, model=model, arm="y") for model in "mn")
+    found = figures.compared([("f", first), ("g", second)], None, confidence=0.9, draws=9, seed=1)
+    kept = {name: found[name] for name in ("pairs", "models", "runs", "p_joint", "p_goal", "goals")}
+    assert kept == {"pairs": 2, "models": 2, "runs": 1, "p_joint": 1.0, "p_goal": 1.0, "goals": 1}
+    assert list(found) == [
+        *("pairs", "passed_a", "passed_b", "wins", "losses", "difference", "confidence"),
+        *("goal_low", "goal_high", "goals", "p_goal", "p", "models", "runs", "p_joint"),
+        *("logo_max_p", "logo_goal", "low", "high", "dropped", "by_kind"),
+    ]

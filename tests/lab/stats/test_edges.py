@@ -113,6 +113,11 @@ def test_what_is_no_question_is_refused(asked: Callable[[], Any]) -> None:
         asked()
 
 
+def test_units_have_the_same_columns() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        bootstrap_interval([(1, 2), (1,)], mean, draws=20, seed=1)
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -62,6 +62,13 @@ def test_goals_flip_together() -> None:
     assert (turned["wins"], turned["losses"], turned["draws"]) == (1, 2, 9)
 
 
+def test_one_row_of_wins_and_losses_is_enough() -> None:
+    found = figures.clustered(
+        reading.read_rows('{"goal": "g", "wins": 2, "losses": 1}'), None, None
+    )
+    assert found["by_goal"] == [{"goal": "g", "wins": 2, "losses": 1, "net": 1}]
+
+
 def test_rows_of_wins_and_losses_are_added_up() -> None:
     text = json.dumps(
         [{"goal": "g", "wins": 1, "losses": 2}, {"goal": "g", "wins": 3, "losses": 0}]

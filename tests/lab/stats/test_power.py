@@ -14,6 +14,7 @@ from sopilot.lab.stats import (
     mcnemar,
     mcnemar_power,
     minimum_detectable_effect,
+    non_inferiority_power,
     tasks_needed,
 )
 from sopilot.lab.stats._power import critical_values
@@ -141,3 +142,24 @@ def test_what_only_the_largest_effect_shows_is_shown(tasks: int, discordance: fl
     found = minimum_detectable_effect(tasks, discordance=discordance, power=power)
     assert isinstance(found, float)
     assert found <= discordance
+
+
+@pytest.mark.parametrize("tasks", [26, 68, 300])
+def test_power_is_a_probability_whatever_the_rounding(tasks: int) -> None:
+    found = mcnemar_power(tasks, discordance=0.9, effect=0.9, alpha=0.2)
+    assert 0.999 < found <= 1.0
+    for win in (0.7, 0.9):
+        shown = non_inferiority_power(30, win=win, loss=0.01, margin=0.3, alpha=0.2)
+        assert 0.999 < shown <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("effect", "power", "tasks"), [(0.6, 0.6, 17), (0.6, 0.8, 20), (0.5, 0.8, 35), (0.4, 0.85, 56)]
+)
+def test_tasks_needed_where_power_climbs_with_steps_back(
+    effect: float, power: float, tasks: int
+) -> None:
+    """More than one number is the least of its surroundings: which one is found is settled."""
+    assert tasks_needed(discordance=1.0, effect=effect, power=power) == tasks
+    assert mcnemar_power(tasks, discordance=1.0, effect=effect) >= power
+    assert mcnemar_power(tasks - 1, discordance=1.0, effect=effect) < power

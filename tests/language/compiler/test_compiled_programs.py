@@ -153,6 +153,7 @@ def test_a_group_is_named_for_what_it_comes_to(tree: Tree, name: str) -> None:
 
 
 def test_only_the_namesake_of_the_goal_is_called_otherwise() -> None:
+    assert Names("all_of_a_b", ["a", "b"]).group(All((Leaf("a"), Leaf("b")))) == "all_of_a_b_2"
     names = Names("all_of_a_b", ["a", "all_of_a_b", "verify_all_of_a_b"])
     assert [names.rule(one) for one in ("a", "all_of_a_b")] == ["a", "verify_all_of_a_b_2"]
     assert names.group(All((Leaf("a"), Leaf("b")))) == "all_of_a_b_2"

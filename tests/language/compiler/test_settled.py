@@ -122,3 +122,12 @@ def test_options_behind_one_that_holds_are_dropped_once_by_what_settled_it_last(
         (leaf("c"), leaf("b"), False),
         (leaf("d"), leaf("b"), False),
     ]
+
+
+def test_one_option_alone_is_not_tried_after_others() -> None:
+    """There are none, once the other was dropped."""
+    alone = All((leaf("c"), leaf("d")))
+    tree = InOrder((leaf("a"), AnyOf((leaf("a", False), alone))))
+    found = compiled(tree, free="cd")
+    assert found.explanation.tree == InOrder((leaf("a"), AnyOf((alone,))))
+    assert found.explanation.postponed == ()

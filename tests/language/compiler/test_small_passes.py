@@ -136,6 +136,7 @@ def test_where_a_secret_goes_is_looked_for_in_every_handbook() -> None:
     shared = SharedFacts()
     first = shared.of(hiding)
     assert first.secrets == ("user",)
+    assert shared.of(hiding) is first
     again = shared.of(replace(hiding, name="other"))
     assert again is not first
     assert again == first

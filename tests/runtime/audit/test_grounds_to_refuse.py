@@ -34,6 +34,7 @@ from sopilot.runtime.vm import (
     Operation,
     Return,
     Start,
+    UserSaid,
 )
 
 USER = (("user", Name("user")),)
@@ -191,7 +192,7 @@ actions:
   peek: {input: {user: string}, read_only: true}
   gaze: {input: {user: string}, read_only: true}
   pay: {input: {user: string}, irreversible: true}
-  give: {input: {user: string}, irreversible: true}
+  give: {input: {user: string}, irreversible: true, recheck: true}
 predicates:
   fine(user): {says: F., verify: look(user), verdict: result.ok}
   good(user): {says: G., verify: peek(user), verdict: result.ok}
@@ -256,3 +257,20 @@ def test_at_the_act_all_that_it_rests_on_may_be_read_again() -> None:
     here = len(reader.events)
     reader.call("peek", "bob").call("gaze")
     assert reader.found() == [(here, "unlicensed-call"), (here + 2, "unlicensed-call")]
+
+
+def test_what_the_machine_reads_again_just_before() -> None:
+    """A model that reads again is believed by nobody who asked for the machine's own reading."""
+
+    def given() -> Reader:
+        reader = Reader().do(Start("give", {"user": "ann"}), Call())
+        return reader.call("peek").do(Return(True))
+
+    def codes(reader: Reader) -> list[str]:
+        return [code for _, code in reader.found()]
+
+    assert codes(given().call("give")) == ["not-read-again"]
+    assert codes(given().call("peek").call("give")) == ["not-read-again"]
+    assert codes(given().call("peek", actor="machine").call("give")) == []
+    later = given().call("peek", actor="machine").do(UserSaid("well?")).call("give")
+    assert codes(later) == ["not-read-again"]

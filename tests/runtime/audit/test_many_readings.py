@@ -35,7 +35,7 @@ from sopilot.runtime.audit.without_machine import audit_untracked
 from sopilot.runtime.trace import SealedEvent
 from sopilot.runtime.vm import Event, Judge
 
-WALKS, FORGED, LABELLED, VALUED, TRANSCRIPTS = 160, 60, 160, 104, 1200
+WALKS, FORGED, LABELLED, VALUED, TRANSCRIPTS = 130, 44, 160, 104, 1200
 SHARE = 0.06
 """Of all forgeries of a trace."""
 WITHHELD = {"$ref": "00", "bytes": 5}

@@ -1,9 +1,12 @@
-"""Every function of the audit returns what it says it does, over traces of every kind."""
+"""Every function of the audit returns what it says it does, over traces of every kind, and takes
+for granted what is written down."""
 
 from __future__ import annotations
 
 import random
-import sys
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 
 import test_many_readings as many
 from promised_types import held_to, promised_by
@@ -12,17 +15,22 @@ from random_transcripts import random_transcript
 from rich_walks import BOOKS as RICH
 from rich_walks import RichWalk
 from test_audit_trace import Desk
+from written_defaults import as_written
 
 from sopilot.language.handbook.cel import judge as cel
+from sopilot.runtime import audit as room
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.audit.transcripts import audit_transcript
 
-PROMISED = promised_by(
-    {name: one for name, one in sys.modules.items() if name.startswith("sopilot.runtime.audit")}
-)
+MODULES = {
+    f"sopilot.runtime.audit.{one.name}": import_module(f"sopilot.runtime.audit.{one.name}")
+    for one in iter_modules(room.__path__)
+}
+PROMISED = promised_by(MODULES)
 
 
 def test_what_is_promised_is_returned() -> None:
+    as_written(MODULES, Path(__file__).parent / "golden" / "defaults.txt")
     assert len(PROMISED) > 250
     rng = random.Random(31)
     walks = []

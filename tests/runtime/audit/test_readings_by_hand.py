@@ -37,10 +37,11 @@ from sopilot.runtime.audit._approvals import _asked_of_people, decided_by_people
 from sopilot.runtime.audit._asked_for import _acts_here, _is_amended
 from sopilot.runtime.audit._audit_state import AuditState, Contradiction
 from sopilot.runtime.audit._auditing import read_events
-from sopilot.runtime.audit._call_reading import _argument_problems, moment_of
+from sopilot.runtime.audit._call_reading import _argument_problems, _Path, moment_of
 from sopilot.runtime.audit._evidence import cite
 from sopilot.runtime.audit._gate_reading import _other_ways, opens_gate
 from sopilot.runtime.audit._learning import learn, learn_beside
+from sopilot.runtime.audit._lifecycle import _not_given
 from sopilot.runtime.audit._moving import _resolved
 from sopilot.runtime.audit._observing import _was_said
 from sopilot.runtime.audit._recipe_answers import LONGEST_LIST, asked_calls
@@ -636,3 +637,56 @@ def test_questions_of_other_programs_are_put_anew() -> None:
     assert [one.action for one in read.session_calls] == ["search"]
     read = read_events(codes, [*run.events, last])
     assert [one.action for one in read.session_calls] == [CONFIRM, "search"]
+
+
+def test_what_the_user_said_is_kept_as_it_was_said() -> None:
+    run = Run({"errand": ERRAND})
+    run.ok(Start("errand", {"what": "x"}))
+    said = [ending(run, "user_said", run.place, text=text, moved=None) for text in ("Hi", REF)]
+    said[1] = said[1]._replace(seq=2)
+    codes = {"errand": read_program("errand", ERRAND)}
+    assert read_events(codes, [*run.events, *said]).user_messages == {1: "Hi", 2: None}
+
+
+@pytest.mark.parametrize(
+    ("format_", "done", "went"),
+    [
+        (2, {"user": "ann"}, True), (2, {"user": "bob"}, False), (2, {}, False),
+        (1, {"user": "bob"}, True), (1, {}, True),
+    ],
+)  # fmt: skip
+def test_what_the_process_went_past(format_: int, done: Any, went: bool) -> None:
+    """Programs of the first format say nothing of the values that a step was done with."""
+    note = Act("note", "note", (("user", Local("user")), ("x", Path("a", ()))))
+    steps = (note, Act("act", "pay", goal=True), CompleteStep("done"))
+    go = replace(program("go", Function("go", Kind.PROCESS, ("user",), steps)), format=format_)
+    code = read_program("go", go)
+    process = at("act", {"user": "ann"}, code)
+    path = _Path(moment_of(AuditState({"go": code}), process, {}), {"user": "ann"})
+    assert path.done(code.entry, note, ()) is False
+    process.done.append(("go", "note", done))
+    assert path.done(code.entry, note, ()) is went
+    assert path.done(code.entry, replace(note, label="other"), ()) is False
+
+
+@pytest.mark.parametrize(
+    ("spoken", "step", "missing"),
+    [
+        ([("your username?", "no")], Ask("a", ("username",)), ["username"]),
+        ([("your username?", "my username is x")], Ask("a", ("username",)), []),
+        ([("your name?", "no")], Ask("a", ("username",)), []),
+        ([(None, "no")], Ask("a", ("username",)), []),
+        ([("your username?", "no")], Check("c", "f", (("x", Local("username")),), "s"),
+         ["username"]),
+        ([("your username?", "no")], Act("c", "f", (("x", Unknown("username")),)), ["username"]),
+        ([("your username?", "no")], Act("c", "f", (("x", Literal("username")),)), []),
+        ([("your username?", "no")], CompleteStep("done"), []),
+        ([("the amount?", "no")], Ask("a", ("amount",)), []),
+    ],
+)  # fmt: skip
+def test_what_the_user_was_asked_for_and_did_not_say(
+    spoken: list[Any], step: Any, missing: list[str]
+) -> None:
+    process = at("act", {"amount": 5})
+    process.unanswered = spoken
+    assert _not_given(process, process.frames[0], step) == missing

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kept_promises import broken_promises
 from vm_programs import LOGGED_IN, TRANSFER, program
 from vm_runs import ARGUMENTS, Run
 
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import (
     Act,
+    Always,
     Ask,
     Branch,
     Check,
@@ -29,6 +31,7 @@ from sopilot.language.program.model import (
     ReturnStep,
     Step,
 )
+from sopilot.runtime import proof
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.proof import Grade, Prover, license_call
 from sopilot.runtime.vm import JSON, Call, Complete, DomainCall, DomainResult, Return, Start
@@ -66,65 +69,73 @@ OPEN = "and is undecided: its verdict cannot be told from the answers"
 NOWHERE = "the program does not lead to `pay` by what was checked"
 
 
-@pytest.mark.parametrize(
-    ("steps", "truths", "missing"),
-    [
-        ((check("a"), ACT, DONE, NO), {"a": True}, ""),
-        ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
-        ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
-        # Undecided is neither: it may lead to a refusal.
-        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
-        ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
-        ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
-        ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
-        ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
-         "`a` must be false and is true"),
-        ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
-        ((check("a"), check("b"), ACT, DONE, NO), {},
-         f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
-        # Whatever a is, b decides.
-        ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
-        # An alternative that is not so leads to another that is open.
-        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
-         f"`a` must be true and is false; `b` must be true {OPEN}"),
-        ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
-        ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
-        # A branch over results that are all there, or not.
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
-          NO), {"a": True}, ""),
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
-          NO), {}, f"`a` must be true {OPEN}"),
-        ((check("a", met="fork", unmet="fork"),
-          Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
-         {"a": True}, f"`b` must be true {OPEN}"),
-        ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
-          NO), {}, ""),
-        # Who chooses may choose what leads there.
-        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
-         {"a": True}, ""),
-        ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
-         {}, f"`a` must be true {OPEN}"),
-        ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
-        ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
-        ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
-         "`go@first` was not done; `a` must be true and is false"),
-        ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
-        ((NO, ACT, DONE), {}, NOWHERE),
-        # What is missing is missing where the branch over what was proven leads.
-        ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
-          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
-         f"`a` must be true and is false; `c` must be true {OPEN}"),
-        ((check("a", met="act", unmet="fork", wanted=False),
-          Branch("fork", Holds("a"), "check_b", "check_c"),
-          check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
-         f"`a` must be false and is true; `b` must be true {OPEN}"),
-        ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
-    ],
-)  # fmt: skip
+WAYS: list[tuple[tuple[Step, ...], dict[str, bool], str]] = [
+    ((check("a"), ACT, DONE, NO), {"a": True}, ""),
+    ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
+    ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    # Undecided is neither: it may lead to a refusal.
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
+    ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
+     "`a` must be false and is true"),
+    ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a"), check("b"), ACT, DONE, NO), {},
+     f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
+    # Whatever a is, b decides.
+    ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    # An alternative that is not so leads to another that is open.
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `b` must be true {OPEN}"),
+    ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
+    ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
+    # A branch over results that are all there, or not.
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {"a": True}, ""),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
+      NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"),
+      Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
+     {"a": True}, f"`b` must be true {OPEN}"),
+    ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
+      NO), {}, ""),
+    # Who chooses may choose what leads there.
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {"a": True}, ""),
+    ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
+     {}, f"`a` must be true {OPEN}"),
+    ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
+    ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
+    ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
+     "`go@first` was not done; `a` must be true and is false"),
+    ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
+    ((NO, ACT, DONE), {}, NOWHERE),
+    # What is missing is missing where the branch over what was proven leads.
+    ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
+     f"`a` must be true and is false; `c` must be true {OPEN}"),
+    ((check("a", met="act", unmet="fork", wanted=False),
+      Branch("fork", Holds("a"), "check_b", "check_c"),
+      check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
+     f"`a` must be false and is true; `b` must be true {OPEN}"),
+    ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "truths", "missing"), WAYS)
 def test_what_is_missing_on_the_way(
     steps: tuple[Step, ...], truths: dict[str, bool], missing: str
 ) -> None:
     assert licensed(steps, **truths) == missing
+
+
+def test_on_no_way_is_a_promise_of_a_return_value_broken() -> None:
+    def walk() -> None:
+        for steps, truths, _ in WAYS:
+            licensed(steps, **truths)
+
+    assert broken_promises(walk, proof) == {}
 
 
 # --- groups in groups -----------------------------------------------------------------
@@ -174,6 +185,24 @@ def test_a_group_that_asks_itself_proves_nothing() -> None:
     steps = (Check("in", "g", (), "in", met="end", unmet="end"), ReturnStep("end", Holds("in")))
     root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
     assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
+
+
+def test_a_group_that_asks_nothing_is_what_it_says() -> None:
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    for value, missing in ((True, ""), (False, NOWHERE)):
+        steps = (ReturnStep("end", Always(value)),)
+        assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
+
+
+def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> None:
+    """By hand: it stops where another check is not met, whatever its own verdict would be."""
+    steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
+    stopping = replace(rule("a"), steps=steps)
+    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
+    assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
+        "`b` must be true and is false"
+    )
 
 
 # --- a gate that is closed again ------------------------------------------------------
@@ -299,3 +328,44 @@ def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
     process = run.configuration.processes["p1"]
     prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
     assert prover.leaf("g", {}).holds is False
+
+
+@pytest.mark.parametrize(
+    ("judged_on", "holds"), [(["u"], True), (["v"], None), (["u", "v"], True), (["other"], None)]
+)
+def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
+    judged_on: list[str], holds: bool | None
+) -> None:
+    """Though both answers say the same."""
+    reading = Act("read", "read", (("id", Local("user")),))
+    steps = (reading, ReturnStep("judge"))
+    trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
+    asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
+    root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, trusted), format=2)})
+    run.ok(Start("go", {"user": "u"}))
+    run.ok(Call())
+    answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
+    answers["other"] = run.tool("look", 1, id="u")
+    run.ok(Return(True, tuple(f"#{answers[who]}" for who in judged_on)))
+    again = run.tool("read", 1, id="u")
+    process = run.configuration.processes["p1"]
+    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
+    found = prover.leaf("a", {"user": "u"})
+    assert found.holds is holds
+    assert found.evidence == ((again,) if holds else ())
+
+
+@pytest.mark.parametrize("verdict", [None, "opened"])
+def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
+    acts = (Act("first", "open"), ReturnStep("end"))
+    other = ((Act("other", "knock"),),)
+    gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
+    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    run = Run({"go": replace(program("go", root, gate), format=2)})
+    run.ok(Start("go"))
+    for action, holds in (("knock", False), ("open", True)):
+        run.tool(action)
+        process = run.configuration.processes["p1"]
+        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
+        assert prover.leaf("g", {}).holds is holds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -205,5 +205,5 @@ class StoreLife(Life):
             self.store, self.clock.now() - self.rng.choice((10.0, DAY)), self.clock.now(),
             payloads=self.rng.random() < 0.5,
         )  # fmt: skip
-        about = json.loads(files.pop("bundle.json"))
-        return files, {name: one for name, one in about.items() if name != "made_at"}
+        files["bundle.json"] = re.sub(r'"made_at": [\d.]+', "", files["bundle.json"])
+        return files

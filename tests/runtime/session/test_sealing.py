@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,11 +14,12 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records.log import SealFile, head_of, seal_head
 from sopilot.runtime.session import Settings, open_session, resume_session
+from sopilot.runtime.session._loading import load
 from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.privacy import shred
 from sopilot.runtime.session.pruning import prune
 from sopilot.runtime.session.registers import Traces, make_anew, rebuild_register
-from sopilot.runtime.session.sealing import Verified, seal_store, verify_store
+from sopilot.runtime.session.sealing import Verified, _beside, seal_store, verify_store
 from sopilot.runtime.trace import generate_key
 
 KEY = generate_key()
@@ -272,5 +274,58 @@ def test_what_is_pruned_at_another_head_is_not_on_record() -> None:
             ("erased-session", "a"), ("pruned-since", "b"), ("pruned-since", "c"),
         ]  # fmt: skip
         assert found.gaps[0].message.endswith("are gone, and nobody pruned them")
+
+    asyncio.run(case())
+
+
+def test_the_first_event_of_a_session_is_held_against_the_seal() -> None:
+    """Sealed when nothing but its opening was there, and then begun anew."""
+
+    async def case() -> None:
+        store, other = MemoryStore(), MemoryStore()
+        for one, model in ((store, "a"), (other, "b")):
+            opened = await open_session(
+                one, COUNTER, tools=CountingTools(), clock=CLOCK, session_id="a", model=model
+            )
+            await opened.release()
+        seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
+        assert (await verify_store(store, seals, [KEY.public])).gaps == []
+        await go_on(other, "a")
+        store._sessions["a"] = other._sessions["a"]
+        found = await verify_store(store, seals, [KEY.public])
+        assert [(one.code, one.session_id) for one in found.gaps] == [("rewritten-session", "a")]
+
+    asyncio.run(case())
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({}, ""),
+        ({"created_at": 999.0}, "beginning"),
+        ({"updated_at": 939.0}, "time"),
+        ({"updated_at": 940.0}, ""),
+        ({"summary": {"status": "running"}}, "status"),
+        ({"summary": {"status": "new"}}, ""),
+        ({"summary": {"status": "failed"}}, ""),
+        ({"summary": {"status": "failed", "open": []}}, "status"),
+        ({"summary": {"goal": "rename"}}, "status"),
+        ({"summary": {"status": "completed", "odd": 1}}, ""),
+        ({"metadata": {"locked": "x"}, "summary": {"status": "odd"}}, ""),
+        ({"metadata": {"shredded": 1.0}, "summary": {"status": "odd"}}, ""),
+        ({"id": "journal.x", "summary": {"status": "odd"}}, ""),
+    ],
+)
+def test_what_the_store_says_beside_the_trace(changed: Any, says: str) -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        await session(store, "a")
+        await seal_store(store, KEY, at=5.0)
+        loaded = await load(store, "a")
+        record = replace(loaded.record, **changed)
+        known = await store.records.log()
+        assert known[0].seq == -1
+        assert _beside(replace(loaded, record=record), known) == says
+        assert _beside(replace(loaded, record=record), []) == ("" if says == "beginning" else says)
 
     asyncio.run(case())

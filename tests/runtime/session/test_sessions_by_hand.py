@@ -18,6 +18,8 @@ from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import load_handbook
 from sopilot.language.handbook.cel import judge
 from sopilot.language.program.model import Act, Guarded, Literal, Local
+from sopilot.runtime.agent.toolbox import END_SESSION
+from sopilot.runtime.records.log import digest_of
 from sopilot.runtime.session import (
     Batch,
     LeaseHeld,
@@ -32,6 +34,7 @@ from sopilot.runtime.session import (
 )
 from sopilot.runtime.session._admission import (
     _amended_request,
+    _asked_of_people,
     _may_unprove,
     _same_values,
     under_way,
@@ -39,16 +42,19 @@ from sopilot.runtime.session._admission import (
 from sopilot.runtime.session._approvals import HeldCall, HeldState
 from sopilot.runtime.session._call_results import read_failure
 from sopilot.runtime.session._leasing import _beating, when_free
+from sopilot.runtime.session._loading import load
 from sopilot.runtime.session._store import is_locked
 from sopilot.runtime.session.errors import StoreCorrupt, TraceBroken
 from sopilot.runtime.session.guards import _other_act
 from sopilot.runtime.session.journal import PREFIX, entries, write
 from sopilot.runtime.session.privacy import change_policy, load_policy, shred_wanted
+from sopilot.runtime.session.protocols import ToolSchema, inputs_of, required_of
 from sopilot.runtime.session.recovery import _replay
+from sopilot.runtime.session.sealing import _differ, _is_under_key
 from sopilot.runtime.session.secrets import Secrets, secret_places
 from sopilot.runtime.session.user_questions import question_text, user_tools
 from sopilot.runtime.trace import Head, genesis, seal_all
-from sopilot.runtime.vm import JSON, Configuration, Event, Limits, Machine, Start, TraceError
+from sopilot.runtime.vm import JSON, Configuration, Event, Limits, Machine, Note, Start, TraceError
 
 DESK = """
 handbook: desk
@@ -452,6 +458,12 @@ def test_holds_are_set_lifted_and_forgotten() -> None:
         words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]
         assert [one.get("what") for one in words] == [None, None, "bob"]
         assert dict((await load_policy(store)).holds) == {"bob": "court"}
+        await change("hold_lifted", what="bob")
+        done = await shred_wanted(store, subjects=["7"], why="asked", **asked)
+        assert emptied == [["s"]]  # a digest that has the text in it names nobody
+        done = await shred_wanted(store, subjects=["BOB"], why="asked", **asked)
+        assert (done.erased, emptied) == ((), [["s"], []])
+        await change("hold_set", what="cy", why="court")
         store._sessions[PREFIX + "privacy"].payloads.clear()
         with pytest.raises(StoreCorrupt, match="a legal hold has lost its words"):
             await load_policy(store)
@@ -563,3 +575,146 @@ def test_what_was_created_and_never_begun_is_begun_when_it_is_taken_up() -> None
         await back.operate(Start("rename", ERRANDS["rename"]))
 
     run(case)
+
+
+@pytest.mark.parametrize(
+    ("clock", "when", "said", "needed"),
+    [
+        ("", None, False, 1), ("", "a", False, 0), ("", "a", True, 1), ("", "a", None, 1),
+        ("noon", "a", False, 0), ("", "a", "odd", 1),
+    ],
+)  # fmt: skip
+def test_whether_people_are_asked_for_it(
+    clock: str, when: str | None, said: Any, needed: int
+) -> None:
+    asked: list[Any] = []
+
+    def judged(expression: str, variables: Mapping[str, Any]) -> bool | None:
+        asked.append((expression, dict(variables)))
+        if said == "odd":
+            raise UserMistake("odd")
+        return bool(said) if said is not None else None
+
+    process = SimpleNamespace(goal="pay")
+    program = replace(PROGRAMS["pay"], constants={"limit": 5, "amount": 0})
+    stands: Any = SimpleNamespace(
+        configuration=SimpleNamespace(clock=clock, process=process), judge=judged,
+        programs=SimpleNamespace(programs={"pay": program}),
+    )  # fmt: skip
+    guarded = Guarded("pay", roles=("boss",), needed=1, when=when)
+    assert _asked_of_people(stands, guarded, {"amount": 7}).needed == needed
+    now = {"now": clock} if clock else {}
+    assert asked == ([] if when is None else [("a", {**now, "limit": 5, "amount": 7})])
+    stands.configuration.process = None
+    asked.clear()
+    _asked_of_people(stands, guarded, {"amount": 7})
+    assert asked == ([] if when is None else [("a", {**now, "amount": 7})])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("model", "b", "the store says another `model` of session s than its trace"),
+        ("handbook", "b", "the store says another `handbook` of session s than its trace"),
+        ("requester", "b", "the store says another `requester` of session s than its trace"),
+        ("goals", [], "the store says another `goals` of session s than its trace"),
+        ("arm", None, ""),
+        ("salt", "xyz", "the salt of session s is damaged"),
+        ("programs", 5, "session s does not name its programs"),
+        ("extra", {"a": 1}, ""),
+    ],
+)
+def test_what_stands_beside_the_chain_is_what_it_began_with(
+    name: str, value: JSON, says: str
+) -> None:
+    async def case(store: MemoryStore, clock: HandClock) -> None:
+        await opened(store, clock, model="a")
+        kept = store._sessions["s"]
+        kept.metadata = {**kept.metadata, name: value}
+        with pytest.raises(StoreCorrupt, match=says) if says else nullcontext():
+            await load(store, "s")
+
+    run(case)
+
+
+async def nothing_runs(one: Session) -> None:
+    await one.call_tool("rename", ERRANDS["rename"], "r")
+
+
+async def ended(one: Session) -> None:
+    await nothing_runs(one)
+    await one.operate(Note(END_SESSION, {}))
+
+
+async def only_ended(one: Session) -> None:
+    await one.operate(Note(END_SESSION, {}))
+
+
+@pytest.mark.parametrize(
+    ("happens", "status", "goal"),
+    [(nothing_runs, "running", "rename"), (ended, "ended", "rename"), (only_ended, "ended", "")],
+)
+def test_how_a_session_without_a_machine_stands(happens: Any, status: str, goal: str) -> None:
+    async def case(store: MemoryStore, clock: HandClock) -> None:
+        one = await opened(store, clock)
+        await happens(one)
+        told = (await store.record("s")).summary
+        assert (told["status"], told["goal"], told["frame"]) == (status, goal, "")
+
+    run(case)
+
+
+class Register:
+    """A store's register, of which the rows differ for a while."""
+
+    def __init__(self, wrong: int, moving: int) -> None:
+        self.wrong, self.moving, self.read = wrong, moving, 0
+        self.records = self
+
+    async def digests(self) -> dict[str, str]:
+        self.read += 1
+        return {"s": "other" if self.read <= self.wrong else digest_of([])}
+
+    async def record(self, _: str) -> Any:
+        return SimpleNamespace(head=1 if self.read <= self.moving else 0)
+
+    async def loaded(self, _: str) -> Any:
+        return SimpleNamespace(record=SimpleNamespace(head=0))
+
+    def rows_of(self, _: Any) -> list[Any]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "moving", "differ", "read"),
+    [(0, 0, False, 1), (9, 0, True, 1), (3, 9, False, 4), (9, 3, True, 4), (99, 99, True, 20)],
+)
+def test_rows_are_read_again_while_somebody_goes_on(
+    wrong: int, moving: int, differ: bool, read: int
+) -> None:
+    register: Any = Register(wrong, moving)
+    assert asyncio.run(_differ(register, register, "s")) is differ
+    assert register.read == read
+
+
+def test_what_is_under_a_key_is_all_there() -> None:
+    async def case(store: MemoryStore, clock: HandClock) -> None:
+        one = await opened(store, clock, settings=Settings(private=True))
+        await walk(one, "rename")
+        loaded = await load(store, "s")
+        kept = store._sessions["s"].payloads
+        assert await _is_under_key(store, loaded) is False
+        store._sessions["s"].payloads = {ref: {"locked": "x"} for ref in kept}
+        assert await _is_under_key(store, loaded) is True
+        store._sessions["s"].payloads.popitem()
+        assert await _is_under_key(store, loaded) is False
+
+    run(case)
+
+
+def test_what_a_tool_takes() -> None:
+    tool = ToolSchema("t", "", {"properties": {"a": {}}, "required": ["a", 5]})
+    assert (dict(inputs_of(tool)), list(required_of(tool))) == ({"a": {}}, ["a", "5"])
+    for odd in ({}, {"properties": 5, "required": "a"}, {"properties": None, "required": None}):
+        other = ToolSchema("t", "", odd)
+        assert (dict(inputs_of(other)), list(required_of(other))) == ({}, [])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sopilot.runtime.trace import MASK, holds_secret, mask
+from sopilot.runtime.trace import MASK, holds_secret, mask, redact, restore
+from sopilot.runtime.vm import Event
 
 _LETTERS = st.text(alphabet="ab1", min_size=3, max_size=6)
 _SECRETS = st.frozensets(_LETTERS, min_size=1, max_size=8)
@@ -27,3 +30,20 @@ def test_each_of_many_is_masked() -> None:
     assert mask({"value": "2500:2500", "place": 3}, _MANY) == {"value": MASK, "place": 3}
     assert not holds_secret(["3000:3000", {"999:999": 1000}], _MANY)
     assert holds_secret(["3000:3000", {"1999:1999": 1000}], _MANY)
+
+
+def test_nothing_of_it_stays_behind() -> None:
+    """A session withholds in every event: what holds itself would be left for the collector."""
+    call = {"arguments": {"pin": "1234", "more": [{"pin": "5678"}]}, "value": "1234 it is"}
+    event = Event(0, 0.0, "model", "domain_call", None, "", call)
+    secrets = frozenset({"1234"})
+    gc.collect()
+    gc.disable()
+    try:
+        kept, values = redact(event, names=frozenset({"pin"}), secrets=secrets)
+        assert restore(kept, values) == event
+        assert mask(call, secrets) != call
+        assert holds_secret(call, secrets)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from vm_programs import PROGRAMS
+from dataclasses import replace
+
+import pytest
+from vm_programs import ODD, PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
+from sopilot.language.program.model import (
+    Act,
+    ActionFacts,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Local,
+    ReturnStep,
+)
 from sopilot.runtime.audit import audit_trace
-from sopilot.runtime.vm import BindEvidence, Bound, Call, Observed, Return, SelectBranch, Start
-from sopilot.runtime.vm.evidence import available
+from sopilot.runtime.vm import (
+    JSON,
+    Automation,
+    BindEvidence,
+    Bound,
+    Call,
+    DomainCall,
+    DomainResult,
+    Observed,
+    Return,
+    SelectBranch,
+    Start,
+)
+from sopilot.runtime.vm.evidence import available, was_done
 
 
 def bound(run: Run) -> Bound:
@@ -134,3 +160,88 @@ def test_a_number_of_more_than_twelve_digits_is_a_name() -> None:
     report = audit_trace(PROGRAMS, run.events, ended=False)
     found = [one.explanation for one in report.findings if one.code == "evidence-unresolved"]
     assert found == [f"`#{seq:013}` is no result", "`#٣` is no result"]
+
+
+def test_a_call_that_left_out_what_the_user_gives_is_answered_all_the_same() -> None:
+    run = Run({"odd": ODD})
+    run.ok(Start("odd", {"user": "u", "amount": 1}))
+    run.ok(SelectBranch("short"))
+    run.ok(Call("second_factor"))
+    run.ok(Return(False))
+    run.ok(Call("found"))
+    run.tool("find", {"rows": [{"id": 7}, {"id": 8}], "id": 9}, user="u")
+    assert run.place == "odd/found@each"
+    (read, *_) = run.machine.fits(run.configuration)
+    assert read == {
+        "operation": "domain_call", "action": "read", "arguments": {"id": 7}, "missing": [],
+    }  # fmt: skip
+    run.tool("read", id=7)
+    run.tool("read", id=8)
+    (look, *_) = run.machine.fits(run.configuration)
+    assert (look["action"], look["arguments"]) == ("look", {"id": 9, "user": "u"})
+
+
+CANCELLED = Function(
+    "cancelled",
+    Kind.GATE,
+    ("booking",),
+    (ReturnStep("judge"),),
+    predicate="cancelled",
+    fallbacks=((Act("done", "cancel", (("booking", Local("booking")),)),),),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "ok", "unknown", "done"),
+    [
+        (None, True, False, False),
+        ({"booking": 1}, True, False, True),
+        ({"booking": 1}, False, False, False),
+        ({"booking": 1}, False, True, None),
+        ({"booking": 2}, True, False, False),
+        ({"booking": 1, "note": "x"}, True, False, True),
+        ({"booking": 1, "note": "x"}, False, True, None),
+        # Nobody declares it, so nobody knows what it did.
+        ({"booking": 1, "odd": "x"}, True, False, None),
+        ({"booking": 1, "odd": "x"}, False, True, None),
+        ({}, True, False, False),
+        ({"booking": 1}, None, False, None),
+    ],
+)
+def test_what_was_done_in_this_session(
+    given: dict[str, JSON] | None, ok: bool | None, unknown: bool, done: bool | None
+) -> None:
+    asking = Check("first", "cancelled", (("booking", Local("booking")),), "it", unmet="no")
+    steps = (asking, CompleteStep("yes"), FailStep("no"))
+    root = Function("go", Kind.PROCESS, ("booking",), steps)
+    facts = {"cancel": ActionFacts({"booking": {}, "note": {}})}
+    run = Run({"go": replace(program("go", root, CANCELLED), format=2, actions=facts)})
+    if given is not None:
+        run.ok(DomainCall("c1", "cancel", given))
+        if ok is not None:
+            run.ok(DomainResult("c1", ok, None, unknown))
+    run.ok(Start("go", {"booking": 1}))
+    run.ok(Call())
+    here = run.machine.position(run.configuration)
+    assert here is not None
+    assert was_done(here) is done
+    run.settle(Automation(machine_verdicts=True))
+    assert run.place == {True: "go@yes", False: "go@no", None: "go/cancelled@judge"}[done]
+
+
+def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
+    """Though a rule looks by the same action: what it says is how things were."""
+    paid = Function("paid", Kind.RULE, (), (Act("look", "pay"), ReturnStep("judge")))
+    steps = (
+        Act("act", "pay", goal=True),
+        Check("first", "paid", (), "paid", unmet="no"),
+        CompleteStep("yes"),
+        FailStep("no"),
+    )
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps), paid)})
+    run.ok(Start("go"))
+    run.tool("look")
+    run.tool("pay")
+    assert run.configuration.goal_seq == run.events[-1].seq
+    run.ok(Call())
+    assert citable(run) == ()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from itertools import islice
+from types import TracebackType
 from typing import TYPE_CHECKING, Unpack
 
 from sopilot.doors.hooks.hook import HookOptions, ProcedureHook
@@ -57,18 +59,17 @@ class Conversations:
         self.instructions = arm.first_message(briefing)
         self.step_tool: ToolSchema = Toolbox(arm, briefing, ()).schemas[0]
 
-    @asynccontextmanager
-    async def using(self, conversation: str) -> AsyncIterator[ProcedureHook]:
+    def using(self, conversation: str) -> AbstractAsyncContextManager[ProcedureHook]:
         """The conversation's hook, which is not given up meanwhile."""
-        hook = await self._found(conversation)
-        try:
-            yield hook
-        finally:
-            with self._lock:
-                hook.busy -= 1
+        return _Using(self, conversation)
+
+    async def let_go(self, hook: ProcedureHook) -> None:
+        with self._lock:
+            hook.busy -= 1
+        if len(self._hooks) > self._most:
             await self._make_room()
 
-    async def _found(self, conversation: str) -> ProcedureHook:
+    async def found(self, conversation: str) -> ProcedureHook:
         with self._lock:
             known = None
             if conversation not in self._opening:
@@ -118,11 +119,32 @@ class Conversations:
                 self._opening.discard(conversation)
 
     async def _make_room(self) -> None:
-        too_many = len(self._hooks) - self._most
-        if too_many <= 0:
-            return
         with self._lock:
-            idle = [name for name, hook in self._hooks.items() if not hook.busy]
-            leaving = [self._hooks.pop(name) for name in idle[:too_many]]
-        for one in leaving:
+            idle = (name for name, hook in self._hooks.items() if not hook.busy)
+            leaving = list(islice(idle, max(0, len(self._hooks) - self._most)))
+            hooks = [self._hooks.pop(name) for name in leaving]
+        for one in hooks:
             await one.close()
+
+
+class _Using(AbstractAsyncContextManager[ProcedureHook]):
+    """Written out by hand: every call of a model or a tool comes through here, and what waits
+    for one should be little where hundreds do."""
+
+    __slots__ = ("_conversation", "_conversations", "_hook")
+
+    def __init__(self, conversations: Conversations, conversation: str) -> None:
+        self._conversations = conversations
+        self._conversation = conversation
+
+    async def __aenter__(self) -> ProcedureHook:
+        self._hook = await self._conversations.found(self._conversation)
+        return self._hook
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._conversations.let_go(self._hook)

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack
@@ -163,17 +163,20 @@ class ProcedureHook:
                 store, session_id, programs=programs, accept_changed=accept_changed
             )
 
-        try:
+        session: Session | None = None
+        # Opened outside of `except`: what is handled there holds every frame that it came by
+        # until then, and hundreds may open at once.
+        with suppress(UnknownSession):
             session = await when_free(resume, patience_seconds=patience_seconds)
-        except UnknownSession:
-            try:
+        if session is None:
+            with suppress(SessionExists):  # else somebody else was first
                 session = await open_run(
                     store, briefing, arm, tools=None, model=model, settings=settings,
                     extra={"conversation": conversation}, programs=programs,
                     session_id=session_id,
                 )  # fmt: skip
-            except SessionExists:  # somebody else was first
-                session = await when_free(resume, patience_seconds=patience_seconds)
+        if session is None:
+            session = await when_free(resume, patience_seconds=patience_seconds)
         try:
             hook = cls(session, briefing, arm, **options)
             hook.belongs_to(conversation)
@@ -291,25 +294,19 @@ class AgentsOwnTools:
             if self._reader is not None:
                 return await self._reader.call(name, arguments, key=key)
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
-        task = asyncio.ensure_future(_as_coroutine(under_way[1], arguments))
         try:
-            await asyncio.wait({task})
-        finally:
-            task.cancel()
-        problem = asyncio.CancelledError() if task.cancelled() else task.exception()
-        if problem is not None:
+            given = await under_way[1](arguments)
+        except (Exception, asyncio.CancelledError) as problem:
+            task = asyncio.current_task()
+            if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
+                raise  # it is this run that somebody cancels
             # A guarded call may have done its work before it raised: the session must know.
             self.broken[key] = problem
-            raise ToolBroke(name, problem)
-        given = task.result()
+            raise ToolBroke(name, problem) from problem
         if isinstance(given, Failed):
             return ToolResult(False, as_json(given.value))
         value = as_json(given)
         return ToolResult(self._is_ok(name, value), value)
-
-
-async def _as_coroutine(execute: Execute, arguments: Mapping[str, JSON]) -> object:
-    return await execute(arguments)
 
 
 def was_made(answer: CallAnswer) -> bool:

@@ -7,9 +7,11 @@ await agent.ainvoke({"messages": [...]}, {"configurable": {"thread_id": "…"}})
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from copy import copy
+from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
@@ -78,20 +80,20 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         def awrap_tool_call(request: Any, handler: Any) -> Awaitable[Given]:
             return tools(request, handler)
 
+        for one in (awrap_model_call, awrap_tool_call):
+            # It asks for this with every call, too, and takes it from here if it is there.
+            vars(one)["__signature__"] = signature(one)
         vars(self).update(awrap_model_call=awrap_model_call, awrap_tool_call=awrap_tool_call)
 
-    @asynccontextmanager
-    async def _using(self, thread: str | None) -> AsyncIterator[ProcedureHook]:
+    def _using(self, thread: str | None) -> AbstractAsyncContextManager[ProcedureHook]:
         if isinstance(self._hooks, Conversations):
             if thread is None:
                 cure = 'invoke with config={"configurable": {"thread_id": …}}'
                 raise mistake("no-thread-id", "a conversation needs a `thread_id`", help=cure)
-            async with self._hooks.using(thread) as hook:
-                yield hook
-            return
+            return self._hooks.using(thread)
         if thread is not None:
             self._hooks.belongs_to(thread)
-        yield self._hooks
+        return nullcontext(self._hooks)
 
     # --- before a model call --------------------------------------------------------
 
@@ -113,7 +115,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         async with self._using(thread) as hook:
             await hook.ready()
             first, slot = hook.instructions, hook.slot()
-        last = [SystemMessage(slot)] if slot and self._slot_last else []
+        last = [_said(slot)] if slot and self._slot_last else []
         if slot and not self._slot_last:
             first = f"{first}\n\n{slot}"
         # As `request.override`, which warns of itself once for every field that a request has, and
@@ -177,11 +179,18 @@ def _thread_id() -> str | None:
     return None if found is None else str(found)
 
 
+@lru_cache(maxsize=256)
+def _said(text: str) -> SystemMessage:
+    """Made once: the same stands before every model call of many conversations, and is held as
+    long as the model takes. The library has one for its own system prompt, too."""
+    return SystemMessage(text)
+
+
 def _joined(own: SystemMessage | None, text: str) -> SystemMessage:
     if own is None:
-        return SystemMessage(text)
+        return _said(text)
     if isinstance(own.content, str):
-        return SystemMessage(f"{own.content}\n\n{text}")
+        return _said(f"{own.content}\n\n{text}")
     return SystemMessage([*own.content, {"type": "text", "text": text}])
 
 

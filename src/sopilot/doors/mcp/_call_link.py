@@ -7,6 +7,7 @@ that no trace should hold go past it, through the context of the task.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
@@ -23,22 +24,40 @@ class Ask(Protocol):
     async def __call__(self, question: str) -> str | None: ...
 
 
+class Cancelled(asyncio.Event):
+    """Set when the client has given up; ``then`` is done at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.then: list[Callable[[], object]] = []
+
+    def set(self) -> None:
+        super().set()
+        for one in tuple(self.then):
+            one()
+
+
 @dataclass(slots=True)
 class CallLink:
     """``given`` is the tool's own result, as its library spells it."""
 
     progress: ProgressReport | None = None
-    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: Cancelled = field(default_factory=Cancelled)
     irreversible: bool = False
     """Then it goes on to its end, whoever has left: of a call that is broken off nobody knows how
     it ended."""
     given: object = None
     looked: bool = False
     """Whether the tool was compared with the approved one for this call."""
+    look: asyncio.Task[None] | None = None
+    """That comparison, while it is under way."""
     ask: Ask | None = None
     """How the client asks its user, where it can."""
     relay: Relay | None = None
     """The client itself, for what the upstream asks of it."""
 
 
+Look = tuple[object, asyncio.Task[None] | None]
+COMING: ContextVar[Look] = ContextVar("sopilot_coming", default=(None, None))
+"""The look that began when the call arrived, before anything of it was read; at whose tools."""
 CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

@@ -103,7 +103,7 @@ class CheckedUpstream:
         self._served = covers
         self._generation = self._upstream.generation
         self._looked_at = asyncio.get_running_loop().time()
-        if found != self._found:
+        if self._found is None or not _same(found, self._found):
             self._found = found
             self._compare(found)
 
@@ -122,3 +122,13 @@ class CheckedUpstream:
         task = asyncio.create_task(look())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+def _same(found: Sequence[types.Tool], known: Sequence[types.Tool]) -> bool:
+    """Whether they are spelled the same: in Python, `True` and 1 are equal."""
+    if len(found) != len(known):
+        return False
+    return all(
+        one is other or one.model_dump_json() == other.model_dump_json()
+        for one, other in zip(found, known, strict=True)
+    )

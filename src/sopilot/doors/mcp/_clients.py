@@ -17,6 +17,7 @@ Context = ServerRequestContext[Any, Any]
 
 LOCAL = "local"
 """The owner behind standard streams, and behind loopback without a token."""
+STDIO = "stdio"
 SESSION_HEADER = "sopilot-session"
 CONNECTION_HEADER = "mcp-session-id"
 STATELESS = "sopilot.stateless"
@@ -39,7 +40,7 @@ def asker(ctx: Context, default_session: str | None = None) -> Asker:
     session_id = named if isinstance(named, str) else None
     request = ctx.request
     if not isinstance(request, Request):
-        return Asker(LOCAL, "stdio", session_id or default_session)
+        return Asker(LOCAL, STDIO, session_id or default_session)
     user = request.scope.get("user")
     owner = user.username if isinstance(user, AuthenticatedUser) else LOCAL
     session_id = session_id or request.headers.get(SESSION_HEADER)

@@ -1,4 +1,4 @@
-"""Tool calls of clients without a connection, answered without the library's transport.
+"""Tool calls over HTTP, answered without the library's transport.
 
 For one request the transport opens streams and a message loop, and runs several tasks, of which
 nothing is left when it is answered: that takes longer than the call itself. A plain POST of one
@@ -11,33 +11,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from contextvars import copy_context
+from functools import partial
+from typing import Any
 
-import anyio
 import mcp_types as types
 import pydantic_core
 from mcp.server.connection import Connection
 from mcp.server.lowlevel import Server
-from mcp.server.runner import serve_one
-from mcp.shared.dispatcher import CallOptions
-from mcp.shared.exceptions import NoBackChannelError
-from mcp.shared.jsonrpc_dispatcher import (
-    handler_exception_to_error_data,
-    progress_token_from_params,
-)
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sopilot.adapters.logs import LOG
+from sopilot.doors.mcp._clients import SESSION_HEADER
+from sopilot.doors.mcp._single_calls import Call, Coming, Exchange, answer, plain_call
+from sopilot.doors.mcp._stateful_clients import Client, Clients
 
 LONGEST_BODY = 4 << 20
 PATH = "/mcp"
-_CALL = "tools/call"
-_KEYS = frozenset({"jsonrpc", "id", "method", "params"})
 _JSON, _EVENTS = b"application/json", b"text/event-stream"
 _READ = frozenset({b"accept", b"content-type", b"mcp-protocol-version"})
 _VERSIONS = {one.encode(): one for one in HANDSHAKE_PROTOCOL_VERSIONS}
@@ -45,6 +39,7 @@ _SOON_SECONDS = 0.2
 """After that a client is told that its answer is coming, and is missed when it leaves."""
 _PING_SECONDS = 15.0
 _TRANSPORT = TransportContext(kind="streamable-http", can_send_request=False)
+_TWO_WAY = TransportContext(kind="jsonrpc", can_send_request=True)
 _START: Message = {
     "type": "http.response.start",
     "status": 200,
@@ -57,64 +52,76 @@ _START: Message = {
 }
 
 
-class _Call(NamedTuple):
-    id: str | int
-    params: dict[str, Any]
-
-
 class Direct:
     """In front of the transport, behind whoever knows the connection."""
 
-    def __init__(self, app: ASGIApp, server: Server[Any]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        server: Server[Any],
+        *,
+        clients: Clients | None = None,
+        coming: Coming = lambda owner, key, params: None,
+    ) -> None:
         self._app = app
         self._server = server
+        self._coming = coming
+        self._clients = clients
+        """Those with a connection; without, nobody has one."""
+        self._working: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         version = _plain_version(scope) if scope["type"] == "http" else None
-        if version is None:
+        client = self._clients.of(scope) if self._clients and scope["type"] == "http" else None
+        if version is None or (self._clients is not None and client is None):
             await self._app(scope, receive, send)
             return
         body, receive = await read_body(receive)
-        call = _plain_call(body) if body is not None else None
+        message = _read(body) if body is not None else None
+        if client is not None and client.asked.take(message):
+            await Response(status_code=202)(scope, receive, send)
+            return
+        call = plain_call(message)
         if call is None:
             await self._app(scope, receive, send)
             return
-        answers = _Answers(send)
-        work = asyncio.create_task(self._answer(call, version, Request(scope, receive), answers))
+        answers = _Answers(send, client.id if client is not None else None)
+        request = Request(scope, receive)
+        context = copy_context()
+        if client is not None and SESSION_HEADER not in request.headers:
+            context.run(self._coming, client.owner, client.id, call.params)
+        work = asyncio.create_task(
+            self._answer(call, version, request, answers, client), context=context
+        )
+        self._working.add(work)
+        work.add_done_callback(self._working.discard)
         try:
             await _attended(work, receive, answers)
         finally:
-            work.cancel()
+            if client is None:
+                work.cancel()  # with a connection, who wants that says so
 
     async def _answer(
-        self, call: _Call, version: str, request: Request, answers: _Answers
-    ) -> types.JSONRPCResponse | types.JSONRPCError:
-        exchange = _Exchange(
-            call.id,
-            ServerMessageMetadata(request_context=request),
-            progress_token_from_params(call.params),
-            answers,
-        )
-        try:
-            result = await serve_one(
-                self._server,
-                exchange,
-                _CALL,
-                call.params,
-                connection=Connection.from_envelope(version, None, None),
-                lifespan_state={},
-            )
-        except Exception as problem:
-            error = handler_exception_to_error_data(problem)
-            if error is None:
-                LOG.exception("a call was not handled")
-                error = types.ErrorData(code=0, message=str(problem))
-            return types.JSONRPCError(jsonrpc="2.0", id=call.id, error=error)
-        return types.JSONRPCResponse(jsonrpc="2.0", id=call.id, result=result)
+        self,
+        call: Call,
+        version: str,
+        request: Request,
+        answers: _Answers,
+        client: Client | None,
+    ) -> dict[str, Any]:
+        metadata = ServerMessageMetadata(request_context=request)
+        if client is not None:
+            ask = partial(client.ask, answers.tell)
+            exchange = Exchange(call, _TWO_WAY, answers.tell, ask, message_metadata=metadata)
+            with client.calling(call.id):
+                return await answer(self._server, exchange, client.connection, lasting=True)
+        exchange = Exchange(call, _TRANSPORT, answers.tell, message_metadata=metadata)
+        once = Connection.from_envelope(version, None, None)
+        return await answer(self._server, exchange, once, lasting=False)
 
 
 async def _attended(
-    work: asyncio.Task[types.JSONRPCResponse | types.JSONRPCError],
+    work: asyncio.Task[dict[str, Any]],
     receive: Receive,
     answers: _Answers,
 ) -> None:
@@ -134,8 +141,14 @@ async def _attended(
             left.cancel()
         if not work.done():
             return
-    await answers.write(_event(work.result()))
-    await answers.end()
+    if work.cancelled():
+        await answers.begin()
+        await answers.end()
+    elif answers.begun:
+        await answers.write(_event(work.result()))
+        await answers.end()
+    else:
+        await answers.alone(work.result())
 
 
 async def _left(receive: Receive) -> None:
@@ -146,65 +159,40 @@ async def _left(receive: Receive) -> None:
 class _Answers:
     """What goes to the client on the stream of its request."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, connection: str | None) -> None:
         self._send = send
-        self._begun = False
+        self._named = [] if connection is None else [(b"mcp-session-id", connection.encode())]
+        self.begun = False
         self._turn = asyncio.Lock()
 
     async def begin(self) -> None:
-        if not self._begun:
-            self._begun = True
-            await self._send({**_START, "headers": list(_START["headers"])})
+        if not self.begun:
+            self.begun = True
+            await self._send({**_START, "headers": [*_START["headers"], *self._named]})
+
+    async def alone(self, message: Mapping[str, Any]) -> None:
+        """The answer and nothing else: no stream, so that the client keeps its connection."""
+        body = pydantic_core.to_json(message, inf_nan_mode="null")
+        length = str(len(body)).encode()
+        headers = [(b"content-length", length), (b"content-type", _JSON), *self._named]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self._send({"type": "http.response.body", "body": body})
 
     async def write(self, data: bytes) -> None:
         async with self._turn:
             await self.begin()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
+    async def tell(self, message: Mapping[str, Any]) -> None:
+        await self.write(_event(message))
+
     async def end(self) -> None:
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-@dataclass
-class _Exchange:
-    """The library's context of one request whose client can be told things, and not be asked."""
-
-    request_id: str | int
-    message_metadata: ServerMessageMetadata
-    progress_token: str | int | None
-    answers: _Answers
-    transport: TransportContext = _TRANSPORT
-    cancel_requested: anyio.Event = field(default_factory=anyio.Event)
-    can_send_request: bool = False
-
-    async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> dict[str, Any]:
-        raise NoBackChannelError(method)
-
-    async def notify(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None
-    ) -> None:
-        said = dict(params) if params is not None else None
-        told = types.JSONRPCNotification(jsonrpc="2.0", method=method, params=said)
-        await self.answers.write(_event(told))
-
-    async def progress(
-        self, progress: float, total: float | None = None, message: str | None = None
-    ) -> None:
-        if self.progress_token is None:
-            return
-        said: dict[str, Any] = {"progressToken": self.progress_token, "progress": progress}
-        if total is not None:
-            said["total"] = total
-        if message is not None:
-            said["message"] = message
-        await self.notify("notifications/progress", said)
-
-
-def _event(message: types.JSONRPCMessage) -> bytes:
-    text = message.model_dump_json(by_alias=True, exclude_unset=True)
-    return f"event: message\r\ndata: {text}\r\n\r\n".encode()
+def _event(message: Mapping[str, Any]) -> bytes:
+    data = pydantic_core.to_json(message, inf_nan_mode="null")
+    return b"event: message\r\ndata: " + data + b"\r\n\r\n"
 
 
 def _plain_version(scope: Scope) -> str | None:
@@ -224,19 +212,11 @@ def _plain_version(scope: Scope) -> str | None:
     return types.DEFAULT_NEGOTIATED_VERSION if version is None else _VERSIONS.get(version)
 
 
-def _plain_call(body: bytes) -> _Call | None:
+def _read(body: bytes) -> object:
     try:
-        message = pydantic_core.from_json(body)
+        return pydantic_core.from_json(body)
     except ValueError:
         return None
-    if type(message) is not dict or not message.keys() <= _KEYS:
-        return None
-    named, params = message.get("id"), message.get("params")
-    if message.get("jsonrpc") != "2.0" or message.get("method") != _CALL:
-        return None
-    if type(params) is dict and isinstance(named, int | str) and not isinstance(named, bool):
-        return _Call(named, params)
-    return None
 
 
 async def read_body(receive: Receive) -> tuple[bytes | None, Callable[[], Awaitable[Message]]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 
 import mcp_types as types
 
@@ -17,7 +17,15 @@ from sopilot.doors.mcp._passing import Passing
 from sopilot.doors.mcp._relay import Relay
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.pins import Drift
+from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session.protocols import JSON, ToolResult, ToolSchema
+
+
+class ToolHeld(RunEnded):
+    """The tool is not what was approved: nothing was called."""
+
+    def __init__(self, drift: Drift) -> None:
+        super().__init__(str(drift))
 
 
 class GatewayTools:
@@ -66,13 +74,30 @@ class GatewayTools:
             link.given = given
         return recorded(given)
 
-    async def drift(self, name: str, link: CallLink) -> Drift | None:
-        """Why the tool is held, if it is. A server that cannot be asked shows at the call."""
-        offer = self._catalogue.offer(name)
-        if offer is not None:
-            with suppress(UpstreamFailed, McpRefused):
-                await self._check(self._upstream(offer.upstream), link)
-        return self._catalogue.held.get(name)
+    def look(self, name: object) -> asyncio.Task[None] | None:
+        """A call of it has come: it is looked at while the call is read."""
+        offer = self._catalogue.offer(name) if isinstance(name, str) else None
+        if offer is None:
+            return None
+        look = asyncio.create_task(self._look(offer.upstream))
+        look.add_done_callback(lambda look: look.cancelled() or look.exception())
+        return look
+
+    async def ready(self, name: str) -> None:
+        """Raises for a tool that is held. A server that cannot be asked shows at the call."""
+        link = CURRENT_LINK.get()
+        if link is not None and link.look is not None:
+            stop = link.look.cancel
+            link.cancelled.then.append(stop)
+            await asyncio.wait({link.look})
+            link.cancelled.then.remove(stop)
+            link.looked = not link.look.cancelled() and link.look.exception() is None
+        drift = self._catalogue.held.get(name)
+        if drift is not None:
+            raise ToolHeld(drift)
+
+    async def _look(self, upstream: str) -> None:
+        await self._upstream(upstream).check()
 
     async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
         if link is None or not link.looked:

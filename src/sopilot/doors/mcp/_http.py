@@ -28,6 +28,7 @@ from sopilot.adapters.logs import LOG
 from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.doors.mcp._connections import Connections
 from sopilot.doors.mcp._direct import PATH, Direct
+from sopilot.doors.mcp._stateful_clients import Clients
 from sopilot.doors.mcp._watch import Admin, Observed, Watch
 from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
@@ -217,7 +218,12 @@ def http_app(procedures: ProcedureServer, settings: HttpSettings) -> Gatekeeper:
     if settings.stateless:
         inner: ASGIApp = Connections(Direct(app, procedures.server), procedures.hub)
     else:
-        inner = Farewell(app, procedures)
+        clients = Clients(app)
+        procedures.server.middleware.append(clients.meet)
+        inner = Farewell(
+            Direct(clients, procedures.server, clients=clients, coming=procedures.coming),
+            procedures,
+        )
     return Gatekeeper(Shares(inner, settings.limits), settings)
 
 

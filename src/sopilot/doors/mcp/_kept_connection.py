@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import httpx2
@@ -16,9 +17,12 @@ from mcp.client.stdio import StdioServerParameters, get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from sopilot.doors.mcp._asking import Wire
 from sopilot.doors.mcp._relay import Relay, nobody
+from sopilot.doors.mcp._upstream_http import UpstreamHttp, speaks_plainly
+from sopilot.doors.mcp._upstream_process import UpstreamProcess
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import RunEnded
 
@@ -29,6 +33,13 @@ PASSED_ON = (
     types.ResourceListChangedNotification,
     types.PromptListChangedNotification,
 )
+_NOTICES: Mapping[str, type[BaseModel]] = {
+    "notifications/message": types.LoggingMessageNotification,
+    "notifications/resources/updated": types.ResourceUpdatedNotification,
+    "notifications/resources/list_changed": types.ResourceListChangedNotification,
+    "notifications/prompts/list_changed": types.PromptListChangedNotification,
+    "notifications/tools/list_changed": types.ToolListChangedNotification,
+}
 ListChanged = Callable[[], Awaitable[None]]
 Notice = Callable[[types.ServerNotification], Awaitable[None]]
 
@@ -57,11 +68,13 @@ class KeptConnection:
         self.log_level: types.LoggingLevel | None = None
         self._under_way: list[Relay] = []
         self._client: Client | None = None
+        self._wire: Wire | None = None
+        """The connection itself, where it can be asked past the client."""
         self._keeper: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._connecting = asyncio.Lock()
-        self._asked: list[asyncio.Future[None]] = []
-        """For every request under way: its answer came, and cannot be read."""
+        self._asked: list[Callable[[], object]] = []
+        """For every request under way: what is done when its answer came and cannot be read."""
 
     @property
     def connected(self) -> bool:
@@ -155,6 +168,7 @@ class KeptConnection:
 
     async def _client_for(self, stack: AsyncExitStack) -> Client:
         spec = self.spec
+        self._wire = None
         if spec.url:
             http = httpx2.AsyncClient(
                 headers=dict(spec.headers),
@@ -162,19 +176,21 @@ class KeptConnection:
                 follow_redirects=False,
             )
             await stack.enter_async_context(http)
+            if speaks_plainly(spec.url):
+                wire = UpstreamHttp(spec.url, spec.headers, self._timeout, self._told_raw)
+                stack.callback(wire.close)
+                self._wire = wire
             return Client(
                 streamable_http_client(spec.url, http_client=http, max_sse_event_size=None),
                 **self._callbacks(),
             )
+        environment = {**get_default_environment(), **spec.environment}
+        if os.name == "posix":
+            process = self._wire = UpstreamProcess(spec.command, environment)
+            return Client(process, **self._callbacks())
         program, *arguments = spec.command
-        return Client(
-            StdioServerParameters(
-                command=program,
-                args=arguments,
-                env={**get_default_environment(), **spec.environment},
-            ),
-            **self._callbacks(),
-        )
+        started = StdioServerParameters(command=program, args=arguments, env=environment)
+        return Client(started, **self._callbacks())
 
     def _callbacks(self) -> dict[str, Any]:
         """Clients come and go: whether the present one can be asked shows when it is."""
@@ -228,9 +244,14 @@ class KeptConnection:
         elif isinstance(message, PASSED_ON):
             await self._told(message)
         # Which request it answers is not known here: with several, all wait for their time.
-        alone = len(self._asked) == 1 and not self._asked[0].done()
-        if alone and isinstance(message, ValidationError) and _answers(message):
-            self._asked[0].set_result(None)
+        if len(self._asked) == 1 and isinstance(message, ValidationError) and _answers(message):
+            self._asked[0]()
+
+    async def _told_raw(self, message: dict[str, Any]) -> None:
+        kind = _NOTICES.get(message["method"])
+        if kind is not None:
+            with suppress(ValidationError):
+                await self._message(kind.model_validate(message, by_name=False))
 
     async def close(self) -> None:
         keeper, self._keeper = self._keeper, None
@@ -250,11 +271,12 @@ def _answers(problem: ValidationError) -> bool:
 def _is_answer(found: object) -> bool:
     """``found`` is the line, or what was read from it where it is JSON."""
     try:
-        line = json.loads(found) if isinstance(found, str | bytes) else found
+        text = found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+        line = json.loads(text) if isinstance(text, str) else text
     except ValueError:
         return False
     except RecursionError:
-        return '"id"' in str(found)  # nobody prints that deep
+        return '"id"' in str(text)  # nobody prints that deep
     return isinstance(line, dict) and "id" in line and ("result" in line or "error" in line)
 
 

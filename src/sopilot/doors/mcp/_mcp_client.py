@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
-from functools import cache
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import suppress
+from functools import cache, partial
 from typing import Any, TypeVar
 
 import httpx2
 import mcp_types as types
+import pydantic_core
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
+from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
+from mcp_types.methods import validate_server_result
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from sopilot.doors.mcp._asking import Result
 from sopilot.doors.mcp._call_link import CallLink
 from sopilot.doors.mcp._content import KEY_META
 from sopilot.doors.mcp._kept_connection import KeptConnection, UpstreamFailed
+from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session.protocols import JSON
 
@@ -26,8 +32,11 @@ _DEFINITE = frozenset({types.INVALID_PARAMS, types.METHOD_NOT_FOUND})
 _MOST_PAGES = 100
 _MOST_ROUNDS = 10
 """In which a server may ask for something before it does what it was asked for."""
+_LATER_WORDS = frozenset({"resultType", "ttlMs", "cacheScope"})
+"""Of results since 2026-07-28: in an older one they would mean nothing."""
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
+Found = TypeVar("Found")
 Answer = TypeVar("Answer", bound=BaseModel)
 Page = TypeVar("Page", bound=types.PaginatedResult)
 Listing = TypeVar(
@@ -44,6 +53,11 @@ class McpRefused(RunEnded):
 
 
 class McpUpstream(KeptConnection):
+    def __init__(self, spec: UpstreamSpec, *, timeout_seconds: float = 300.0) -> None:
+        super().__init__(spec, timeout_seconds=timeout_seconds)
+        self._pages: dict[str | None, tuple[bytes, Any]] = {}
+        """By cursor, the tools as they were last listed."""
+
     async def tools(self, link: CallLink | None = None) -> list[types.Tool]:
         pages = self.pages(types.ListToolsRequest, types.ListToolsResult, link)
         return [tool async for page in pages for tool in page.tools]
@@ -99,7 +113,10 @@ class McpUpstream(KeptConnection):
             self._under_way.append(relay)
         what = getattr(request.params, "name", None) or request.method
         try:
-            return await self._answer(what, self._rounds(client, request, answer, link), link)
+            asked = self._rounds(client, request, answer, link)
+            if not self._past(client, request):
+                asked = self._answer(what, asked, link)
+            return await self._understood(asked)
         finally:
             if relay is not None:
                 self._under_way.remove(relay)
@@ -112,14 +129,13 @@ class McpUpstream(KeptConnection):
         link: CallLink | None,
     ) -> Answer:
         """Since 2026-07-28 a server that needs something first says so, and is asked again."""
-        progress = link.progress if link is not None else None
         modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
         if modern and self.log_level is not None and request.params is not None:
             meta = {**(request.params.meta or {}), _LOG_LEVEL: self.log_level}
             request = _changed(request, meta=meta)
         wanted = _or_more_asked(answer) if modern else answer
         for _ in range(_MOST_ROUNDS):
-            found = await client.session.send_request(request, wanted, progress_callback=progress)
+            found = await self._sent(client, request, wanted, link)
             if not isinstance(found, types.InputRequiredResult):
                 given: Answer = found
                 return given
@@ -135,6 +151,46 @@ class McpUpstream(KeptConnection):
             )
         raise McpRefused(f"`{self.spec.name}` asks without end")
 
+    def _past(self, client: Client, request: types.ClientRequest) -> bool:
+        """Lists and calls of tools go past the client, to the same effect."""
+        wire = self._wire
+        if wire is None or wire.off or not hasattr(client.session, "_stamp"):
+            return False
+        # Over HTTP older servers have streams that are taken up again: the library does that.
+        modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if self.spec.url and not modern:
+            return False
+        return isinstance(request, types.ListToolsRequest | types.CallToolRequest)
+
+    async def _sent(
+        self,
+        client: Client,
+        request: types.ClientRequest,
+        answer: type[Answer] | TypeAdapter[Any],
+        link: CallLink | None,
+    ) -> Any:
+        progress = link.progress if link is not None else None
+        if not self._past(client, request):
+            return await client.session.send_request(request, answer, progress_callback=progress)
+        assert self._wire is not None
+        data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
+        options: CallOptions = {}
+        client.session._stamp(data, options)
+        method, params = data["method"], data.setdefault("params", {})
+        asked = self._wire.ask(method, params, options.get("headers", {}), progress)
+        raw = await self._in_time(params.get("name") or method, asked, link)
+        if method != "tools/list":
+            return _read(method, client.protocol_version, raw, answer)
+        # Mostly nothing has changed. Spelled out, because `True` and 1 are equal in Python.
+        cursor, spelled = params.get("cursor"), pydantic_core.to_json(raw)
+        before, page = self._pages.get(cursor, (b"", None))
+        if page is None or before != spelled:
+            page = _read(method, client.protocol_version, raw, answer)
+            if len(self._pages) >= _MOST_PAGES:
+                self._pages.clear()
+            self._pages[cursor] = spelled, page
+        return page
+
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Also of connections that are made later."""
         self.log_level = level
@@ -145,38 +201,46 @@ class McpUpstream(KeptConnection):
             params = types.SetLevelRequestParams(level=level)
             await self.ask(types.SetLevelRequest(params=params), types.EmptyResult)
 
+    async def _in_time(
+        self, what: str, asked: asyncio.Future[Found], link: CallLink | None
+    ) -> Found:
+        """Unless the client gives up before, where that does no harm. Whoever is not waited for
+        any more is told so."""
+        whys: list[str] = []
+
+        def give_up(why: str) -> None:
+            whys.append(f"`{what}` of `{self.spec.name}`: {why}")
+            asked.cancel()
+
+        late = f"there was no answer within {self._timeout:g} s"
+        timer = asyncio.get_running_loop().call_later(self._timeout, give_up, late)
+        spoilt = partial(give_up, "its answer cannot be read")
+        self._asked.append(spoilt)
+        left = partial(give_up, "it was cancelled")
+        cancelled = link.cancelled if link is not None and not link.irreversible else None
+        if cancelled is not None:
+            cancelled.then.append(left)
+            if cancelled.is_set():
+                left()
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if whys:
+                raise UpstreamFailed(whys[0]) from None
+            raise
+        finally:
+            timer.cancel()
+            self._asked.remove(spoilt)
+            if cancelled is not None:
+                cancelled.then.remove(left)
+
     async def _answer(
         self, what: str, request: Coroutine[Any, Any, Answer], link: CallLink | None
     ) -> Answer:
-        """In time, unless the client gives up before, where that does no harm."""
-        asked = asyncio.ensure_future(request)
-        spoilt = asyncio.get_running_loop().create_future()
-        waits: set[asyncio.Future[Any]] = {asked, spoilt}
-        stop: asyncio.Task[Any] | None = None
-        self._asked.append(spoilt)
-        if link is not None and not link.irreversible:
-            stop = asyncio.create_task(link.cancelled.wait())
-            waits.add(stop)
-        try:
-            await asyncio.wait(waits, timeout=self._timeout, return_when=asyncio.FIRST_COMPLETED)
-            if not asked.done():
-                why = f"there was no answer within {self._timeout:g} s"
-                if stop is not None and stop.done():
-                    why = "it was cancelled"
-                elif spoilt.done():
-                    why = "its answer cannot be read"
-                raise UpstreamFailed(f"`{what}` of `{self.spec.name}`: {why}")
-            return await self._understood(asked)
-        finally:
-            self._asked.remove(spoilt)
-            if stop is not None:
-                stop.cancel()
-            if not asked.done():
-                # Abandoning the request tells the server that it is cancelled.
-                asked.cancel()
-                await asyncio.wait({asked}, timeout=5)
+        """What the library asks, in a task of its own: it is cancelled as it expects."""
+        return await self._in_time(what, asyncio.ensure_future(request), link)
 
-    async def _understood(self, asked: Awaitable[Answer]) -> Answer:
+    async def _understood(self, asked: Coroutine[Any, Any, Answer]) -> Answer:
         try:
             return await asked
         except McpRefused:
@@ -193,6 +257,17 @@ class McpUpstream(KeptConnection):
         except (OSError, httpx2.HTTPError, RuntimeError) as problem:
             await self.close()
             raise UpstreamFailed(f"`{self.spec.name}`: {problem}") from None
+
+
+def _read(method: str, version: str, raw: Result, answer: type[Answer] | TypeAdapter[Any]) -> Any:
+    """As the library's client does: in the words of the version that is spoken."""
+    with suppress(KeyError):
+        validate_server_result(method, version, raw)
+    if version not in MODERN_PROTOCOL_VERSIONS:
+        raw = {name: one for name, one in raw.items() if name not in _LATER_WORDS}
+    if isinstance(answer, TypeAdapter):
+        return answer.validate_python(raw, by_name=False)
+    return answer.model_validate(raw, by_name=False)
 
 
 @cache

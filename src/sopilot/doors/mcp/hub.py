@@ -189,6 +189,11 @@ class Hub:
         """Whose a session is never changes."""
         self._opening: dict[tuple[str, str], asyncio.Lock] = {}
 
+    def seated(self, owner: str, key: str) -> Seat | None:
+        """The owner's session under this key, if it is here."""
+        seat = self._seats.get(self._by_key.get((owner, key), ""))
+        return seat if seat is not None and seat.owner == owner else None
+
     async def seat(self, owner: str, key: str, session_id: str | None = None) -> Seat:
         """The owner's session under this key, opened if there is none; or the one with this
         id. Somebody else's session is as unknown as one that does not exist."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,14 +21,13 @@ from sopilot import __version__
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._beside_tools import CARD_URI, FRAME_URI, BesideTools, gateway_of
-from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
+from sopilot.doors.mcp._call_link import COMING, CURRENT_LINK, CallLink
 from sopilot.doors.mcp._clients import Asker, Context
 from sopilot.doors.mcp._content import answered
-from sopilot.doors.mcp._gateway import GatewayTools
+from sopilot.doors.mcp._gateway import GatewayTools, ToolHeld
 from sopilot.doors.mcp._telling import told
 from sopilot.doors.mcp.catalogue import Catalogue
 from sopilot.doors.mcp.hub import Hub, Seat
-from sopilot.doors.mcp.pins import Drift
 from sopilot.doors.mcp.playing import FINISH_TOOL, SAY_TOOL, score_play
 from sopilot.language.diagnostics import SopilotError
 from sopilot.language.handbook import BUILT_IN
@@ -121,6 +120,13 @@ class ProcedureServer(BesideTools):
         link = self._link(ctx)
         return await self._carried_out(self._handle(self._asker(ctx), params, link), link)
 
+    def coming(self, owner: str, key: str, params: Mapping[str, object]) -> None:
+        """A call has arrived, of which nothing is read yet. Inside its context."""
+        seat = self._hub.seated(owner, key)
+        tools = seat.session.tools if seat is not None else None
+        if isinstance(tools, GatewayTools):
+            COMING.set((tools, tools.look(params.get("name"))))
+
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
         """A client that gives up does not leave a call without a word in the trace: the work
         goes on by itself until it is on record how it ended."""
@@ -143,7 +149,11 @@ class ProcedureServer(BesideTools):
         try:
             seat = await self._hub.seat(who.owner, who.key, who.session_id)
             session_id = seat.session.id
-            gateway_of(seat, link)
+            tools = gateway_of(seat, link)
+            if tools is not None:
+                looked, link.look = COMING.get()
+                if looked is not tools:
+                    link.look = tools.look(params.name)
             with self._spanned(params.name, session_id), about(session=session_id):
                 async with seat.using() as player:
                     result = await self._move(seat, params, link)
@@ -178,11 +188,6 @@ class ProcedureServer(BesideTools):
         player, name = seat.player, params.name
         arguments = params.arguments or {}
         session = player.session
-        drift = await self._drift(session.tools, name, link)
-        if drift is not None:
-            await session.note("held_tool", {"tool": name, "why": str(drift)})
-            text = f"Not called: {drift}; an operator was told."
-            return answered(text, player.driver.request().slot, ok=False, session_id=session.id)
         if self._hub.service.played and name == SAY_TOOL.name:
             turn = await player.say(str(arguments.get("text", "")))
             # The user's words stand as one line of JSON, as a tool's do.
@@ -194,13 +199,16 @@ class ProcedureServer(BesideTools):
             return answered(text, "", ok=True, session_id=session.id)
         else:
             link.irreversible = name in session.programs.guarded
-            async with session.keep_alive():
-                turn = await player.call(name, arguments)
+            try:
+                async with session.keep_alive():
+                    turn = await player.call(name, arguments)
+            except ToolHeld as held:
+                await session.note("held_tool", {"tool": name, "why": str(held)})
+                text = f"Not called: {held}; an operator was told."
+                slot = player.driver.request().slot
+                return answered(text, slot, ok=False, session_id=session.id)
             text = turn.answer
         return answered(text, turn.slot, ok=turn.ok, session_id=session.id, given=link.given)
-
-    async def _drift(self, tools: object, name: str, link: CallLink) -> Drift | None:
-        return await tools.drift(name, link) if isinstance(tools, GatewayTools) else None
 
     # --- what changes ---------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._http import HttpSettings, listen, listen_apart, serve_http
+from sopilot.doors.mcp._standard_streams import serve_standard_streams
 from sopilot.doors.mcp._watch import Watch
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
@@ -53,16 +54,12 @@ async def serve(
     if settings is not None:
         await _serve_http(procedures, settings, tell, watch, reread, worker)
         return False
-    from mcp.server.stdio import stdio_server
-
     if sys.stdin.isatty():
         tell("serving on standard streams, for an MCP client that starts this; Ctrl-C ends it")
 
     async def converse() -> None:
-        options = procedures.server.create_initialization_options()
         try:
-            async with stdio_server() as (read, write):
-                await procedures.server.run(read, write, options)
+            await serve_standard_streams(procedures.server, procedures.coming)
         except* BrokenPipeError:
             pass  # the client has left without closing its side
 
@@ -120,8 +117,12 @@ def supervise(settings: HttpSettings, count: int, tell: Tell) -> Worker:
 
 
 def telemetry() -> Telemetry | None:
-    """Spans for whatever OpenTelemetry is set up to send; without the library, none."""
+    """Spans for whatever OpenTelemetry is set up to send; where nothing is, none."""
     if find_spec("opentelemetry") is None:
+        return None
+    from opentelemetry.trace import ProxyTracerProvider, get_tracer_provider
+
+    if isinstance(get_tracer_provider(), ProxyTracerProvider):
         return None
     from sopilot.adapters.telemetry import Telemetry
 

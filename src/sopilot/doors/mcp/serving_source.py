@@ -123,14 +123,17 @@ async def _serve(
         else:
             service = _service(options, tell)
         service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
+        telemetry = serving.telemetry()
         procedures = ProcedureServer(
             _hub(options, store, service, settings, meter, len(specs)),
             catalogue=catalogue,
             session_id=options.session_id,
             tell=tell,
             meter=meter,
-            telemetry=serving.telemetry(),
+            telemetry=telemetry,
         )
+        if telemetry is None:
+            procedures.server.middleware.clear()  # the library's own spans
         watch = serving.Watch(store, meter, options.sweep_seconds)
         try:
             stopped = await serving.serve(

@@ -46,7 +46,7 @@ def at_most(successes: int, trials: int, chance: float) -> float:
     """
     if successes < 0:
         return 0.0
-    if successes >= trials or chance == 0.0:
+    if chance == 0.0:
         return 1.0
     if successes > trials * chance:
         return 1.0 - at_most(trials - successes - 1, trials, 1.0 - chance)

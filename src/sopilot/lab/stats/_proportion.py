@@ -33,8 +33,9 @@ def wilson(passed: int, trials: int, confidence: float = 0.95) -> Interval | Und
     shrink = 1.0 + z * z / trials
     centre = (share + z * z / (2 * trials)) / shrink
     half = z * math.sqrt(share * (1.0 - share) / trials + z * z / (4 * trials * trials)) / shrink
-    low = 0.0 if passed == 0 else max(0.0, centre - half)
-    high = 1.0 if passed == trials else min(1.0, centre + half)
+    # Where none or all passed the bound is 0 or 1, and not what rounding makes of it.
+    low = centre - half if passed else 0.0
+    high = centre + half if passed < trials else 1.0
     return Interval(low, high)
 
 

@@ -20,7 +20,7 @@ class Names:
 
     def __init__(self, process: str, predicates: Collection[str]) -> None:
         self._process = process
-        self._taken: dict[str, int] = {process: 1, **dict.fromkeys(predicates, 1)}
+        self._taken = dict.fromkeys((process, *predicates), 1)
         self._namesake = numbered(f"verify_{process}", self._taken)
 
     def rule(self, predicate: str) -> str:

@@ -288,6 +288,9 @@ class CallHandler:
 
     async def domain(self, call_id: str, name: str, arguments: Mapping[str, JSON]) -> CallAnswer:
         """A tool of the domain, made or held; the operator is asked about what is held."""
+        ready = getattr(self._session.tools, "ready", None)
+        if ready is not None:
+            await ready(name)
         self._spending.spend_domain_call()
         clear = self._session.secrets.shown(name, arguments)
         self._watch(Progress("call", shown_call(name, clear)))

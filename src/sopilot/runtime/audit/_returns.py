@@ -81,7 +81,6 @@ class ReturnReview:
         complete = covered(self.process, self.frame, admissible)
         failed = any(not r.ok for r in admissible)
         telling = [r for r in admissible if r.ok or isinstance(r.value, bool)]
-        unproven = False
         self._judge_citations(results, shown=complete or failed or told or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
@@ -92,7 +91,6 @@ class ReturnReview:
                 "verifies it lies between the call and the return",
             )
         elif needs and admissible and self.holds and failed and not self._told_by(telling):
-            unproven = True
             self.find(
                 "unproven-verdict",
                 f"`{self.predicate}` was judged true although the calls that verify it failed",
@@ -109,8 +107,7 @@ class ReturnReview:
                 evidence=[r.seq for r in admissible],
             )
         said, undecided = self._machine_verdict(admissible, telling)
-        if undecided and self.holds and not unproven:
-            unproven = True
+        if undecided and self.holds:
             self.find(
                 "unproven-verdict",
                 f"`{self.predicate}` was judged true although its verdict cannot be told from "

@@ -234,8 +234,6 @@ class Review:
         named = [one for one in named if one.action == call.action] or [
             one for one in self.handbook.procedures.values() if one.action == call.action
         ]
-        if len(named) <= 1:
-            return named[0] if named else None
 
         def fit(one: Procedure) -> tuple[bool, int]:
             known = self.proof.known(call.index, self._values(call, one))
@@ -243,7 +241,7 @@ class Review:
                 self._unchecked(call, one)
             )
 
-        return min(named, key=fit)
+        return min(named, key=fit, default=None)
 
     def _unchecked(self, call: TranscriptCall, procedure: Procedure | None) -> list[Leaf]:
         tree = self._checks_asked_for(call, procedure)

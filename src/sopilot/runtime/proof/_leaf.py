@@ -40,8 +40,8 @@ class LeafVerdict(NamedTuple):
     predicate: str
     holds: bool | None
     grade: Grade
-    evidence: tuple[int, ...] = ()
-    why: str = ""
+    evidence: tuple[int, ...]
+    why: str
     calls: tuple[WantedCall, ...] = ()
 
     def as_json(self) -> dict[str, JSON]:

@@ -142,7 +142,6 @@ class _Walk:
     def missing(self, layout: FunctionLayout, values: Mapping[str, JSON], action: str) -> str:
         """Everything on the way to the goal that is not proven: who decides without the proof
         decides about these and no others."""
-        self.unmet.clear()
         self._collect(_Activation(layout, values), layout.first, {}, frozenset())
         told = list(self.unmet.values())
         return "; ".join(told) or f"the program does not lead to `{action}` by what was checked"

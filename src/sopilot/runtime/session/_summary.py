@@ -28,7 +28,7 @@ def summarise(
         status = "refused" if latest.status is Status.FAILED else str(latest.status)
         goal = latest.goal
     elif register.entries:
-        last = list(register.entries.values())[-1]
+        last = next(reversed(register.entries.values()))
         status, goal = "running", last.goal or last.action
     else:
         status, goal = "new", ""

@@ -86,7 +86,7 @@ def _verifier() -> str:
     """In one file, which needs Python and nothing else."""
     own = Path(offline_verifier.__file__).read_text("utf-8")
     _, _, signing = Path(ed25519.__file__).read_text("utf-8").partition("import hashlib\n\n")
-    return own.replace(f"from {ed25519.__name__} import signed_by\n", signing, 1)
+    return own.replace(f"from {ed25519.__name__} import signed_by\n", signing)
 
 
 def _summary(

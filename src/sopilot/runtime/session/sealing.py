@@ -269,7 +269,7 @@ class _Vouched:
             if one.head.size <= least:
                 break
             first = self._log[: one.head.size]
-            if one.key in self._keys and one.is_genuine and head_of(first, 0).root == one.head.root:
+            if one.key in self._keys and one.is_genuine and head_of(first, one.head.at) == one.head:
                 return one.head.size
         return least
 

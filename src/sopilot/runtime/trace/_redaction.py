@@ -56,46 +56,64 @@ def redact(
     Redact before sealing: the
     hash then commits to the digests, and the trace verifies without the values.
     """
-    kept: dict[str, JSON] = {}
-    holds = _finder(secrets)
-
-    def withhold(value: JSON) -> dict[str, JSON]:
-        if is_reference(value):
-            return dict(value)
-        ref = reference(value, salt)
-        kept[str(ref[REF])] = value
-        return ref
-
-    def inside(
-        value: Mapping[str, JSON], here: frozenset[str], data: bool = False
-    ) -> dict[str, JSON]:
-        return {
-            key: withhold(item)
-            if key in here and item is not None
-            else walk(item, names | strange if key == "arguments" else here, data or key in _DATA)
-            for key, item in value.items()
-        }
-
-    def walk(value: JSON, here: frozenset[str], data: bool) -> JSON:
-        # Most are texts, and nothing is slower to find out than that one is no mapping.
-        if isinstance(value, str):
-            return withhold(value) if secrets and holds(value) else value
-        if isinstance(value, Mapping):
-            told = data and secrets and any(map(holds, value))
-            return withhold(value) if told else inside(value, here, data)
-        if isinstance(value, list):
-            return [walk(item, here, data) for item in value]
-        return withhold(value) if data and _is_one(value, secrets) else value
-
+    work = _Redaction(names, strange, salt, secrets)
     # Most events hold nothing of it, and are not taken apart to find that out.
     touched = secrets or strange or (names and _has_key(event.payload, names))
-    payload = inside(event.payload, names) if touched else dict(event.payload)
+    payload = work.inside(event.payload, names) if touched else dict(event.payload)
     if limit is not None:
         for name in _WHOLE:
             value = payload.get(name)
             if value is not None and len(canonical(value)) > limit:
-                payload[name] = withhold(value)
-    return event._replace(payload=payload), kept
+                payload[name] = work.withhold(value)
+    return event._replace(payload=payload), work.kept
+
+
+class _Redaction:
+    """Of one event. No functions inside of one another: those that call themselves hold
+    themselves, and every event would leave some behind until somebody looks for such circles."""
+
+    __slots__ = ("_holds", "_names", "_salt", "_secrets", "_strange", "kept")
+
+    def __init__(
+        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: frozenset[str]
+    ) -> None:
+        self._names = names
+        self._strange = strange
+        self._salt = salt
+        self._secrets = secrets
+        self._holds = _finder(secrets)
+        self.kept: dict[str, JSON] = {}
+
+    def withhold(self, value: JSON) -> dict[str, JSON]:
+        if is_reference(value):
+            return dict(value)
+        ref = reference(value, self._salt)
+        self.kept[str(ref[REF])] = value
+        return ref
+
+    def inside(
+        self, value: Mapping[str, JSON], here: frozenset[str], data: bool = False
+    ) -> dict[str, JSON]:
+        found: dict[str, JSON] = {}
+        for key, item in value.items():
+            if key in here and item is not None:
+                found[key] = self.withhold(item)
+            else:
+                below = self._names | self._strange if key == "arguments" else here
+                found[key] = self._walk(item, below, data or key in _DATA)
+        return found
+
+    def _walk(self, value: JSON, here: frozenset[str], data: bool) -> JSON:
+        secrets = self._secrets
+        # Most are texts, and nothing is slower to find out than that one is no mapping.
+        if isinstance(value, str):
+            return self.withhold(value) if secrets and self._holds(value) else value
+        if isinstance(value, Mapping):
+            told = data and secrets and any(map(self._holds, value))
+            return self.withhold(value) if told else self.inside(value, here, data)
+        if isinstance(value, list):
+            return [self._walk(item, here, data) for item in value]
+        return self.withhold(value) if data and _is_one(value, secrets) else value
 
 
 def _has_key(value: JSON, names: frozenset[str]) -> bool:
@@ -111,24 +129,24 @@ def _has_key(value: JSON, names: frozenset[str]) -> bool:
 
 def restore(event: Event, values: Mapping[str, JSON]) -> Event:
     """The event with every reference resolved that ``values`` (digest → value) knows."""
-
-    def walk(value: JSON, inside: frozenset[str]) -> JSON:
-        if is_reference(value):
-            ref = value[REF]
-            # A withheld value may hold references of its own. One to itself is no digest of
-            # anything, and stays as it is.
-            known = isinstance(ref, str) and ref in values and ref not in inside
-            if not known or len(inside) >= DEEPEST:
-                return value
-            return walk(values[str(ref)], inside | {str(ref)})
-        if isinstance(value, Mapping):
-            return {key: walk(item, inside) for key, item in value.items()}
-        if isinstance(value, list):
-            return [walk(item, inside) for item in value]
-        return value
-
-    payload = walk(event.payload, frozenset())
+    payload = _restored(event.payload, values, frozenset())
     return event._replace(payload=payload if isinstance(payload, Mapping) else event.payload)
+
+
+def _restored(value: JSON, values: Mapping[str, JSON], inside: frozenset[str]) -> JSON:
+    if is_reference(value):
+        ref = value[REF]
+        # A withheld value may hold references of its own. One to itself is no digest of
+        # anything, and stays as it is.
+        known = isinstance(ref, str) and ref in values and ref not in inside
+        if not known or len(inside) >= DEEPEST:
+            return value
+        return _restored(values[str(ref)], values, inside | {str(ref)})
+    if isinstance(value, Mapping):
+        return {key: _restored(item, values, inside) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_restored(item, values, inside) for item in value]
+    return value
 
 
 MASK = "•••"
@@ -137,21 +155,22 @@ MASK = "•••"
 def mask(value: JSON, secrets: frozenset[str], *, data: bool = False) -> JSON:
     """The value with every secret in it made unreadable: in texts and keys, and where a number
     among arguments and answers (``data``) is one."""
-    holds = _finder(secrets)
+    return _mask(value, secrets, data, _finder(secrets))
 
-    def walk(value: JSON, data: bool) -> JSON:
-        if isinstance(value, str):
-            return _masked(value, secrets) if holds(value) else value
-        if isinstance(value, Mapping):
-            return {
-                str(walk(key, data)) if data else key: walk(item, data or key in _DATA)
-                for key, item in value.items()
-            }
-        if isinstance(value, list):
-            return [walk(item, data) for item in value]
-        return MASK if data and _is_one(value, secrets) else value
 
-    return walk(value, data)
+def _mask(value: JSON, secrets: frozenset[str], data: bool, holds: _Finder) -> JSON:
+    if isinstance(value, str):
+        return _masked(value, secrets) if holds(value) else value
+    if isinstance(value, Mapping):
+        return {
+            str(_mask(key, secrets, data, holds)) if data else key: _mask(
+                item, secrets, data or key in _DATA, holds
+            )
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_mask(item, secrets, data, holds) for item in value]
+    return MASK if data and _is_one(value, secrets) else value
 
 
 def _masked(text: str, secrets: frozenset[str]) -> str:
@@ -170,19 +189,21 @@ SHORTEST = 3
 
 def holds_secret(value: JSON, secrets: frozenset[str]) -> bool:
     """Whether one stands anywhere in a value."""
-    holds = _finder(secrets)
-
-    def walk(value: JSON) -> bool:
-        if isinstance(value, Mapping):
-            return any(holds(key) or walk(one) for key, one in value.items())
-        if isinstance(value, list):
-            return any(map(walk, value))
-        return holds(value) if isinstance(value, str) else _is_one(value, secrets)
-
-    return walk(value)
+    return _has_secret(value, secrets, _finder(secrets))
 
 
-def _finder(secrets: frozenset[str]) -> Callable[[str], bool]:
+def _has_secret(value: JSON, secrets: frozenset[str], holds: _Finder) -> bool:
+    if isinstance(value, Mapping):
+        return any(holds(key) or _has_secret(one, secrets, holds) for key, one in value.items())
+    if isinstance(value, list):
+        return any(_has_secret(one, secrets, holds) for one in value)
+    return holds(value) if isinstance(value, str) else _is_one(value, secrets)
+
+
+_Finder = Callable[[str], bool]
+
+
+def _finder(secrets: frozenset[str]) -> _Finder:
     """Tells whether a text holds one of them. A conversation may know thousands: then the parts
     of a short text are looked up, instead of looking for each."""
     lengths = set(map(len, secrets)) if len(secrets) > _FEW else None
