@@ -15,6 +15,7 @@ from sopilot.language.handbook import (
     Input,
     Leaf,
     Name,
+    Path,
     Predicate,
     Procedure,
     load_handbook,
@@ -22,6 +23,7 @@ from sopilot.language.handbook import (
 from sopilot.language.handbook.cel import judge as cel
 from sopilot.runtime.audit import audit_trace
 from sopilot.runtime.audit._refusing import DEEPEST, Grounds
+from sopilot.runtime.audit._requirement import support
 from sopilot.runtime.audit._transcript_leaf import Proof
 from sopilot.runtime.audit.transcript import Transcript, TranscriptCall
 from sopilot.runtime.audit.transcripts import audit_transcript
@@ -181,6 +183,30 @@ def test_a_goal_that_was_not_carried_out(
     report = audit_transcript(BOOK, transcript, goal="pay", judge=cel, offered=offered)
     assert [one.code for one in report.findings] == code
     assert [one.obstacle for one in report.refusals] == ([] if obstacle is None else [obstacle])
+
+
+def test_a_call_that_looks_into_the_answers_of_several() -> None:
+    """Of a call for each element the answers are a list, whoever looks into them later."""
+    each = ActionCall("leg", (("key", Path("one", ("key",))),), name="legs",
+                      each=Path("find", ("ids",)), element="one")  # fmt: skip
+    last = ActionCall("last", (("x", Path("legs", (1, "v"))),))
+    rule = Predicate("p", ("user",), recipes=((ActionCall("find", USER), each, last),))
+    book = Handbook("each", predicates={"p": rule})
+
+    def supported(key: int, x: int) -> bool:
+        answers = (
+            ("find", {"user": "ann"}, {"ids": [{"key": 1}, {"key": 2}]}),
+            ("leg", {"key": 1}, {"v": 5}), ("leg", {"key": key}, {"v": 6}), ("last", {"x": x}, 0),
+        )  # fmt: skip
+        calls = [
+            TranscriptCall(number, number, action, given, True, value, answered=True)
+            for number, (action, given, value) in enumerate(answers)
+        ]
+        return support(book, Leaf("p", USER), {"user": "ann"}, calls) is not None
+
+    assert supported(2, 6) is True
+    assert supported(2, 5) is False
+    assert supported(3, 6) is False
 
 
 # --- reading once more ------------------------------------------------------------------

@@ -36,7 +36,7 @@ from sopilot.runtime.audit._acceptance import DEEPEST, Acceptance
 from sopilot.runtime.audit._approvals import _asked_of_people, decided_by_people
 from sopilot.runtime.audit._asked_for import _acts_here, _is_amended
 from sopilot.runtime.audit._audit_state import AuditState, Contradiction
-from sopilot.runtime.audit._auditing import read_events
+from sopilot.runtime.audit._auditing import judge_chain, read_events
 from sopilot.runtime.audit._call_reading import _argument_problems, _Path, moment_of
 from sopilot.runtime.audit._evidence import cite
 from sopilot.runtime.audit._gate_reading import _other_ways, opens_gate
@@ -56,6 +56,7 @@ from sopilot.runtime.audit._state import (
     UnmetCheck,
 )
 from sopilot.runtime.audit._tipping_off import judge_told
+from sopilot.runtime.trace import Head, genesis, seal_all
 from sopilot.runtime.vm import (
     Call,
     Complete,
@@ -690,3 +691,16 @@ def test_what_the_user_was_asked_for_and_did_not_say(
     process = at("act", {"amount": 5})
     process.unanswered = spoken
     assert _not_given(process, process.frames[0], step) == missing
+
+
+def test_a_chain_that_was_cut_off() -> None:
+    sealed = seal_all(decided().events, genesis("s"))
+    head = Head("s", len(sealed) - 1, sealed[-1].hash)
+    assert judge_chain(sealed, "s", head) == (None, True)
+    broken, whole = judge_chain(sealed[:-1], "s", head)
+    assert whole is False
+    assert broken is not None
+    assert (broken.seq, broken.explanation) == (
+        len(sealed) - 1,
+        f"the chain breaks at index {len(sealed) - 1}: events behind the last one are missing",
+    )

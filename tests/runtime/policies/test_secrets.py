@@ -20,6 +20,7 @@ from sopilot.runtime.agent import Briefing, ScriptedUser, arm_named, audit_sessi
 from sopilot.runtime.agent._driver import Driver
 from sopilot.runtime.agent.progress import Progress
 from sopilot.runtime.session import (
+    ProgramSet,
     Session,
     Settings,
     export_trace,
@@ -28,11 +29,11 @@ from sopilot.runtime.session import (
     write_trace,
 )
 from sopilot.runtime.session.protocols import ToolCall, ToolResult, ToolSchema
-from sopilot.runtime.session.secrets import _kept_back
+from sopilot.runtime.session.secrets import SecretPlaces, _kept_back
 from sopilot.runtime.session.unsettled import waiting_in
 from sopilot.runtime.session.user_questions import question_text
 from sopilot.runtime.trace import MASK
-from sopilot.runtime.vm import Automation, Complete, Fail, Operation, Start
+from sopilot.runtime.vm import Automation, Complete, Event, Fail, Operation, Start
 
 BOOK = load_handbook("""
 handbook: vault-desk
@@ -250,6 +251,18 @@ def test_no_way_leads_it_into_what_is_kept_or_shown(secret: str, moves: list[Any
     assert texts
     for text in texts:
         assert secret not in text
+
+
+@pytest.mark.parametrize("given", [{"password": [SECRET]}, {"pasword": SECRET}, {"password": 7e9}])
+def test_what_was_passed_in_a_call_that_was_never_made_is_one(given: dict[str, Any]) -> None:
+    """It did not fit its tool, and the model may say it in words of its own."""
+    programs = {name: one.program for name, one in compile_handbook(MANY_NAMES).items()}
+    details = {"tool": "login", "arguments": json.dumps({"user": "ann", **given}), "problem": "no"}
+    payload = {"name": "malformed_call", "details": details}
+    event = Event(3, 0.0, "runtime", "note", None, "", payload)
+    found = SecretPlaces(ProgramSet(programs)).values_in(event)
+    assert ("7000000000" if 7e9 in given.values() else SECRET) in found
+    assert "ann" not in found
 
 
 def test_words_and_strange_names_are_whole_for_the_session_itself() -> None:

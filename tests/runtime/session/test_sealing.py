@@ -329,3 +329,18 @@ def test_what_the_store_says_beside_the_trace(changed: Any, says: str) -> None:
         assert _beside(replace(loaded, record=record), []) == ("" if says == "beginning" else says)
 
     asyncio.run(case())
+
+
+def test_a_later_seal_vouches_for_what_it_covers_and_no_more() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        await session(store, "d")
+        await seal_store(store, KEY, at=6.0)
+        await pruned(store)
+        found = await verify_store(store, seals, [KEY.public])
+        assert [(one.code, one.session_id) for one in found.gaps] == [
+            ("pruned-since", name) for name in ("a", "b", "c")
+        ]
+
+    asyncio.run(case())

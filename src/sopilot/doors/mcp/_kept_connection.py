@@ -265,14 +265,18 @@ class KeptConnection:
 
 def _answers(problem: ValidationError) -> bool:
     """Whether a line that is no message was meant as an answer, and not just printed."""
-    given = problem.errors(include_url=False)[0]["input"]
-    text = given.decode("utf-8", "replace") if isinstance(given, bytes) else str(given)
+    return any(_is_answer(one["input"]) for one in problem.errors(include_url=False))
+
+
+def _is_answer(found: object) -> bool:
+    """``found`` is the line, or what was read from it where it is JSON."""
     try:
-        line = json.loads(text)
+        text = found.decode("utf-8", "replace") if isinstance(found, bytes) else found
+        line = json.loads(text) if isinstance(text, str) else text
     except ValueError:
         return False
     except RecursionError:
-        return '"id"' in text  # nobody prints that deep
+        return '"id"' in str(text)  # nobody prints that deep
     return isinstance(line, dict) and "id" in line and ("result" in line or "error" in line)
 
 

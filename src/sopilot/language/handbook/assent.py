@@ -46,7 +46,11 @@ _POLITE_NO_THANKS = re.compile(
     r"(?=[^?]*\b(thanks|thank you|thx)\b)(?! (with|to)\b)"
 )
 """`Do you want that?` — `I'm fine, thanks.`"""
-_DOUBTING = re.compile(r"\byou( really| quite| very)? sure\b|\b(yeah|yep|sure|ok),? right\b")
+_DOUBTING = re.compile(
+    r"\byou( really| quite| very)? sure\b|\b(yeah|yep|sure|ok),? right\b|"
+    r"\bcorrect (it|that|this|these|those|the|my|your|our|all|both|a|an|everything|me|us)\b"
+)
+"""To correct something is an order, and no yes to it."""
 _HARMLESS = _set(
     """
     i i'm im we me my you your it it's its that that's this these those is am are the a an
@@ -87,7 +91,9 @@ _CHINESE_NO = re.compile("[不别没未无非勿莫]|拒绝|取消吧|算了|停
 _CHINESE_DOUBT = re.compile(
     "[吗呢么谁哪几]|但|除非|等|先|改|换|另|也许|可能|考虑|如果|要是|之后|以后|只"
 )
-_FRIENDLY = frozenset("👍👌✅✔☑🙏🙂😊😀😃😄👏🎉💯" + "🏻🏼🏽🏾🏿" + "`´^")
+_FRIENDLY = frozenset("👍👌✅✔☑🙏🙂😊😀😃😄👏🎉💯" + "🏻🏼🏽🏾🏿\ufe0e\ufe0f" + "`´^")
+_CHANGING = frozenset(("Sc", "Sk", "Sm", "So", "Mn", "Me"))
+_REORDERING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _IDEOGRAPHS = re.compile("[\u3400-\u9fff]+")
 _WORDS = re.compile(r"(?:(?<!\S)-(?=\d))?[^\W_](?:[^\W_]|[-'._@:/,](?=[^\W_]))*")
 
@@ -112,7 +118,7 @@ def assent(said: str, asked: str = "") -> str | None:
     if not agrees or "?" in text or _asks(words) or _CHINESE_DOUBT.search(chinese):
         return None
     known = _plain(asked)
-    if any(not _is_known(word, known) for word in words):
+    if any(not _is_known(word, known) for word in words) or _turns_back(words):
         return None
     left = _CHINESE_HARMLESS.sub(" ", _CHINESE_YES.sub(" ", chinese)).split()
     return "yes" if all(piece in known for piece in left) else None
@@ -124,11 +130,13 @@ def _plain(text: str) -> str:
 
 
 def _signs(text: str) -> set[str]:
-    """What is no word and may change one: currencies, pictures, arrows, a per cent."""
+    """What is no word and may change one: currencies, pictures, arrows, a per cent, a line
+    through it, the order in which it is read."""
     return {
         sign
         for sign in text
-        if (unicodedata.category(sign)[0] == "S" or sign in "%‰") and sign not in _FRIENDLY
+        if (unicodedata.category(sign) in _CHANGING or sign in "%‰" or sign in _REORDERING)
+        and sign not in _FRIENDLY
     }
 
 
@@ -138,6 +146,12 @@ def _keep_assent(found: re.Match[str]) -> str:
 
 def _is_no(word: str) -> bool:
     return word in _NO or word.endswith(("n't", "less"))
+
+
+def _turns_back(words: list[str]) -> bool:
+    """Whether a word of the question is used against itself: cancel the cancellation."""
+    forms = {word for word in words if len(word) >= _STEM and word.isalpha() and word not in _YES}
+    return len({word[:_STEM] for word in forms}) < len(forms)
 
 
 def _asks(words: list[str]) -> bool:

@@ -8,6 +8,7 @@ under a name that nobody declared: it may be the password, misspelled.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -18,6 +19,7 @@ from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import MASK, SealedEvent, mask, restore, secrets_under
 from sopilot.runtime.vm import JSON, Configuration, Event
+from sopilot.runtime.vm.values import plain_mapping
 
 _WORDS: Mapping[str, frozenset[str]] = {
     "user_said": frozenset({"text"}),
@@ -98,6 +100,7 @@ class SecretPlaces:
     def values_in(self, event: Event) -> set[str]:
         """The secrets that the event shows. An argument that is not declared for its call is one
         where the call leaves out a secret that it should have had, or nothing goes by its name."""
+        event = _as_meant(event)
         found = secrets_under(self.names, event.payload)
         strange = self.strange_in(event)
         given = self._given(event.kind, event.payload) if strange else None
@@ -216,6 +219,20 @@ def shown_events(
         masked = mask(payload, values)
         found.append(event._replace(payload=masked if isinstance(masked, Mapping) else {}))
     return found
+
+
+def _as_meant(event: Event) -> Event:
+    """A call that was not made, since it does not fit its tool, with arguments that can be read:
+    what was passed in it as a secret is one."""
+    details = event.payload.get("details") if _is_unread(event) else None
+    try:
+        asked = json.loads(str(details["arguments"])) if isinstance(details, Mapping) else None
+    except (ValueError, LookupError, RecursionError):
+        asked = None
+    if not isinstance(asked, Mapping) or not isinstance(details, Mapping):
+        return event
+    meant = {"action": str(details.get("tool")), "arguments": plain_mapping(asked)}
+    return event._replace(kind="domain_call", payload=meant)
 
 
 def _is_unread(event: Event) -> bool:
