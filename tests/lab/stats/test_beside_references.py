@@ -394,3 +394,17 @@ def test_two_models_in_two_files_have_a_joint_test() -> None:
         *("goal_low", "goal_high", "goals", "p_goal", "p", "models", "runs", "p_joint"),
         *("logo_max_p", "logo_goal", "low", "high", "dropped", "by_kind"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("margin", "alpha", "pairs"),
+    [(0.3, 0.05, 10), (0.5, 0.01, 8), (0.25, 0.01, 19), (0.3, 0.01, 16), (0.2, 0.05, 14)],
+)
+def test_the_fewest_pairs_that_agree_and_show_it(margin: float, alpha: float, pairs: int) -> None:
+    """A few more than the outcome's own chance asks for, where a share of wins is possible."""
+    assert least_pairs(margin=margin, alpha=alpha) == pairs
+    enough = non_inferiority(0, 0, pairs, margin=margin)
+    short = non_inferiority(0, 0, pairs - 1, margin=margin)
+    assert isinstance(enough, float)
+    assert isinstance(short, float)
+    assert enough <= alpha < short

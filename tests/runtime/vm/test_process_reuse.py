@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from vm_programs import program
+from vm_runs import Run as AnyRun
 
 from sopilot.language.program.model import (
     Act,
@@ -250,3 +252,32 @@ def test_by_hand_as_well() -> None:
     assert outcome.accepted
     assert outcome.events[0].payload["unwound"] == ["pay/allowed"]
     assert run.place == "pay@first"
+
+
+@pytest.mark.parametrize(
+    ("calls", "again"),
+    [
+        ((), False),
+        ((("one", True),), False),
+        ((("one", False),), True),
+        ((("one", True), ("two", False)), True),
+        ((("one", True), ("two", True)), True),
+        ((("other", False),), False),
+    ],
+)
+def test_half_of_a_recipe_is_asked_again_and_what_failed_is_not(
+    calls: tuple[tuple[str, bool], ...], again: bool
+) -> None:
+    rule = Function("r", Kind.RULE, (), (Act("a", "one"), Act("b", "two"), ReturnStep("judge")))
+    steps = (
+        Check("first", "r", (), "first", met="second", unmet="second"),
+        Check("second", "r", (), "second", met="yes", unmet="yes"),
+        CompleteStep("yes"),
+    )
+    run = AnyRun({"go": program("go", Function("go", Kind.PROCESS, (), steps), rule)})
+    run.ok(Start("go"))
+    run.ok(Call())
+    cited = tuple(f"#{run.tool(action, ok=ok)}" for action, ok in calls)
+    run.ok(Return(True, cited))
+    assert run.place == "go@second"
+    assert (run.machine.reusable(run.configuration, 0.0) is not None) is again

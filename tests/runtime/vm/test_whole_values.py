@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 from vm_programs import PROGRAMS
-from vm_runs import Run
+from vm_runs import Run, logged_in
 
 from sopilot.language.render.values import digest_of, quote_value
-from sopilot.runtime.vm import JSON, Start
+from sopilot.runtime.vm import JSON, Call, Return, Start
 from sopilot.runtime.vm.whole_values import whole_values
 
 LONG: list[JSON] = ["x" * 500, 'say "no" ' * 40, ["a" * 60, "b" * 60], {"k": "v" * 100}]
@@ -52,3 +52,13 @@ def test_a_part_of_an_answer_is_known(value: JSON, inside: Callable[[JSON], JSON
     run.tool("look", inside(value))
     shown = json.loads(quote_value(value))
     assert whole_values(run.configuration, {"it": [shown]}) == {"it": [value]}
+
+
+@pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
+def test_what_a_verdict_brought_along_is_known(value: JSON) -> None:
+    run = logged_in()
+    run.ok(Call())
+    run.ok(Call())
+    run.ok(Return(True, value=value))
+    configuration = run.configuration
+    assert whole_values(configuration, {"a": f"@{digest_of(value)}"}) == {"a": value}
