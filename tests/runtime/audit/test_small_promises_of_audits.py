@@ -153,17 +153,19 @@ def test_a_call_that_looks_into_an_answer_with_nothing_there(
 
 # --- agents without a machine -----------------------------------------------------------
 
-BOOK = load_handbook("""
+ALONE = """
 handbook: desk
 actions:
   pay: {input: {user: string}, irreversible: true, confirm: "A payment for {user}."}
-  close_account: {input: {user: string}}
 predicates:
   known(user): {says: K., verify: arguments, verdict: user != ''}
 procedures:
   pay: {requires: known(user)}
-  close_account: {requires: known(user)}
-""")
+"""
+BOOK = load_handbook(
+    ALONE.replace("predicates:", "  close_account: {input: {user: string}}\npredicates:")
+    + "  close_account: {requires: known(user)}\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -181,10 +183,10 @@ def test_a_yes_that_the_user_said_to_an_agent_of_others(
     if answer is not None:
         said.append(UserWords(2, answer, "A payment for ann. Is that right?"))
     call = TranscriptCall(3, 3, "pay", {"user": "ann"}, True, {}, answered=True, let_through=True)
-    found = audit_transcript(
-        BOOK, Transcript((call,), 5, said=tuple(said)), goal="pay", judge=cel
-    ).findings
-    assert [one.code for one in found] == codes
+    for book in (load_handbook(ALONE), BOOK):
+        spoken = Transcript((call,), 5, said=tuple(said))
+        found = audit_transcript(book, spoken, goal="pay", judge=cel).findings
+        assert [one.code for one in found] == codes
 
 
 @pytest.mark.parametrize(

@@ -406,3 +406,53 @@ def test_contents_under_a_key_that_is_not_at_hand_are_all_there() -> None:
         assert found.gaps[0].message.endswith("are gone, and nobody erased them")
 
     asyncio.run(case())
+
+
+def test_a_session_that_the_store_has_twice_is_a_gap() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        heads = store.records.heads
+
+        async def with_one_twice() -> list[Any]:
+            found = list(await heads())
+            return [*found, *(one for one in found if one.session_id == "b")]
+
+        assert (await verify_store(store, seals, [KEY.public])).gaps == []
+        store.records.heads = with_one_twice  # type: ignore[method-assign]
+        found = await verify_store(store, seals, [KEY.public])
+        assert {one.session_id for one in found.gaps} == {"b"}
+
+    asyncio.run(case())
+
+
+def test_the_last_seal_is_the_one_that_counts() -> None:
+    """Nothing happened between the two, and the key was changed."""
+
+    async def case() -> None:
+        store, other = MemoryStore(), generate_key()
+        await three(store)
+        await seal_store(store, other, at=6.0, earlier_keys=[KEY.public])
+        assert (await seal_store(store, other, at=7.0)).added == 0
+        with pytest.raises(RunEnded, match="signed with another key"):
+            await seal_store(store, KEY, at=8.0)
+
+    asyncio.run(case())
+
+
+def test_a_register_is_whole_once_every_trace_was_read() -> None:
+    async def case() -> None:
+        store, whole = MemoryStore(), list[int]()
+        await three(store)
+
+        async def rebuilt() -> None:
+            whole.append(1)
+
+        store.records.rebuilt = rebuilt  # type: ignore[method-assign]
+        await rebuild_register(store)
+        assert whole == [1]
+        await unreadable(store)
+        assert (await rebuild_register(store))[0] == 2
+        assert whole == [1]
+
+    asyncio.run(case())

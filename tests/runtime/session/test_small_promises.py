@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.compiler import compile_handbook
 from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import load_handbook
-from sopilot.runtime.session import ProgramSet, Session, open_session, resume_session
+from sopilot.language.handbook.cel import judge
+from sopilot.runtime.session import ProgramSet, Session, ToolResult, open_session, resume_session
 from sopilot.runtime.session._approvals import HeldState
+from sopilot.runtime.session._call_results import read_failure
 from sopilot.runtime.session.deciding import settle_when_free
 from sopilot.runtime.session.recovery import _replay
 from sopilot.runtime.session.reminders import due_calls
@@ -190,6 +193,39 @@ def test_who_says_how_a_call_ended_hears_what_is_still_unknown() -> None:
         await go_on(back)
 
     run(case)
+
+
+def test_a_decision_that_was_left_is_noticed() -> None:
+    async def case(store: MemoryStore, clock: HandClock) -> None:
+        one = await opened(store, clock)
+        assert await one.has_decisions() is False
+        left: dict[str, JSON] = {"decision": "approve", "call_id": "w", "by": "sue"}
+        await store.leave("s", left, at=clock.now())
+        assert await one.has_decisions() is True
+
+    run(case)
+
+
+def test_what_may_have_been_carried_out_is_no_answer_whatever_it_says() -> None:
+    """A look-up that finds nothing says so by failing; one that broke off says nothing."""
+    programs = programs_of(LOOKING)
+    stands: Any = SimpleNamespace(programs=programs, judge=judge)
+    for unknown in (False, True):
+        told = ToolResult(False, {"error": "none"}, unknown=unknown)
+        result = read_failure(stands, "look", told)
+        assert (result.ok, result.unknown) == (not unknown, unknown)
+
+
+LOOKING = """
+handbook: desk
+actions:
+  look: {input: {user: string}, reads: [money], not_found: result.error == 'none'}
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  fine(user): {says: F., verify: look(user), verdict: result.ok}
+procedures:
+  pay: {requires: fine(user)}
+"""
 
 
 # --- what users are asked -------------------------------------------------------------
