@@ -326,7 +326,11 @@ def test_what_the_store_says_beside_the_trace(changed: Any, says: str) -> None:
         known = await store.records.log()
         assert known[0].seq == -1
         assert _beside(replace(loaded, record=record), known) == says
-        assert _beside(replace(loaded, record=record), []) == ("" if says == "beginning" else says)
+        unbegun = "" if says == "beginning" else says
+        assert _beside(replace(loaded, record=record), []) == unbegun
+        # Sealed first when it had gone on already: nobody said when it began.
+        late = [known[0]._replace(seq=0, at=5.0)]
+        assert _beside(replace(loaded, record=record), late) == unbegun
 
     asyncio.run(case())
 
@@ -342,5 +346,63 @@ def test_a_later_seal_vouches_for_what_it_covers_and_no_more() -> None:
         assert [(one.code, one.session_id) for one in found.gaps] == [
             ("pruned-since", name) for name in ("a", "b", "c")
         ]
+
+    asyncio.run(case())
+
+
+def test_what_others_logged_behind_the_last_trusted_seal_vouches_for_nothing() -> None:
+    """Whoever can write to the store can log that its journal has moved, and seal that with a key
+    that nobody trusts."""
+
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        await session(store, "d")
+        await seal_store(store, KEY, at=6.0)
+        await pruned(store)
+        await store.records.log_heads(JOURNAL, at=7.0)
+        log = await store.records.log()
+        await store.records.add_seal(seal_head(generate_key(), head_of(log, 7.0)))
+        found = await verify_store(store, seals, [KEY.public])
+        assert [(one.code, one.session_id) for one in found.gaps] == [
+            ("pruned-since", name) for name in ("a", "b", "c")
+        ]
+
+    asyncio.run(case())
+
+
+def test_rows_that_are_written_while_they_are_read_are_no_gap() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        await go_on(store, "b")
+        digests, asked = store.records.digests, []
+
+        async def at_first_without(*given: Any) -> dict[str, str]:
+            asked.append(1)
+            found = dict(await digests(*given))
+            # Read once for all sessions, and then for each.
+            return {**found, "b": "0" * 64} if len(asked) < 3 else found
+
+        store.records.digests = at_first_without  # type: ignore[method-assign]
+        assert (await verify_store(store, seals, [KEY.public])).gaps == []
+        assert len(asked) == 3
+
+    asyncio.run(case())
+
+
+def test_contents_under_a_key_that_is_not_at_hand_are_all_there() -> None:
+    async def case() -> None:
+        store = MemoryStore()
+        seals = await three(store)
+        kept = store._sessions["a"]
+        kept.metadata = {**kept.metadata, "locked": "x"}
+        kept.payloads = {ref: {"locked": "x"} for ref in kept.payloads}
+        found = await verify_store(store, seals, [KEY.public])
+        assert (found.gaps, found.locked) == ([], 1)
+        kept.payloads.popitem()
+        found = await verify_store(store, seals, [KEY.public])
+        assert [(one.code, one.session_id) for one in found.gaps] == [("erased-session", "a")]
+        assert found.gaps[0].message.endswith("are gone, and nobody erased them")
 
     asyncio.run(case())
