@@ -11,7 +11,7 @@ import pytest
 from attack_desk import errors, open_desk, run
 
 from sopilot.runtime.session import CallStatus
-from sopilot.runtime.vm import JSON, Complete
+from sopilot.runtime.vm import JSON, Call, Complete
 
 FROZEN = """
 handbook: x
@@ -170,5 +170,45 @@ def test_a_value_that_looks_withheld_is_no_other_errand() -> None:
             assert (await desk.start("move", where=where)).accepted
         assert "inconsistent-trace" not in errors(desk.session)
         assert len(desk.session.configuration.processes) == 3
+
+    run(case())
+
+
+LINKED = """
+handbook: x
+actions:
+  find: {input: {where: object}}
+  look_up: {input: {where: object}}
+  move: {input: {where: object}, irreversible: true}
+predicates:
+  fine(where):
+    says: fine
+    verify: {all: [find(where), look_up(find.where)]}
+    verdict: results.look_up.fine
+procedures:
+  move: {requires: fine(where)}
+"""
+ODD: JSON = {"$ref": "0" * 64, "bytes": 3}
+CLEAR: JSON = {"country": "ch"}
+
+
+@pytest.mark.parametrize("handbook", [OBJECT, LINKED])
+@pytest.mark.parametrize(("meant", "asked"), [(ODD, CLEAR), (CLEAR, ODD), (ODD, ODD)])
+def test_what_looks_withheld_is_another_value_where_the_trace_says_so(
+    handbook: str, meant: JSON, asked: JSON
+) -> None:
+    """The machine knows that the call was not the one it waits for, and stays where it is."""
+
+    async def case() -> None:
+        first = "find" if handbook is LINKED else "look_up"
+        world = {"fine": True, "where": meant}
+        desk = await open_desk(handbook, lambda name, given: dict(world), "pg")
+        await desk.start("move", where=meant)
+        await desk.session.operate(Call())
+        await desk.call(first, where=asked)
+        if handbook is LINKED:
+            for other in (CLEAR, ODD):
+                await desk.call("look_up", where=other)
+        assert "inconsistent-trace" not in errors(desk.session)
 
     run(case())

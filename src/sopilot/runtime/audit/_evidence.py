@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sopilot.language.handbook import Path
 from sopilot.language.program.model import Act, Kind, Unknown
 from sopilot.runtime.audit._linked_calls import is_linked, meets, read_recipe, wanted_by
-from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult
+from sopilot.runtime.audit._state import FrameView, ProcessView, SeenResult, is_withheld
 from sopilot.runtime.vm.values import JSON, MISSING
 
 
@@ -40,6 +40,26 @@ def answers(process: ProcessView, frame: FrameView, act: Act, result: SeenResult
         )
     return (
         act.action == result.action and disagreement(process, frame, act, result.arguments) is None
+    )
+
+
+def may_be_another(process: ProcessView, frame: FrameView, act: Act, result: SeenResult) -> bool:
+    """Whether it ``answers`` only as far as one can see: one of two values that must be the same
+    is withheld."""
+    if act.action != result.action:
+        return False
+    if is_linked(act):
+        wanted = wanted_by(process, frame, act, gathered(process, frame)) or []
+        known = [(name, value) for one in wanted for name, value in one.items()]
+    else:
+        known = []
+        for parameter, term in act.arguments:
+            value = MISSING if isinstance(term, Path) else process.value_of(term, frame)
+            if value is not MISSING:
+                known.append((parameter, value))
+    given = result.arguments
+    return any(
+        name in given and is_withheld(value) != is_withheld(given[name]) for name, value in known
     )
 
 

@@ -17,7 +17,7 @@ from sopilot.runtime.audit._audit_state import (
     mapping,
     text,
 )
-from sopilot.runtime.audit._evidence import all_made, answers, made_in
+from sopilot.runtime.audit._evidence import all_made, answers, made_in, may_be_another
 from sopilot.runtime.audit._guarded_findings import hold
 from sopilot.runtime.audit._learning import learn_from_call
 from sopilot.runtime.audit._session_calls import SessionCall
@@ -134,7 +134,10 @@ def domain_result(run: AuditState, event: Event) -> None:
         if not ok and frame is not None and _is_goal_due(process, frame, call, result):
             process.goal_failed = event.seq
         if ok and frame is not None and frame.opened == call.opened and not process.lost:
-            moved = _pass(process, frame, result, learned)
+            stayed = event.payload.get("moved") is None
+            acts = frame.code.acts if stayed else ()
+            if not any(may_be_another(process, frame, act, result) for act in acts):
+                moved = _pass(process, frame, result, learned)
     expect(event.payload, "action", call.action)
     expect(event.payload, "call", call.seq)
     expect(event.payload, "opened", call.opened)
