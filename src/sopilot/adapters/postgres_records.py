@@ -141,7 +141,8 @@ class PostgresRecords:
             return await self._digests(db)
 
     async def _digests(self, db: AsyncConnection) -> dict[str, str]:
-        """Joined here: sessions have long rows, which the server would sort with the others."""
+        """Joined and ordered here: sessions have long rows, which the server would sort with the
+        others, and texts it compares by the rules of a language."""
         cursor = await db.execute(
             self._server.sql("SELECT number, id FROM {sessions}"), binary=True
         )
@@ -149,7 +150,7 @@ class PostgresRecords:
         cursor = await db.execute(
             self._server.sql(
                 "SELECT session, call, at, action, outcome, grade, expires_at, arguments, rest"
-                " FROM {actions} ORDER BY session, call"
+                " FROM {actions}"
             ),
             binary=True,
         )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from sopilot.runtime.records import Wanted
@@ -44,11 +42,11 @@ def filters(wanted: Wanted, mark: str) -> tuple[str, list[object]]:
 
 
 def digests_of(rows: Iterable[tuple[Any, ...]]) -> dict[Any, str]:
-    """Session → digest, from rows that begin with the session and stand together."""
-    return {
-        session: digest_of([row[1:] for row in its])
-        for session, its in groupby(rows, key=itemgetter(0))
-    }
+    """Session → digest, from rows that begin with the session, in whatever order."""
+    grouped: dict[Any, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        grouped.setdefault(row[0], []).append(row[1:])
+    return {session: digest_of(its) for session, its in grouped.items()}
 
 
 def read_seal(line: str) -> SealedHead:
