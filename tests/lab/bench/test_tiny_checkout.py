@@ -149,6 +149,8 @@ def test_a_sweep_by_the_command_goes_on_where_it_stopped(tmp_path: Path) -> None
     report = bench(tmp_path, "report", str(tmp_path / "whole"), "-o", str(tmp_path / "report"))
     assert report["tables"]["classes-all"]["rows"][0][2:5] == ["8", "75.0", "100.0"]
     assert "<svg" in (tmp_path / "report" / "report.html").read_text()
+    told = run_bench(tmp_path, "report", str(tmp_path / "whole"))
+    assert told.stdout.strip() == (tmp_path / "report" / "report.md").read_text().strip()
     packed = bench(tmp_path, "archive", str(tmp_path / "whole"), "-o", str(tmp_path / "a.zip"))
     assert "programs/official/bank-lend_tool-0.yaml" in packed["files"]
 

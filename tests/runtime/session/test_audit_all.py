@@ -93,6 +93,7 @@ def test_what_was_touched_and_what_cannot_be_judged_is_named(store: str) -> None
     assert _IDS[1] in result.output
     assert _IDS[2] in result.output
     assert _IDS[0] not in result.output
+    assert any(line.startswith("outcomes: ") for line in result.output.splitlines())
 
 
 def test_kept_with_each(store: str) -> None:

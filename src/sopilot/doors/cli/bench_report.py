@@ -11,6 +11,7 @@ from sopilot.doors.terminal.report_options import report_options
 from sopilot.lab.bench.archive_reading import archived_document, is_archive, opened_archive
 from sopilot.lab.bench.report import Document, load_runs, read_mechanism
 from sopilot.lab.bench.report.files import document_data, report_files, whole_document, write_report
+from sopilot.language.diagnostics.plain_text import Lines
 
 
 @click.command()
@@ -59,4 +60,4 @@ def hand_over(
         write_report(output, files)
     told = files["report.md"] if output is None else f"{len(files)} files in {output}"
     written = {"written": sorted(files) if output is not None else []} if names_files else {}
-    give(as_json, document_data(document) | written, [told])
+    give(as_json, document_data(document) | written, [Lines(told)])

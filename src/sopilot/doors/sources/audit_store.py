@@ -13,6 +13,7 @@ from sopilot.doors.sources.audit_records import on_record
 from sopilot.doors.terminal.output import progress
 from sopilot.doors.terminal.stores import may_see, with_person, with_store
 from sopilot.language.diagnostics import SopilotError
+from sopilot.language.diagnostics.plain_text import Lines
 from sopilot.runtime.audit import BatchCard, Report, batch, together
 from sopilot.runtime.audit.text_report import render_batch_text
 from sopilot.runtime.records import read_moment
@@ -57,7 +58,7 @@ class Judged:
         }
 
     def lines(self) -> Iterator[str]:
-        yield render_batch_text(self.card)
+        yield Lines(render_batch_text(self.card))
         for title, rows in (
             ("with findings", {one: _codes(codes) for one, codes in self.found.items()}),
             ("not judged", self.unjudged),
