@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,11 +20,13 @@ from mcp.shared.exceptions import MCPError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from test_direct import Counting, Sent, World, call, post
 
+from sopilot.doors.mcp import _lines, _upstream_http
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._direct import Direct
 from sopilot.doors.mcp._standard_streams import StandardStreams
 from sopilot.doors.mcp._stateful_clients import Clients
 from sopilot.doors.mcp._upstream_http import UpstreamHttp
+from sopilot.doors.mcp._upstream_process import UpstreamProcess
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 INITIALIZE = {
@@ -310,6 +313,8 @@ class Script:
     def __init__(self, *answers: str) -> None:
         self._answers = list(answers)
         self.connections = 0
+        self.pieces = 0
+        """How many bytes are sent at once; 0: all."""
         self.left = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -325,10 +330,14 @@ class Script:
                     return
                 status, _, rest = answer.partition("|")
                 kind, _, body = rest.partition("|")
-                writer.write(
+                said = (
                     f"HTTP/1.1 {status} x\r\ncontent-type: {kind}\r\n"
-                    f"content-length: {len(body.encode())}\r\n\r\n{body}".encode()
-                )
+                    f"content-length: {len(body.encode())}\r\n\r\n{body}"
+                ).encode()
+                size = self.pieces or len(said)
+                for begin in range(0, len(said), size):
+                    writer.write(said[begin : begin + size])
+                    await asyncio.sleep(0.001 if self.pieces else 0)
             await reader.read()
         except asyncio.IncompleteReadError:
             pass
@@ -401,6 +410,42 @@ def test_what_is_no_answer_is_an_error(answer: str, code: int, off: bool) -> Non
                 await ask(wire)
             assert raised.value.error.code == code
             assert wire.off is off
+
+    run(case)
+
+
+def test_events_may_come_in_any_pieces() -> None:
+    async def case() -> None:
+        async with upstream(EVENTS) as (wire, script, told):
+            script.pieces = 1
+            assert await ask(wire) == {"n": 2}
+            assert len(told) == 1
+
+    run(case)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+def test_an_answer_without_an_end_is_none(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_upstream_http, "LONGEST", 1000)
+
+    async def case() -> None:
+        async with upstream(f"200|{kind}|{'x' * 5000}", JSON_ANSWER) as (wire, _, _):
+            with pytest.raises(MCPError, match="without an end"):
+                await ask(wire)
+            assert await ask(wire) == {"n": 1}
+
+    run(case)
+
+
+def test_a_server_whose_line_has_no_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_lines, "LONGEST", 1000)
+    endless = "import sys, time; sys.stdout.write('x' * 5000); sys.stdout.flush(); time.sleep(60)"
+
+    async def case() -> None:
+        process = UpstreamProcess([sys.executable, "-c", endless], os.environ)
+        async with process as (read, write), read, write:
+            with pytest.raises(MCPError, match="closed"):
+                await asyncio.wait_for(process.ask("tools/list", {}, {}, None), 20)
 
     run(case)
 

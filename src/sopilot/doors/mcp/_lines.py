@@ -8,6 +8,7 @@ the streams that it expects.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -24,7 +25,11 @@ _MOST_UNREAD = 100
 """Messages for the library; with more, nothing is read until it has caught up."""
 
 
-class Lines:
+LONGEST = 64 * 1024 * 1024
+"""Bytes of one message: who sends more without an end has sent the last."""
+
+
+class Lines(ABC):
     """``take`` is for whoever is asked first. The two pipes are there before ``open``."""
 
     incoming: asyncio.ReadTransport
@@ -38,9 +43,9 @@ class Lines:
         self._writable.set()
         self._tasks: list[asyncio.Task[None]] = []
 
+    @abstractmethod
     def take(self, message: Any) -> bool:
         """Whether that was not for the library."""
-        raise NotImplementedError
 
     def open(self) -> Streams:
         heard, read = anyio.create_memory_object_stream[Heard](0)
@@ -73,6 +78,9 @@ class Lines:
             *lines, self._rest = self._rest.split(b"\n")
             for line in lines:
                 self._hear(bytes(line))
+        if len(self._rest) > LONGEST:
+            self._rest = bytearray()
+            self.incoming.close()
 
     def ended(self) -> None:
         self._writable.set()

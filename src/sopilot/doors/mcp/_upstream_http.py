@@ -23,6 +23,7 @@ from mcp.shared.exceptions import MCPError
 
 from sopilot.doors.mcp._asking import Result, Waiting
 from sopilot.doors.mcp._call_link import ProgressReport
+from sopilot.doors.mcp._lines import LONGEST
 
 _IDLE_SECONDS = 4.0
 """After that a server may be about to close the connection."""
@@ -223,9 +224,16 @@ class _Exchange(asyncio.Protocol):
             self._odd = name.decode()
 
     def on_body(self, body: bytes) -> None:
+        if len(self._body) + len(self._event) + len(body) > LONGEST:
+            self._fail("an answer without an end")
+            self.close()
+            return
         if self._kind != _EVENTS or self._parser.get_status_code() != _OK:
             self._body += body
             return
+        if self._event.endswith(b"\r"):  # the two signs that end a line came in two pieces
+            self._event.pop()
+            body = b"\r" + body
         self._event += body.replace(b"\r\n", b"\n")
         if b"\n\n" in self._event:
             *events, self._event = self._event.split(b"\n\n")
