@@ -16,9 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
-from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.language.diagnostics import SopilotError
 from sopilot.runtime.records import Wanted
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session import Store, SystemClock, UnknownSession
 from sopilot.runtime.session.journal import STATE as JOURNAL_STATE
 from sopilot.runtime.session.unsettled import sweep
 
@@ -27,6 +27,12 @@ _LONGEST_NAME = 64
 _READY_SECONDS = 1.0
 """How long an answer about the store holds."""
 _GAUGE_SECONDS = 30.0
+
+
+async def require_there(store: Store) -> None:
+    """Raises where the store cannot be asked. A session that is damaged is no reason."""
+    with suppress(UnknownSession):
+        await store.record("")
 
 
 @dataclass
@@ -48,7 +54,7 @@ class Watch:
             return "it is being stopped"
         if time.monotonic() - self._asked_at > _READY_SECONDS:
             try:
-                await asyncio.wait_for(self.store.sessions(limit=1), 5)
+                await asyncio.wait_for(require_there(self.store), 5)
                 self._answer = ""
             except (SopilotError, TimeoutError) as problem:
                 self._answer = f"the store: {problem}"
@@ -74,10 +80,10 @@ class Watch:
                 if time.monotonic() - counted_at >= _GAUGE_SECONDS:
                     await self._count()
                     counted_at = time.monotonic()
-            except RunEnded as problem:
+            except Exception as problem:  # whatever it is: it is looked for again
                 self.meter.count("sweep_failures")
                 LOG.warning("calls left open cannot be looked for: %s", problem)
-            with suppress(RunEnded):
+            with suppress(SopilotError):
                 await tidy()
             await asyncio.sleep(self.sweep_seconds)
 
