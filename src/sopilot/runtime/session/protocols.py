@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
 from sopilot.language.diagnostics import Place, mistake
@@ -53,6 +54,21 @@ class Tools(Protocol):
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         """``key`` is unique to this call, so that a tool can recognise a repetition."""
         ...
+
+
+def moment_of(told: object) -> str:
+    """What ``time()`` of the tools told."""
+    try:
+        if isinstance(told, str) and datetime.fromisoformat(told).tzinfo is not None:
+            return told
+    except ValueError:
+        pass
+    raise mistake(
+        "bad-time",
+        f"`{told}` is no time",
+        Place("the tools", path="time()"),
+        "return ISO 8601 text with an offset: `2026-01-31T09:00:00+00:00`",
+    )
 
 
 @dataclass(frozen=True, slots=True, init=False)
