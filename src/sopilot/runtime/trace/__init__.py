@@ -7,6 +7,7 @@ wing.
 
 from sopilot.runtime.trace._redaction import (
     MASK,
+    WITHHELD,
     holds_secret,
     is_reference,
     mask,
@@ -15,6 +16,7 @@ from sopilot.runtime.trace._redaction import (
     references_in,
     restore,
     secrets_under,
+    words_of,
 )
 from sopilot.runtime.trace._replaying import replay
 from sopilot.runtime.trace.chain import (
@@ -42,6 +44,7 @@ from sopilot.runtime.trace.signing import (
 __all__ = [
     "FORMAT",
     "MASK",
+    "WITHHELD",
     "Head",
     "SealedEvent",
     "SignedHead",
@@ -67,5 +70,6 @@ __all__ = [
     "signed_head_from_json",
     "verify_chain",
     "verify_head",
+    "words_of",
     "write_key",
 ]

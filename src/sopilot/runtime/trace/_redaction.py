@@ -27,6 +27,15 @@ def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
     return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
 
 
+WITHHELD = "withheld"
+"""Stands for words that are kept beside the trace, or were erased."""
+
+
+def words_of(value: JSON) -> str:
+    """Of a field that is text."""
+    return WITHHELD if is_reference(value) else str(value or "")
+
+
 def references_in(value: JSON) -> Iterator[str]:
     """The digest of every reference in it."""
     if is_reference(value):
