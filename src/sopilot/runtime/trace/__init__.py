@@ -7,6 +7,7 @@ wing.
 
 from sopilot.runtime.trace._redaction import (
     MASK,
+    SecretTexts,
     holds_secret,
     is_reference,
     mask,
@@ -44,6 +45,7 @@ __all__ = [
     "MASK",
     "Head",
     "SealedEvent",
+    "SecretTexts",
     "SignedHead",
     "decode_line",
     "encode_line",
