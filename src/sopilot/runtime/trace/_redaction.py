@@ -52,6 +52,9 @@ class SecretTexts:
     def __bool__(self) -> bool:
         return bool(self._texts)
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
     def learn(self, texts: Collection[str]) -> None:
         if texts:
             self._texts.update(texts)
