@@ -7,7 +7,7 @@ wing.
 
 from sopilot.runtime.trace._redaction import (
     MASK,
-    WITHHELD,
+    SecretTexts,
     holds_secret,
     is_reference,
     mask,
@@ -44,9 +44,9 @@ from sopilot.runtime.trace.signing import (
 __all__ = [
     "FORMAT",
     "MASK",
-    "WITHHELD",
     "Head",
     "SealedEvent",
+    "SecretTexts",
     "SignedHead",
     "decode_line",
     "encode_line",
