@@ -12,7 +12,7 @@ from sopilot.adapters.gathering import Append
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
-from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
+from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION, UNSETTLED
 from sopilot.adapters.sqlite_together import Together
 from sopilot.runtime.session import (
     Batch,
@@ -40,6 +40,9 @@ from sopilot.runtime.vm.values import Fields, made, spell
 
 _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
     lease_expires_at FROM sessions JOIN heads ON session = number"""
+# Newest first by the index, which has no other order.
+_UNSETTLED = f"""{_RECORD} WHERE {UNSETTLED} AND
+    (lease_expires_at <= ? OR instr(summary, '"status":"unknown"') > 0) ORDER BY session DESC"""
 _ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 
@@ -263,13 +266,7 @@ class SQLiteStore(SQLiteCopies):
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:
-            rows = db.execute(
-                f'{_RECORD} WHERE instr(summary, \'"status":"unknown"\') > 0'
-                " OR (lease_expires_at <= ? AND instr(summary, '\"open\":[]') = 0"
-                " AND (instr(summary, '\"open\":') > 0"
-                ' OR instr(summary, \'"status":"running"\') > 0)) ORDER BY number DESC',
-                (now,),
-            ).fetchall()
+            rows = db.execute(_UNSETTLED, (now,)).fetchall()
         found = [_record(row) for row in rows]
         return [record for record in found if is_unsettled(record, now=now)]
 
