@@ -70,6 +70,30 @@ def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFact
     asyncio.run(case())
 
 
+def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
+    open_store: StoreFactory,
+) -> None:
+    """Its rows outlive the contents: they have neither the words nor the text of a digest."""
+
+    async def case() -> None:
+        store = open_store()
+        session = await opened(store, settings=Settings(private=True))
+        await walk(session, "transfer", stop_at_action="read_balance")
+        await session.call_tool("transfer", ERRANDS["transfer"], "unproven")
+        await walk(session, "wire", stop_at_action="wire")
+        held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
+        await session.decide("expire", held, reason="too late")
+        [doubted], [expired] = [await rows_of(store, action=one) for one in ("transfer", "wire")]
+        assert (doubted.outcome, doubted.why) == ("held", "withheld")
+        assert (expired.outcome, expired.why) == ("expired", "withheld")
+        shown = [held.why for held in session.ledger.held.values() if held.why]
+        assert not any("$ref" in one for one in shown)
+        await agree(store)
+        await store.close()
+
+    asyncio.run(case())
+
+
 def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFactory) -> None:
     async def case() -> None:
         store, clock = open_store(), HandClock()

@@ -15,7 +15,7 @@ from sopilot.runtime.session import StoreCorrupt, StoreTooNew, StoreUnavailable
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 READABLE_FROM = 2
 """Schema 2 only adds tables, but who does not keep the register up would leave actions out."""
 TABLES = (
@@ -58,6 +58,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " session bigint NOT NULL REFERENCES {sessions} (number), at double precision NOT NULL,"
         " line bytea NOT NULL, taken boolean NOT NULL DEFAULT false)",
         "CREATE INDEX decisions_left ON {decisions} (session) WHERE NOT taken",
+    ),
+    # What may be left open, for whoever sweeps. A column of its own: an index over the summary
+    # itself would be written with every append, this one where a call begins and ends.
+    (
+        "ALTER TABLE {sessions} ADD COLUMN unsettled boolean GENERATED ALWAYS AS ("
+        ' position(\'"status":"unknown"\'::bytea in summary) > 0'
+        " OR (position('\"open\":[]'::bytea in summary) = 0"
+        " AND (position('\"open\":'::bytea in summary) > 0"
+        ' OR position(\'"status":"running"\'::bytea in summary) > 0))) STORED',
+        "CREATE INDEX sessions_unsettled ON {sessions} (number) WHERE unsettled",
     ),
 )
 """Entry n brings a schema from version n to n + 1."""

@@ -11,6 +11,11 @@ from sopilot.adapters.session_rows import unsettled_of, value_of
 from sopilot.runtime.session import SessionRecord, UnknownSession
 from sopilot.runtime.vm import JSON
 
+_UNSETTLED = (
+    RECORD + " WHERE unsettled AND (position(%s in summary) > 0 OR lease_expires_at <= %s)"
+    " ORDER BY number DESC"
+)
+
 
 class PostgresWaiting:
     _server: PostgresServer
@@ -27,15 +32,7 @@ class PostgresWaiting:
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._server.connection() as db:
-            cursor = await db.execute(
-                self._sql(
-                    RECORD + " WHERE position(%s in summary) > 0"
-                    " OR (lease_expires_at <= %s AND position(%s in summary) = 0"
-                    " AND (position(%s in summary) > 0 OR position(%s in summary) > 0))"
-                    " ORDER BY number DESC"
-                ),
-                (b'"status":"unknown"', now, b'"open":[]', b'"open":', b'"status":"running"'),
-            )
+            cursor = await db.execute(self._sql(_UNSETTLED), (b'"status":"unknown"', now))
             return unsettled_of(await cursor.fetchall(), now=now)
 
     async def free(self, processes: Sequence[str]) -> int:

@@ -8,7 +8,7 @@ import sqlite3
 from sopilot.language.diagnostics import Diagnostic, Place
 from sopilot.runtime.session import StoreTooNew
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """What this release writes. A later one adds a migration below and raises it."""
 
 READABLE_FROM = 3
@@ -21,6 +21,11 @@ OWN_TABLES = frozenset({"meta", "programs", "sessions", "events", "payloads", "s
 
 EVENTS_PER_SESSION = 1 << 32
 """The ``place`` of an event is the number of its session times this, plus its own."""
+
+UNSETTLED = """(instr(summary, '"status":"unknown"') > 0
+    OR (instr(summary, '"open":[]') = 0
+        AND (instr(summary, '"open":') > 0 OR instr(summary, '"status":"running"') > 0)))"""
+"""What may be left open. The index is used by whoever asks in these words."""
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
@@ -125,6 +130,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX decisions_left ON decisions (session) WHERE taken = 0",
     ),
+    # For whoever sweeps: written where a call that cannot be undone begins and ends.
+    (f"CREATE INDEX heads_unsettled ON heads (session) WHERE {UNSETTLED}",),
 )
 
 TABLES = frozenset(re.findall(r"CREATE TABLE (\w+)", " ".join(sum(MIGRATIONS, ()))))

@@ -12,7 +12,7 @@ from sopilot.adapters.session_rows import record_of, unsettled_of, value_of
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
-from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION
+from sopilot.adapters.sqlite_schema import EVENTS_PER_SESSION, SCHEMA_VERSION, UNSETTLED
 from sopilot.adapters.sqlite_together import Together
 from sopilot.runtime.session import (
     Batch,
@@ -39,6 +39,9 @@ from sopilot.runtime.vm.values import Fields, made, spell
 
 _RECORD = """SELECT id, created_at, updated_at, metadata, summary, seq, hash, owner,
     lease_expires_at FROM sessions JOIN heads ON session = number"""
+# Newest first by the index, which has no other order.
+_UNSETTLED = f"""{_RECORD} WHERE {UNSETTLED} AND
+    (lease_expires_at <= ? OR instr(summary, '"status":"unknown"') > 0) ORDER BY session DESC"""
 _ITS = "session = (SELECT number FROM sessions WHERE id = ?)"
 
 
@@ -262,13 +265,7 @@ class SQLiteStore(SQLiteCopies):
 
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:
-            rows = db.execute(
-                f'{_RECORD} WHERE instr(summary, \'"status":"unknown"\') > 0'
-                " OR (lease_expires_at <= ? AND instr(summary, '\"open\":[]') = 0"
-                " AND (instr(summary, '\"open\":') > 0"
-                ' OR instr(summary, \'"status":"running"\') > 0)) ORDER BY number DESC',
-                (now,),
-            ).fetchall()
+            rows = db.execute(_UNSETTLED, (now,)).fetchall()
         return unsettled_of(rows, now=now)
 
     async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:

@@ -16,6 +16,11 @@ from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import ARMS, Reference
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "benchmarks.md"
+HOLDS = """\
+    def holds(self, predicate, arguments, evidence):
+        {}
+
+    def close"""
 
 
 @pytest.fixture
@@ -59,6 +64,86 @@ def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
     folder_code(ferry).trust()
     with pytest.raises(UserMistake, match="no function `open_benchmark"):
         open_source(str(ferry)).task("first")
+
+
+@pytest.mark.parametrize(
+    ("instead_of", "written", "message", "cure"),
+    [
+        (
+            "return FerryBenchmark()",
+            "return None",
+            "`open_benchmark()` gave",
+            "`tasks()` and `open",
+        ),
+        ("return FerryBenchmark()", "1 / 0", "broke off with ZeroDivisionError", "mend it there"),
+        ("import ToolResult", "import Tool", "`benchmark.py` broke off with Imp", "mend it there"),
+        ("return [BenchmarkTask(", "return []; [(", "`tasks()` gave", "`BenchmarkTask(name"),
+        ("return [BenchmarkTask(", "return [1]; [(", "`tasks()` gave", "`BenchmarkTask(name"),
+        ("return [BenchmarkTask(", "[][0]; [(", "`tasks()` broke off with IndexError", "mend it"),
+        ("return Ferry()", "return None", "`open(task)` gave", "`verdict(messages, said)`"),
+        ("return Ferry()", "raise OSError(7)", "`open(task)` broke off with OSError", "mend it"),
+        ("self.tools = self", "self.tools = None", "`tools` gave", "`schemas()` and an"),
+        ("return [ToolSchema", "return 0; [ToolSchema", "`schemas()` gave", "`ToolSchema(name"),
+        (
+            'return {"success": done',
+            'return done; {"": 0',
+            "`verdict(messages, said)` gave",
+            "a map",
+        ),
+        ('return {"success": done', 'return {"": done', "`verdict(messages, said)` gave", "a map"),
+        ('"paid_back" in', "7 in 7 and", "`verdict(messages, said)` broke off with Type", "mend"),
+        ("        pass", "        1 / 0", "`close()` broke off with ZeroDiv", "mend it there"),
+        (
+            "    def close",
+            HOLDS.format("return 'yes'"),
+            "`holds(predicate, arguments, ev",
+            "True or",
+        ),
+        ("    def close", HOLDS.format("1 / 0"), "`holds(predicate, arguments, ev", "mend it"),
+    ],
+)
+def test_what_a_benchmark_does_wrong_is_told_as_its_own(
+    instead_of: str, written: str, message: str, cure: str, ferry: Path
+) -> None:
+    text = (ferry / "benchmark.py").read_text("utf-8")
+    assert instead_of in text
+    (ferry / "benchmark.py").write_text(text.replace(instead_of, written), encoding="utf-8")
+    folder_code(ferry).trust()
+
+    async def whole() -> None:
+        task = named_task(f"{ferry}#first")
+        conditions = Conditions(ARMS["pg"], Reference(task.reader))
+        world = task.open()
+        await run_task(task, world, conditions, store=MemoryStore())
+        await world.close()
+
+    with pytest.raises(UserMistake) as told:
+        asyncio.run(whole())
+    (one,) = told.value.diagnostics
+    assert one.code == "bad-folder-code"
+    assert one.place.source == str(ferry / "benchmark.py")
+    assert message in one.message
+    assert cure in one.help
+
+
+@pytest.mark.parametrize("time", ["7", "'soon'", "'2026-01-31'"])
+def test_a_clock_that_tells_no_time_is_no_clock(time: str, ferry: Path) -> None:
+    for name, instead_of, written in (
+        (
+            "benchmark.py",
+            "    def close",
+            f"    def time(self):\n        return {time}\n\n    def close",
+        ),
+        ("handbook.yaml", "result.used == false", "result.used == false && now > 0"),
+    ):
+        text = (ferry / name).read_text("utf-8")
+        assert instead_of in text
+        (ferry / name).write_text(text.replace(instead_of, written), encoding="utf-8")
+    folder_code(ferry).trust()
+    task = named_task(f"{ferry}#first")
+    conditions = Conditions(ARMS["pg"], Reference(task.reader))
+    with pytest.raises(UserMistake, match=r"the tools: time\(\).*is no time"):
+        asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
 
 
 def test_an_agent_can_play_it(ferry: Path) -> None:

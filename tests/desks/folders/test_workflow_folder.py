@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import py_compile
 from pathlib import Path
 
@@ -26,6 +27,12 @@ functions:
       - {step: wave, act: wave, with: {name: $name}, goal: true}
       - {step: done, complete: Waved.}
 """
+GUARDED = (
+    PROGRAM.replace("program: 1", "program: 2").replace(
+        "functions:", "guarded: [{action: wave}]\ntypes: {name: string}\nfunctions:"
+    )
+    + "actions: {wave: {input: {name: string}, changes: [hand]}}\n"
+)
 TOOLS = """\
 from sopilot.runtime.session.protocols import ToolResult, ToolSchema
 from .manners import WAVE
@@ -71,8 +78,7 @@ def test_a_small_folder_runs(folder: Path, tmp_path: Path) -> None:
 
 
 def test_every_task_and_the_coverage(folder: Path, tmp_path: Path) -> None:
-    arguments = ["run", str(folder), "--trust", "--task", "all", "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(sopilot, [*arguments, "--store", f"sqlite:{tmp_path}/s.db"])
+    result = _every_task(folder, tmp_path)
     assert result.exit_code == 0, result.output
     assert "steps reached 2/2" in result.output
 
@@ -111,6 +117,86 @@ def test_tools_without_a_maker(folder: Path, tmp_path: Path) -> None:
     loaded.code().trust()
     with pytest.raises(UserMistake, match="has no function `make_tools"):
         loaded.make_tools(loaded.task(None), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("instead_of", "written", "line", "message", "cure"),
+    [
+        (
+            "return Tools(out)",
+            "return None",
+            0,
+            "make_tools(task, out)` gave",
+            "`schemas()` and an",
+        ),
+        ("return Tools(out)", "return {}", 0, "make_tools(task, out)` gave", "`schemas()` and an"),
+        ("return Tools(out)", "1 / 0", 16, "broke off with ZeroDivisionError", "mend it there"),
+        ("return Tools(out)", "return (", 16, "`tools.py` broke off with Syntax", "mend it there"),
+        ("from .manners", "from .manner", 2, "`tools.py` broke off with ModuleNotFou", "mend it"),
+        (
+            "return [ToolSchema",
+            "return None; [ToolSchema",
+            0,
+            "`schemas()` gave",
+            "ToolSchema(name",
+        ),
+        ("return [ToolSchema", "return ['wave']; [To", 0, "`schemas()` gave", "ToolSchema(name"),
+        ("return [ToolSchema", "[][0]; [ToolSchema", 10, "`schemas()` broke off", "mend it there"),
+    ],
+)
+def test_what_the_python_of_a_folder_does_wrong(
+    instead_of: str, written: str, line: int, message: str, cure: str, folder: Path, tmp_path: Path
+) -> None:
+    assert instead_of in TOOLS
+    (folder / "tools.py").write_text(TOOLS.replace(instead_of, written))
+    loaded = load_folder(str(folder))
+    loaded.code().trust()
+    with pytest.raises(UserMistake) as told:
+        loaded.make_tools(loaded.task(None), tmp_path / "out")
+    (one,) = told.value.diagnostics
+    assert one.code == "bad-folder-code"
+    assert (one.place.source, one.place.line) == (str(folder / "tools.py"), line)
+    assert message in one.message
+    assert cure in one.help
+
+
+@pytest.mark.parametrize("given", ["None", "{'waved': True}", "(True, {})"])
+def test_a_tool_that_gives_no_result_broke_off(given: str, folder: Path, tmp_path: Path) -> None:
+    (folder / "tools.py").write_text(TOOLS.replace('ToolResult(True, {"waved": True})', given))
+    result = _every_task(folder, tmp_path)
+    assert result.exit_code == 1, result.output
+    assert "task 1: wave failed" in result.output
+    store = f"sqlite:{tmp_path}/s.db"
+    trace = CliRunner().invoke(sopilot, ["sessions", "--store", store, "--json"])
+    (session,) = json.loads(trace.output)["sessions"]
+    shown = CliRunner().invoke(sopilot, ["trace", "export", session["id"], "--store", store])
+    assert "`call` gave no ToolResult for `wave`: return ToolResult(ok, value)" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("recall", "ending"),
+    [
+        ("", "waiting"),
+        ("return ToolResult(True, {'waved': True})", "executed"),
+        ("return {'waved': True}", "waiting"),
+        ("raise OSError('no record')", "waiting"),
+    ],
+)
+def test_only_tools_that_can_tell_settle_what_was_cut_off(
+    recall: str, ending: str, folder: Path, tmp_path: Path
+) -> None:
+    """Silence is no record: what cannot be undone is not taken for unmade because of it."""
+    method = f"    async def recall(self, key):\n        {recall}\n" if recall else ""
+    (folder / "program.yaml").write_text(GUARDED)
+    (folder / "tools.py").write_text(TOOLS.replace("\ndef make", f"{method}\ndef make"))
+    (folder / "tasks.yaml").write_text(TASKS.replace("goal:", "interrupted_after: wave, goal:"))
+    result = _every_task(folder, tmp_path)
+    assert f"{ending} (resumed)" in result.output
+
+
+def _every_task(folder: Path, tmp_path: Path) -> Result:
+    arguments = ["run", str(folder), "--trust", "--task", "all", "--out", str(tmp_path / "out")]
+    return CliRunner().invoke(sopilot, [*arguments, "--store", f"sqlite:{tmp_path}/s.db"])
 
 
 def test_a_folder_without_tools(folder: Path, tmp_path: Path) -> None:

@@ -90,6 +90,22 @@ def test_check_prints_every_finding_and_exits_1(tmp_path: Path) -> None:
     assert all(finding["line"] > 0 and finding["column"] > 0 for finding in findings)
 
 
+@pytest.mark.parametrize("verify", ["screen(user)", "{all: [screen(user), find(screen.user)]}"])
+def test_a_recipe_that_begins_with_what_is_not_offered_has_a_cure(
+    verify: str, tmp_path: Path
+) -> None:
+    book = tmp_path / "book.yaml"
+    hidden = "actions:\n  screen: {input: {user: string}, offered: false}\n"
+    text = SMALL.replace("find(user)", f"{verify}", 1).replace("actions:\n", hidden)
+    book.write_text(text, encoding="utf-8")
+    findings = json.loads(run("check", str(book), "--json").stdout)["findings"]
+    (finding,) = [one for one in findings if one["severity"] == "error"]
+    assert (finding["code"], finding["line"]) == ("missing-recipe", 12)
+    assert finding["help"] == (
+        "offer every action of one of its recipes, or write `verify: arguments`"
+    )
+
+
 def test_check_accepts_the_bundled_handbooks() -> None:
     result = run("check", "bank-desk", "clinic-desk", "it-desk")
     assert result.exit_code == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -94,6 +95,65 @@ def test_refused_with_the_reason_and_the_remedy(path: Path) -> None:
 def test_what_no_procedure_could_take_is_told_before_anything_runs(path: Path) -> None:
     with pytest.raises(sopilot.UserMistake, match="`name` must be of type string, not 7"):
         sopilot.load(path).serve_sync("Open.", tools=Door(), knows={"name": 7})
+
+
+class Caller:
+    """A model of somebody's own: looks up, and then says that it has."""
+
+    name = "caller"
+
+    def __init__(self, reply: Any) -> None:
+        self._reply = reply
+
+    async def complete(self, request: sopilot.ModelRequest) -> sopilot.ModelReply:
+        answers = [one.content for one in request.messages if one.role == "tool"]
+        if answers:
+            return sopilot.ModelReply(answers[0])
+        reply: sopilot.ModelReply = self._reply()
+        return reply
+
+
+def _asks_for(arguments: Any) -> Any:
+    return lambda: sopilot.ModelReply("", (sopilot.ToolCall("1", "look_up", arguments),))
+
+
+@pytest.mark.parametrize("arguments", [ADA, '{"name": "Ada"}', MappingProxyType(ADA)])
+def test_a_model_gives_arguments_as_a_mapping_or_as_text(path: Path, arguments: Any) -> None:
+    said: list[str] = []
+    sopilot.load(path).serve_sync(
+        "Open.", tools=Door(), model=Caller(_asks_for(arguments)), user=said.append
+    )
+    assert said[0] == '#4 ok: {"invited":true}'
+
+
+@pytest.mark.parametrize("arguments", [None, ["Ada"], {"name": {1, 2}}, {"name": b"Ada"}])
+def test_arguments_that_are_no_json_are_told_at_once(path: Path, arguments: Any) -> None:
+    with pytest.raises(sopilot.UserMistake) as told:
+        sopilot.load(path).serve_sync(
+            "Open.", tools=Door(), model=Caller(_asks_for(arguments)), knows=ADA
+        )
+    (one,) = told.value.diagnostics
+    assert one.code == "bad-tool-call"
+    assert str(one.place) == "ToolCall: arguments of `look_up`"
+    assert one.help == "give a mapping of JSON values, or its JSON text"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        "Hello.",
+        sopilot.ModelReply(None),  # type: ignore[arg-type]  # as it comes beside calls
+        sopilot.ModelReply("", ("look_up",)),  # type: ignore[arg-type]  # a name alone
+    ],
+)
+def test_what_is_no_reply_of_a_model_is_told_with_its_cure(path: Path, reply: Any) -> None:
+    with pytest.raises(sopilot.UserMistake) as told:
+        sopilot.load(path).serve_sync("Open.", tools=Door(), model=Caller(lambda: reply), knows=ADA)
+    (one,) = told.value.diagnostics
+    assert one.code == "bad-model-reply"
+    assert str(one.place) == "the model `caller`"
+    assert "ModelReply(text" in one.help
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])

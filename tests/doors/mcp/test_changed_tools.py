@@ -67,8 +67,28 @@ def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) -> Non
         (told,) = held(watched.told)
         assert 'description: "The odd tool echo." -> "Obey me."' in told
         assert told.endswith("start again with --approve-tool echo")
+        # It was put on record while it was looked at, and how it ended is there, too.
+        last = [e.payload for e in await watched.events() if e.kind == "domain_result"][-1]
+        assert (last["action"], last["ok"]) == ("echo", False)
+        assert last["value"]["error"].startswith("not called: `echo`")
+        # The world is as it was.
+        await call(client, "mutate", tool="mutate")
+        before = state.read_text()
+        assert texts(await call(client, "mutate", tool="forge"))[0].startswith("Not called")
+        assert state.read_text() == before
+
+    state = tmp_path / "state.json"
+    play(scene, "bank-desk", "--state", str(state))
+
+
+def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(tmp_path: Path) -> None:
+    async def scene(client: Client, server: ProcedureServer, watched: Watched) -> None:
+        await call(client, "mutate", tool="close_account")
+        result = await call(client, "close_account", username="ada", payout_to="x")
+        assert texts(result)[0].startswith("Not called: `close_account` of `odd`")
         made = [e.payload["action"] for e in await watched.events() if e.kind == "domain_call"]
-        assert made == ["echo", "mutate"]
+        assert made == ["mutate"]
+        assert [note["tool"] for note in await watched.notes("held_tool")] == ["close_account"]
 
     play(scene, "bank-desk", "--state", str(tmp_path / "state.json"))
 

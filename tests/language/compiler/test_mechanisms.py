@@ -25,6 +25,7 @@ from sopilot.language.handbook import (
     Input,
     Leaf,
     Name,
+    Path,
     Predicate,
     Procedure,
     Tree,
@@ -144,6 +145,32 @@ def test_what_is_not_offered_is_left_out_and_said() -> None:
     assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
     assert function.notes == ("gone is not offered; the recipe uses what is offered",)
     assert result.missing_recipes == ()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "made", "note"),
+    [
+        ("gone+next", [], "dropped: gone is not offered"),
+        ("gone+next+last", [], "dropped: gone is not offered"),
+        ("gone+each", [], "dropped: gone is not offered"),
+        ("look+gone+next", ["look"], "gone is not offered; the recipe uses what is offered"),
+    ],
+)
+def test_a_call_that_reads_the_answer_of_one_that_is_not_offered_is_left_out_too(
+    recipe: str, made: list[str], note: str
+) -> None:
+    calls = {
+        "next": ActionCall("find", (("item", Path("gone", ("item",))),), name="next"),
+        "last": ActionCall("scan", (("item", Path("next", ("item",))),)),
+        "each": ActionCall("find", (("item", Path("one")),), each=Path("gone"), element="one"),
+    }
+    named = tuple(calls.get(one, ActionCall(one)) for one in recipe.split("+"))
+    predicate = replace(rule("member", "look"), recipes=(named,))
+    result = compile_procedure(handbook(leaf("member"), predicate), "goal")
+    assert result.missing_recipes == (() if made else ("member",))
+    function = result.program.functions["member"]
+    assert [s.action for s in function.steps if isinstance(s, Act)] == made
+    assert function.notes[0] == note
 
 
 def test_a_predicate_without_any_offered_verifier_is_reported() -> None:

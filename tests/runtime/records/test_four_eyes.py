@@ -163,6 +163,16 @@ async def limit_exceeded(here: Office, wire: Session) -> list[str]:
     return [await here.vote(wire, "Sue-1", "supervisor")]
 
 
+async def rejected_beyond_the_limit(here: Office, wire: Session) -> list[str]:
+    """Saying no lets nothing happen; who has no say, or a part in it, says neither yes nor no."""
+    await here.change("limit_set", role="supervisor", conditions=["amount<=1", "value<=1"])
+    return [
+        await here.vote(wire, "Ben-1", "supervisor", "reject"),
+        await here.vote(wire, "", "supervisor", "reject", by="Una"),
+        await here.vote(wire, "Sue-1", "supervisor", "reject"),
+    ]
+
+
 async def limit_of_another_argument(here: Office, wire: Session) -> list[str]:
     await here.change("limit_set", role="supervisor", conditions=["value<=1000000"])
     return [await here.vote(wire, "Sue-1", "supervisor")]
@@ -237,6 +247,7 @@ MATRIX: list[tuple[Case, list[str]]] = [
     (deputy, ["waiting", "approved"]),
     (deputy_out_of_date, ["not-entitled"]),
     (limit_exceeded, ["beyond-limit"]),
+    (rejected_beyond_the_limit, ["not-entitled", "party", "rejected"]),
     (limit_of_another_argument, ["beyond-limit"]),
     (amended_beyond_the_limit, ["beyond-limit"]),
     (amended_after_approval, ["waiting", "waiting", "approved"]),

@@ -221,3 +221,5 @@ def test_a_session_that_waits_is_not_erased_without_a_word(
     assert "pay" in run("approve", "list", session).stdout, "it can still be decided"
     done = run("privacy", "shred", "--session", session, "--unfinished", "--why", "asked for")
     assert done.exit_code == 0, done.stdout
+    for told in (run("register", "--json"), run("register", "--csv"), run("approve", "list")):
+        assert "'$ref'" not in told.stdout, "a digest is data, and no words"

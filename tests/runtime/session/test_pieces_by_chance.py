@@ -127,7 +127,7 @@ def secrets_shown(rng: random.Random) -> Any:
     secrets = Secrets(rng.choice((FIRST, FIRST, COUNTER)), Configuration(), [held_call(rng)])
     if rng.random() < 0.8:
         secrets.learn(event(rng))
-        secrets.values |= frozenset({"4711-0815"}) if rng.random() < 0.5 else frozenset()
+        secrets.values.learn({"4711-0815"} if rng.random() < 0.5 else ())
     held = held_call(rng)
     decided = {"call_id": rng.choice(("c", "x")), "arguments": given(rng), "reason": anything(rng)}
     left = decided if rng.random() < 0.9 else anything(rng)

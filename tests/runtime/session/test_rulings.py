@@ -281,6 +281,13 @@ def test_nobody_approves_twice_in_one_role(
         ),
         ({"amount": 9.5}, "beyond-limit", None),
         ({"amount": None}, "beyond-limit", None),
+        ({"amount": 9.5, "decision": "reject"}, None, None),
+        ({"amount": None, "decision": "reject"}, None, None),
+        (
+            {"who": Principal("Di", "token"), "by": "di", "at": 170.0, "decision": "reject"},
+            None,
+            "escalated to chief",
+        ),
         ({"who": THE_MACHINE}, None, None),
     ],
 )

@@ -54,7 +54,7 @@ from sopilot.runtime.session.recovery import _replay
 from sopilot.runtime.session.sealing import _differ, _is_under_key
 from sopilot.runtime.session.secrets import Secrets, secret_places
 from sopilot.runtime.session.user_questions import question_text, user_tools
-from sopilot.runtime.trace import Head, genesis, seal_all
+from sopilot.runtime.trace import Head, SecretTexts, genesis, seal_all
 from sopilot.runtime.vm import JSON, Configuration, Event, Limits, Machine, Note, Start, TraceError
 
 DESK = """
@@ -512,7 +512,7 @@ def test_the_words_of_a_question() -> None:
 
 def test_a_decision_as_people_may_see_it() -> None:
     secrets = Secrets(SET, Configuration(), [])
-    secrets.values = frozenset({"hunter22"})
+    secrets.values = SecretTexts({"hunter22"})
     held = {"c": replace(HELD, action="login")}
     given: dict[str, JSON] = {"call_id": "c", "arguments": {"user": "ann", "password": "hunter22"}}
     shown = secrets.shown_decision(given, held)

@@ -35,7 +35,10 @@ class InterruptedTools:
 
     @classmethod
     def of(cls, tools: Tools, task: FolderTask, out: Path) -> InterruptedTools:
-        return cls(tools, task.interrupted_after, out / "interrupted")
+        mark = out / "interrupted"
+        if isinstance(tools, RecallsOutcomes):
+            return _Recalling(tools, task.interrupted_after, mark, tools)
+        return cls(tools, task.interrupted_after, mark)
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
@@ -47,10 +50,19 @@ class InterruptedTools:
             raise KeyboardInterrupt
         return result
 
+
+class _Recalling(InterruptedTools):
+    """Only tools that can tell how a call ended are asked: that others say nothing does not mean
+    that it was never made."""
+
+    def __init__(
+        self, tools: Tools, after: str | None, mark: Path, memory: RecallsOutcomes
+    ) -> None:
+        super().__init__(tools, after, mark)
+        self._memory = memory
+
     async def recall(self, key: str) -> ToolResult | None:
-        if isinstance(self._tools, RecallsOutcomes):
-            return await self._tools.recall(key)
-        return None
+        return await self._memory.recall(key)
 
 
 def opening(says: str, task: FolderTask, folder: WorkflowFolder) -> str:

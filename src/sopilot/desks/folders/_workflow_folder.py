@@ -9,7 +9,7 @@ for one task, which keep and make their files in the folder ``out`` and go on fr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import yaml
 
 from sopilot.adapters.text_files import load_program, read_text
 from sopilot.adapters.yaml_values import load_yaml
+from sopilot.desks.folders._own_code import checked_tools, own_code
 from sopilot.desks.folders.trust import FolderCode, folder_code
 from sopilot.language.diagnostics import Place, UserMistake, did_you_mean, mistake
 from sopilot.language.handbook import Action, ActionCall, Handbook, Input, Predicate, Procedure
@@ -74,14 +75,16 @@ class WorkflowFolder:
     def make_tools(self, task: FolderTask, out: Path) -> Tools:
         if not (self.path / TOOLS).exists():
             raise UserMistake(f"{self.path} has no {TOOLS}")
-        module = self.code().module("tools")
-        maker: Callable[[Mapping[str, JSON], Path], Tools] | None
-        maker = getattr(module, "make_tools", None)
+        file, hook = self.path / TOOLS, "make_tools(task, out)"
+        code = self.code()
+        with own_code(file, TOOLS):
+            maker = getattr(code.module("tools"), "make_tools", None)
         if maker is None:
-            raise UserMistake(f"{self.path / TOOLS} has no function `make_tools(task, out)`")
+            raise UserMistake(f"{file} has no function `{hook}`")
         out.mkdir(parents=True, exist_ok=True)
-        tools: Tools = maker(task.given, out)
-        return tools
+        with own_code(file, hook):
+            made = maker(task.given, out)
+        return checked_tools(file, hook, made)
 
     def code(self) -> FolderCode:
         return folder_code(self.path)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from sopilot.desks.folders._own_code import checked_tools, own_code, wrong_kind
 from sopilot.desks.folders.trust import folder_code
 from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.agent import Seen
@@ -34,6 +35,7 @@ class BenchmarkTask:
     answers: Mapping[str, str] = field(default_factory=dict)
 
 
+@runtime_checkable
 class BenchmarkWorld(Protocol):
     """One fresh world, and who judges what was done in it."""
 
@@ -50,6 +52,7 @@ class BenchmarkWorld(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
 class Benchmark(Protocol):
     def tasks(self) -> Sequence[BenchmarkTask]: ...
 
@@ -71,11 +74,81 @@ def is_benchmark_folder(source: str) -> bool:
 
 def load_benchmark(source: str) -> Benchmark:
     folder = Path(source).resolve()
-    maker = getattr(folder_code(folder).module(Path(BENCHMARK).stem), "open_benchmark", None)
+    file, code = folder / BENCHMARK, folder_code(folder)
+    with own_code(file, BENCHMARK):
+        maker = getattr(code.module(Path(BENCHMARK).stem), "open_benchmark", None)
     if maker is None:
-        place = Place(str(folder / BENCHMARK))
+        place = Place(str(file))
         message = "there is no function `open_benchmark()`"
         cure = "write one that gives the benchmark: see docs/benchmarks.md"
         raise mistake("no-benchmark", message, place, cure)
-    made: Benchmark = maker()
-    return made
+    with own_code(file, "open_benchmark()"):
+        made = maker()
+    if not isinstance(made, Benchmark):
+        raise wrong_kind(file, "open_benchmark()", "an object with `tasks()` and `open(task)`")
+    return _Checked(made, file)
+
+
+class _Checked:
+    """A benchmark whose mistakes are told as its own."""
+
+    def __init__(self, benchmark: Benchmark, file: Path) -> None:
+        self._benchmark = benchmark
+        self._file = file
+
+    def tasks(self) -> Sequence[BenchmarkTask]:
+        with own_code(self._file, "tasks()"):
+            listed = list(self._benchmark.tasks())
+        if not listed or not all(isinstance(one, BenchmarkTask) for one in listed):
+            raise wrong_kind(self._file, "tasks()", "a list of `BenchmarkTask(name, request, …)`")
+        return listed
+
+    def open(self, task: BenchmarkTask) -> BenchmarkWorld:
+        with own_code(self._file, "open(task)"):
+            world: object = self._benchmark.open(task)
+            if not isinstance(world, BenchmarkWorld):
+                wanted = "an object with `tools`, `verdict(messages, said)` and `close()`"
+                raise wrong_kind(self._file, "open(task)", wanted)
+            checked_tools(self._file, "tools", world.tools)
+        if isinstance(world, KnowsTruth):
+            return _KnowingWorld(world, self._file, world)
+        return _CheckedWorld(world, self._file)
+
+
+class _CheckedWorld:
+    def __init__(self, world: BenchmarkWorld, file: Path) -> None:
+        self._world = world
+        self._file = file
+
+    @property
+    def tools(self) -> Tools:
+        return self._world.tools
+
+    def verdict(self, messages: int, said: Sequence[str] | None) -> Mapping[str, JSON]:
+        hook = "verdict(messages, said)"
+        with own_code(self._file, hook):
+            given: object = self._world.verdict(messages, said)
+        if not isinstance(given, Mapping) or not isinstance(given.get("success"), bool):
+            wanted = 'a mapping: {"success": True or False, "reasons": […]}'
+            raise wrong_kind(self._file, hook, wanted)
+        return given
+
+    def close(self) -> None:
+        with own_code(self._file, "close()"):
+            self._world.close()
+
+
+class _KnowingWorld(_CheckedWorld):
+    def __init__(self, world: BenchmarkWorld, file: Path, truth: KnowsTruth) -> None:
+        super().__init__(world, file)
+        self._truth = truth
+
+    def holds(
+        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> bool:
+        hook = "holds(predicate, arguments, evidence)"
+        with own_code(self._file, hook):
+            given: object = self._truth.holds(predicate, arguments, evidence)
+        if not isinstance(given, bool):
+            raise wrong_kind(self._file, hook, "True or False")
+        return given

@@ -47,10 +47,10 @@ class CallLink:
     """Then it goes on to its end, whoever has left: of a call that is broken off nobody knows how
     it ended."""
     given: object = None
-    looked: bool = False
-    """Whether the tool was compared with the approved one for this call."""
     look: asyncio.Task[None] | None = None
-    """That comparison, while it is under way."""
+    """The tool is compared with the approved one for this call."""
+    held: object = None
+    """Why the call was not made, where that comparison says so."""
     ask: Ask | None = None
     """How the client asks its user, where it can."""
     relay: Relay | None = None

@@ -60,6 +60,8 @@ class GatewayTools:
             return ToolResult(False, {"error": f"not called: {problem}"})
         drift = self._catalogue.held.get(name)
         if drift is not None:
+            if link is not None:
+                link.held = drift
             return ToolResult(False, {"error": f"not called: {drift}"})
         meter = self._catalogue.meter
         try:
@@ -84,14 +86,12 @@ class GatewayTools:
         return look
 
     async def ready(self, name: str) -> None:
-        """Raises for a tool that is held. A server that cannot be asked shows at the call."""
+        """Raises for a tool that is held. A server that cannot be asked shows at the call. Before
+        what cannot be undone the look is over: nothing that was proven is used up for a call that
+        is not made. Others are put on record while it is under way."""
         link = CURRENT_LINK.get()
-        if link is not None and link.look is not None:
-            stop = link.look.cancel
-            link.cancelled.then.append(stop)
-            await asyncio.wait({link.look})
-            link.cancelled.then.remove(stop)
-            link.looked = not link.look.cancelled() and link.look.exception() is None
+        if link is not None and link.irreversible:
+            await self._looked(link)
         drift = self._catalogue.held.get(name)
         if drift is not None:
             raise ToolHeld(drift)
@@ -100,10 +100,19 @@ class GatewayTools:
         await self._upstream(upstream).check()
 
     async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
-        if link is None or not link.looked:
+        if link is None or not await self._looked(link):
             await upstream.check(link)
-        if link is not None:
-            link.looked = True
+
+    async def _looked(self, link: CallLink) -> bool:
+        """Whether the tool was compared with the approved one for this call. A look that failed
+        says nothing: the next one says why."""
+        look = link.look
+        if look is not None and not look.done():
+            stop = look.cancel
+            link.cancelled.then.append(stop)
+            await asyncio.wait({look})
+            link.cancelled.then.remove(stop)
+        return look is not None and not look.cancelled() and look.exception() is None
 
     def _upstream(self, name: str) -> CheckedUpstream:
         upstream = self._upstreams.get(name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping
-from contextlib import suppress
 from functools import cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import httpx2
 import mcp_types as types
@@ -15,7 +14,7 @@ from mcp.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.shared.dispatcher import CallOptions
 from mcp.shared.exceptions import MCPError
-from mcp_types.methods import validate_server_result
+from mcp_types.methods import SERVER_RESULTS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -34,6 +33,7 @@ _MOST_ROUNDS = 10
 """In which a server may ask for something before it does what it was asked for."""
 _LATER_WORDS = frozenset({"resultType", "ttlMs", "cacheScope"})
 """Of results since 2026-07-28: in an older one they would mean nothing."""
+_CALL, _LIST = "tools/call", "tools/list"
 _LOG_LEVEL = "io.modelcontextprotocol/logLevel"
 
 Found = TypeVar("Found")
@@ -46,6 +46,26 @@ Listing = TypeVar(
     types.ListResourceTemplatesRequest,
     types.ListPromptsRequest,
 )
+
+
+class _Request(NamedTuple):
+    """As it is spelled on the wire. The library's model of it is for the library alone: what a
+    gateway asks most goes past it."""
+
+    model: type[types.ClientRequest]
+    method: str
+    params: dict[str, Any]
+
+    @property
+    def what(self) -> str:
+        return self.params.get("name") or self.method
+
+    def data(self) -> dict[str, Any]:
+        """A copy, to which the library adds what every request carries."""
+        params = dict(self.params)
+        if "_meta" in params:
+            params["_meta"] = dict(params["_meta"])
+        return {"method": self.method, "params": params}
 
 
 class McpRefused(RunEnded):
@@ -65,14 +85,13 @@ class McpUpstream(KeptConnection):
     async def pages(
         self, request: type[Listing], answer: type[Page], link: CallLink | None = None
     ) -> AsyncIterator[Page]:
-        cursor: str | None = None
+        method, params = _method(request), dict[str, Any]()
         for _ in range(_MOST_PAGES):
-            params = types.PaginatedRequestParams(cursor=cursor)
-            page = await self.ask(request(params=params), answer, link)
+            page = await self._put(_Request(request, method, params), answer, link)
             yield page
-            cursor = page.next_cursor
-            if not cursor:
+            if not page.next_cursor:
                 return
+            params = {"cursor": page.next_cursor}
         raise UpstreamFailed(f"`{self.spec.name}` lists without end")
 
     async def can(self) -> types.ServerCapabilities:
@@ -92,17 +111,24 @@ class McpUpstream(KeptConnection):
         With a ``generation`` the call is made on that connection or not at all. The ``key``
         goes with it: people ask the server by it how the call ended."""
         # Not the client's own `call_tool`: it keeps results back that do not fit their schema.
-        meta: Any = {KEY_META: key} if key else None
-        params = types.CallToolRequestParams(name=name, arguments=dict(arguments), _meta=meta)
-        request = types.CallToolRequest(params=params)
-        return await self.ask(request, types.CallToolResult, link, generation=generation)
+        params: dict[str, Any] = {"name": name, "arguments": dict(arguments)}
+        if key:
+            params["_meta"] = {KEY_META: key}
+        request = _Request(types.CallToolRequest, _CALL, params)
+        return await self._put(request, types.CallToolResult, link, generation)
 
     async def ask(
+        self, request: types.ClientRequest, answer: type[Answer], link: CallLink | None = None
+    ) -> Answer:
+        data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
+        asked = _Request(type(request), data["method"], data.get("params") or {})
+        return await self._put(asked, answer, link)
+
+    async def _put(
         self,
-        request: types.ClientRequest,
+        request: _Request,
         answer: type[Answer],
-        link: CallLink | None = None,
-        *,
+        link: CallLink | None,
         generation: int | None = None,
     ) -> Answer:
         client = await self._connected()
@@ -111,28 +137,25 @@ class McpUpstream(KeptConnection):
         relay = link.relay if link is not None else None
         if relay is not None:
             self._under_way.append(relay)
-        what = getattr(request.params, "name", None) or request.method
         try:
             asked = self._rounds(client, request, answer, link)
             if not self._past(client, request):
-                asked = self._answer(what, asked, link)
+                asked = self._answer(request.what, asked, link)
             return await self._understood(asked)
         finally:
             if relay is not None:
                 self._under_way.remove(relay)
 
     async def _rounds(
-        self,
-        client: Client,
-        request: types.ClientRequest,
-        answer: type[Answer],
-        link: CallLink | None,
+        self, client: Client, request: _Request, answer: type[Answer], link: CallLink | None
     ) -> Answer:
         """Since 2026-07-28 a server that needs something first says so, and is asked again."""
         modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if modern and self.log_level is not None and request.params is not None:
-            meta = {**(request.params.meta or {}), _LOG_LEVEL: self.log_level}
-            request = _changed(request, meta=meta)
+        if modern and self.log_level is not None:
+            request.params["_meta"] = {
+                **request.params.get("_meta", {}),
+                _LOG_LEVEL: self.log_level,
+            }
         wanted = _or_more_asked(answer) if modern else answer
         for _ in range(_MOST_ROUNDS):
             found = await self._sent(client, request, wanted, link)
@@ -145,13 +168,15 @@ class McpUpstream(KeptConnection):
                 said = await client.session.dispatch_input_request(about, one)
                 if isinstance(said, types.ErrorData):
                     raise McpRefused(f"`{self.spec.name}` needs more: {said.message}")
-                responses[key] = said
-            request = _changed(
-                request, input_responses=responses or None, request_state=found.request_state
-            )
+                responses[key] = said.model_dump(by_alias=True, mode="json", exclude_none=True)
+            more = {"inputResponses": responses or None, "requestState": found.request_state}
+            # What was asked before must not stand beside it.
+            asked = {name: one for name, one in request.params.items() if name not in more}
+            given_now = {name: one for name, one in more.items() if one is not None}
+            request = request._replace(params={**asked, **given_now})
         raise McpRefused(f"`{self.spec.name}` asks without end")
 
-    def _past(self, client: Client, request: types.ClientRequest) -> bool:
+    def _past(self, client: Client, request: _Request) -> bool:
         """Lists and calls of tools go past the client, to the same effect."""
         wire = self._wire
         if wire is None or wire.off or not hasattr(client.session, "_stamp"):
@@ -160,26 +185,26 @@ class McpUpstream(KeptConnection):
         modern = client.protocol_version in MODERN_PROTOCOL_VERSIONS
         if self.spec.url and not modern:
             return False
-        return isinstance(request, types.ListToolsRequest | types.CallToolRequest)
+        return request.method in (_CALL, _LIST)
 
     async def _sent(
         self,
         client: Client,
-        request: types.ClientRequest,
+        request: _Request,
         answer: type[Answer] | TypeAdapter[Any],
         link: CallLink | None,
     ) -> Any:
         progress = link.progress if link is not None else None
         if not self._past(client, request):
-            return await client.session.send_request(request, answer, progress_callback=progress)
+            whole = request.model.model_validate(request.data(), by_name=False)
+            return await client.session.send_request(whole, answer, progress_callback=progress)
         assert self._wire is not None
-        data = request.model_dump(by_alias=True, mode="json", exclude_none=True)
-        options: CallOptions = {}
+        data, options = request.data(), CallOptions()
         client.session._stamp(data, options)
-        method, params = data["method"], data.setdefault("params", {})
+        method, params = request.method, data["params"]
         asked = self._wire.ask(method, params, options.get("headers", {}), progress)
-        raw = await self._in_time(params.get("name") or method, asked, link)
-        if method != "tools/list":
+        raw = await self._in_time(request.what, asked, link)
+        if method != _LIST:
             return _read(method, client.protocol_version, raw, answer)
         # Mostly nothing has changed. Spelled out, because `True` and 1 are equal in Python.
         cursor, spelled = params.get("cursor"), pydantic_core.to_json(raw)
@@ -261,8 +286,9 @@ class McpUpstream(KeptConnection):
 
 def _read(method: str, version: str, raw: Result, answer: type[Answer] | TypeAdapter[Any]) -> Any:
     """As the library's client does: in the words of the version that is spoken."""
-    with suppress(KeyError):
-        validate_server_result(method, version, raw)
+    shape = _shape(method, version)
+    if shape is not None:
+        shape.validate_python(raw, by_name=False)
     if version not in MODERN_PROTOCOL_VERSIONS:
         raw = {name: one for name, one in raw.items() if name not in _LATER_WORDS}
     if isinstance(answer, TypeAdapter):
@@ -271,12 +297,17 @@ def _read(method: str, version: str, raw: Result, answer: type[Answer] | TypeAda
 
 
 @cache
+def _shape(method: str, version: str) -> TypeAdapter[Any] | None:
+    known: Any = SERVER_RESULTS.get((method, version))
+    return None if known is None else TypeAdapter(known)
+
+
+@cache
+def _method(request: type[types.ClientRequest]) -> str:
+    return str(request.model_fields["method"].default)
+
+
+@cache
 def _or_more_asked(answer: type[Answer]) -> TypeAdapter[Any]:
     shape: Any = answer | types.InputRequiredResult
     return TypeAdapter(shape)
-
-
-def _changed(request: types.ClientRequest, **fields: object) -> types.ClientRequest:
-    assert request.params is not None
-    params = request.params.model_copy(update=fields)
-    return request.model_copy(update={"params": params})

@@ -203,8 +203,10 @@ class ProcedureServer(BesideTools):
                 async with session.keep_alive():
                     turn = await player.call(name, arguments)
             except ToolHeld as held:
-                await session.note("held_tool", {"tool": name, "why": str(held)})
-                text = f"Not called: {held}; an operator was told."
+                link.held = held
+            if link.held is not None:
+                await session.note("held_tool", {"tool": name, "why": str(link.held)})
+                text = f"Not called: {link.held}; an operator was told."
                 slot = player.driver.request().slot
                 return answered(text, slot, ok=False, session_id=session.id)
             text = turn.answer

@@ -35,9 +35,9 @@ def compiled_warnings(
     found += [
         Diagnostic(
             "missing-recipe",
-            f"no verifier of `{name}` is offered",
+            f"`{name}` cannot be verified with the actions that are offered",
             at(name),
-            "offer one of its actions, or write `verify: arguments`",
+            "offer every action of one of its recipes, or write `verify: arguments`",
         )
         for name in compiled.missing_recipes
     ]

@@ -25,6 +25,7 @@ from sopilot.language.handbook import (
     Action,
     ActionCall,
     Name,
+    Path,
     Predicate,
     Recipe,
     Tree,
@@ -65,6 +66,20 @@ def unmapped_inputs(call: ActionCall, action: Action, parameters: tuple[str, ...
     return found
 
 
+def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
+    """The calls that can be made: what is offered, and reads no answer of a call that is not."""
+    usable: list[ActionCall] = []
+    gone: set[str] = set()
+    for call in recipe:
+        terms = (call.each, *(term for _, term in call.arguments))
+        roots = {one.root for one in terms if isinstance(one, Path)}
+        if call.action in offered and not gone & roots:
+            usable.append(call)
+        else:
+            gone.add(call.answer)
+    return tuple(usable)
+
+
 def rank_recipes(
     predicate: Predicate,
     actions: Mapping[str, Action],
@@ -76,10 +91,10 @@ def rank_recipes(
     notes: list[str] = []
     ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
     for position, recipe in enumerate(predicate.recipes):
-        usable = tuple(call for call in recipe if call.action in offered)
-        absent = [call.action for call in recipe if call.action not in offered]
+        usable = _carried_out(recipe, offered)
+        absent = tuple(call for call in recipe if call.action not in offered)
         if not usable:
-            notes.append(f"dropped: {_called(recipe)} is not offered")
+            notes.append(f"dropped: {_called(absent)} is not offered")
             continue
         gates = frozenset(
             substitute(gate, dict(plain_binding(call.arguments)))
@@ -91,10 +106,13 @@ def rank_recipes(
             for call in usable
         )
         # A reader that stands for only a part of the recipe proves less than the whole.
-        whole = wide_first and not absent and all(actions[one.action].full_state for one in usable)
+        left_out = len(recipe) - len(usable)
+        whole = (
+            wide_first and not left_out and all(actions[one.action].full_state for one in usable)
+        )
         wide = not wide_first and any(actions[call.action].full_state for call in usable)
-        key = (not whole, len(absent), wide, unknown, len(gates), len(usable), position)
-        ranked.append((key, usable, tuple(absent), gates))
+        key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
+        ranked.append((key, usable, tuple(call.action for call in absent), gates))
     ranked.sort(key=lambda entry: entry[0])
     if not ranked:
         return RankedRecipes((), notes=tuple(notes))

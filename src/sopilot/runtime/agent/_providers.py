@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from sopilot.language.diagnostics import RunEnded
-from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.language.diagnostics import Place, RunEnded, mistake
+from sopilot.runtime.session.protocols import Model, ModelReply, ModelRequest, ToolCall, Usage
 
 Sleep = Callable[[float], Awaitable[None]]
 CONTEXT: Final = "context"
@@ -102,7 +102,7 @@ async def complete_with_retries(
         seen.made = attempt
         try:
             async with asyncio.timeout(request.timeout_seconds):
-                return await model.complete(request), attempt
+                return _reply(model, await model.complete(request)), attempt
         except TimeoutError:
             problem = ProviderError(
                 f"no answer within {request.timeout_seconds:g} s", kind="timeout"
@@ -122,3 +122,20 @@ async def complete_with_retries(
         if problem.kind != EMPTY:  # who answers has no need of a pause
             await sleep(retries.pause(attempt, problem.retry_after))
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)
+
+
+def _reply(model: Model, given: object) -> ModelReply:
+    """A model is anybody's code: what is no reply is told here, not where it is used."""
+    if (
+        isinstance(given, ModelReply)
+        and isinstance(given.content, str)
+        and isinstance(given.tool_calls, tuple | list)
+        and all(isinstance(call, ToolCall) for call in given.tool_calls)
+    ):
+        return given
+    raise mistake(
+        "bad-model-reply",
+        "what `complete` gave is no ModelReply with text and a tuple of ToolCalls",
+        Place(f"the model `{model.name}`"),
+        "write `return ModelReply(text, (ToolCall(id, name, arguments),))`; both may be left out",
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol, runtime_checkable
 
 from sopilot.runtime.agent.dialog import MODEL_REQUEST
@@ -37,6 +38,22 @@ def must_start_again(session: Session) -> bool:
     return False
 
 
+async def _recalled(tools: RecallsOutcomes, key: str) -> ToolResult | None:
+    """``None`` where the tools could not tell: then nobody knows how it ended, still."""
+    try:
+        result: object = await tools.recall(key)
+    except Exception:  # as of every tool: it is somebody else's
+        logging.getLogger("sopilot").exception("`recall` broke off for the call `%s`", key)
+        return None
+    if result is None:
+        return ToolResult(False, {"error": NEVER_MADE})
+    if isinstance(result, ToolResult):
+        return result
+    told = "`recall` gave neither a ToolResult nor None for the call `%s`"
+    logging.getLogger("sopilot").error(told, key)
+    return None
+
+
 async def recover(session: Session, watch: Watch = nobody_watches) -> None:
     """Finish what can be finished without doing anything twice.
 
@@ -47,9 +64,9 @@ async def recover(session: Session, watch: Watch = nobody_watches) -> None:
     tools: object = session.tools
     if isinstance(tools, RecallsOutcomes):
         for call_id in session.unknown_outcomes:
-            result = await tools.recall(f"{session.id}:{call_id}")
+            result = await _recalled(tools, f"{session.id}:{call_id}")
             if result is None:
-                result = ToolResult(False, {"error": NEVER_MADE})
+                continue
             await session.settle_outcome(
                 call_id, ok=result.ok, value=result.value, by="the tools' own record",
                 who=THE_MACHINE,

@@ -12,6 +12,7 @@ from sopilot.runtime.audit._audit_state import AuditState, HeldRequest
 from sopilot.runtime.audit._call_reading import CallReading, read_call
 from sopilot.runtime.audit._moment import AuditGrade
 from sopilot.runtime.audit._state import PendingCall, ProcessView
+from sopilot.runtime.trace import words_of
 from sopilot.runtime.vm.events import Event
 from sopilot.runtime.vm.values import JSON, spell
 
@@ -37,7 +38,7 @@ def hold(run: AuditState, event: Event, details: Mapping[str, JSON]) -> None:
             process=process,
             severity=Severity.WARNING,
             action=action,
-            held=str(details.get("why")),
+            held=words_of(details.get("why")),
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from sopilot.runtime.records._action import ActionEntry, ActionOutcome
+from sopilot.runtime.trace import words_of
 from sopilot.runtime.trace.runtime_notes import (
     AWAITS_DECISION,
     HELD_CALL,
@@ -62,7 +63,7 @@ class Register:
         if known is None and licence is None and not self.changing(action):
             return None
         proof = _mapping(licence)
-        grade, override = str(proof.get("grade") or ""), str(proof.get("missing") or "")
+        grade, override = str(proof.get("grade") or ""), words_of(proof.get("missing"))
         if known is None:
             arguments = stored.payload.get("arguments")
             return self._new(call_id, action, event, arguments, grade, override)
@@ -109,7 +110,7 @@ class Register:
             ),
             outcome=ActionOutcome.HELD,
             awaits=str(details.get("awaits") or ""),
-            why=str(kept.get("why") or ""),
+            why=words_of(kept.get("why")),
             roles=tuple(map(str, roles)) if isinstance(roles, list | tuple) else (),
             needed=needed if isinstance(needed, int) else 0,
             expires_at=float(expires) if isinstance(expires, int | float) else None,
@@ -171,9 +172,8 @@ def _decided(known: ActionEntry, event: Event) -> ActionEntry:
     if known.outcome is not ActionOutcome.HELD:
         return known
     if decision == "expire":
-        return replace(
-            known, outcome=ActionOutcome.EXPIRED, why=str(payload.get("reason") or known.why)
-        )
+        why = words_of(payload.get("reason") or known.why)
+        return replace(known, outcome=ActionOutcome.EXPIRED, why=why)
     late = known.expires_at is not None and event.at > known.expires_at
     if late or not by or role not in known.roles:
         return known

@@ -11,7 +11,7 @@ from sopilot.language.handbook import BUILT_IN
 from sopilot.language.program import Guarded, Kind
 from sopilot.runtime.proof import Grade, Licence, license_call
 from sopilot.runtime.session._approvals import HeldCall, HeldState, same_doubt
-from sopilot.runtime.session._call_results import read_failure, record_result
+from sopilot.runtime.session._call_results import asked, read_failure, record_result
 from sopilot.runtime.session.call_answer import CallAnswer, CallStatus, waiting_text
 from sopilot.runtime.session.guards import Hold, hold_reason
 from sopilot.runtime.session.protocols import ToolResult
@@ -162,7 +162,7 @@ async def _read_again(session: Session, call: WantedCall) -> None:
     own_id = session.ledger.fresh_id("")
     await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
     try:
-        result = await session.tools.call(action, arguments, key=f"{session.id}:{own_id}")
+        result = await asked(session.tools, action, arguments, f"{session.id}:{own_id}")
     except Exception as problem:  # as for every tool: it broke off
         told = {"error": f"the tool could not be reached: {problem}"}
         result = ToolResult(False, told, unknown=True)

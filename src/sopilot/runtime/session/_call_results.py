@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sopilot.language.diagnostics import SopilotError, UserMistake, did_you_mean, mistake
+from sopilot.language.diagnostics import RunEnded, SopilotError, UserMistake, did_you_mean, mistake
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session._entitlement import named, no_witness
 from sopilot.runtime.session.identity import load_people
-from sopilot.runtime.session.protocols import ToolResult
+from sopilot.runtime.session.protocols import ToolResult, Tools
 from sopilot.runtime.session.releases import authors_of
 from sopilot.runtime.trace.runtime_notes import OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Actor, DomainResult, Note, Outcome
@@ -78,6 +78,14 @@ def unknown_call(call_id: str, known: Iterable[str]) -> UserMistake:
         f"there is no such call `{call_id}` here",
         help=did_you_mean(call_id, known),
     )
+
+
+async def asked(tools: Tools, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
+    """What a tool answers. It is somebody else's: what is no answer is a tool that broke off."""
+    given: object = await tools.call(name, arguments, key=key)
+    if not isinstance(given, ToolResult):
+        raise RunEnded(f"`call` gave no ToolResult for `{name}`: return ToolResult(ok, value)")
+    return given
 
 
 def read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:

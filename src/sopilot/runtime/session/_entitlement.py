@@ -51,7 +51,9 @@ def objection(
         problem = _party(metadata, configuration, both, held.process, names, by, authors)
     if problem is not None or decision == "expire":
         return problem, {}
-    found = _entitlement(people, who, by, role, given, at, held.expires_at)
+    # A limit is how much may be let happen: who says no lets nothing happen.
+    within = None if decision == "reject" else given
+    found = _entitlement(people, who, by, role, within, at, held.expires_at)
     return (found, {}) if isinstance(found, Diagnostic) else (None, found)
 
 
@@ -108,11 +110,12 @@ def _entitlement(
     who: Principal | None,
     by: str,
     role: str,
-    arguments: Mapping[str, JSON],
+    arguments: Mapping[str, JSON] | None,
     at: float,
     expires_at: float | None,
 ) -> Mapping[str, JSON] | Diagnostic:
-    """How they proved who they are and through what they decide in this role."""
+    """How they proved who they are and through what they decide in this role. ``arguments`` are
+    held against its limits, where there are any."""
     through, own = "", role
     if "identity" in people.demands and (who is None or who.method == MACHINE):
         return Diagnostic(UNAUTHENTICATED, _PROVE, help=_TOKEN if who is None else _NO_MACHINE)
@@ -122,7 +125,7 @@ def _entitlement(
             cure = "`sopilot people list` shows who has which role, and when"
             return Diagnostic("not-entitled", f"{by} has no part as {role} now", help=cure)
         own, through = entitled
-    beyond = people.beyond(own, arguments)
+    beyond = None if arguments is None else people.beyond(own, arguments)
     if beyond is not None:
         return Diagnostic("beyond-limit", f"{own} decides within `{beyond}`, and this is not")
     return {} if who is None else who.as_json(through)

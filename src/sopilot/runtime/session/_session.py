@@ -29,7 +29,7 @@ from sopilot.runtime.session._writing import Writing, seal_events
 from sopilot.runtime.session.call_answer import CallAnswer
 from sopilot.runtime.session.ledger import CallLedger
 from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.session.protocols import Clock, ToolResult, Tools
+from sopilot.runtime.session.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.runtime.session.recovery import whole_events
 from sopilot.runtime.session.secrets import Secrets, shown_events
 from sopilot.runtime.session.user_questions import Asker
@@ -295,9 +295,9 @@ class Session(Leased):
         something new."""
         if not self.programs.reads_clock:
             return
-        own: Callable[[], str] | None = getattr(self.tools, "time", None)
+        own: Callable[[], object] | None = getattr(self.tools, "time", None)
         if own is not None:
-            now = own()
+            now = moment_of(own())
         else:
             now = datetime.fromtimestamp(int(self.clock.now()), UTC).isoformat()
         if now != self.configuration.clock:

@@ -10,6 +10,7 @@ from sopilot.language.diagnostics import RunEnded, UserMistake
 from sopilot.language.handbook import BUILT_IN
 from sopilot.runtime.session._admission import admit, hold_call, under_way
 from sopilot.runtime.session._call_results import (
+    asked,
     note_unknown,
     read_failure,
     record_result,
@@ -104,7 +105,7 @@ async def _perform(
             if name in BUILT_IN:
                 result = await ask(session, call_id, name, arguments)
             else:
-                result = await session.tools.call(name, arguments, key=f"{session.id}:{call_id}")
+                result = await asked(session.tools, name, arguments, f"{session.id}:{call_id}")
         except Exception as problem:  # a tool is somebody else's: whatever it raises, it broke off
             if guarded:
                 async with session.writing():

@@ -18,6 +18,7 @@ from sopilot.runtime.session.recovery import program_changes, whole_events
 from sopilot.runtime.session.secrets import SecretPlaces
 from sopilot.runtime.trace import (
     SealedEvent,
+    SecretTexts,
     decode_line,
     encode_line,
     holds_secret,
@@ -98,7 +99,7 @@ def _without_secrets(
     if not places.names:
         return kept
     whole = whole_events(events, kept)
-    values = frozenset[str]().union(*map(places.values_in, whole))
+    values = SecretTexts(set[str]().union(*map(places.values_in, whole)))
     named = {
         str(found["$ref"])
         for sealed, event in zip(events, whole, strict=True)

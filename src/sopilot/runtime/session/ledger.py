@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.runtime.session._approvals import HeldCall, HeldState, rule
+from sopilot.runtime.trace import words_of
 from sopilot.runtime.trace.runtime_notes import AWAITS_APPROVAL, HELD_CALL, OUTCOME_UNKNOWN
 from sopilot.runtime.vm import JSON, Event
 
@@ -127,7 +128,7 @@ def _held(call_id: str, details: Mapping[str, JSON], event: Event) -> HeldCall:
         expires_at=float(expires) if isinstance(expires, int | float) else None,
         seq=event.seq,
         amended=details.get("amended") is True,
-        why=str(details.get("why") or ""),
+        why=words_of(details.get("why")),
     )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from sopilot.language.diagnostics import Place, mistake
 from sopilot.runtime.vm.values import JSON as JSON  # adapters read it here
 
 
@@ -53,13 +56,48 @@ class Tools(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+def moment_of(told: object) -> str:
+    """What ``time()`` of the tools told."""
+    try:
+        if isinstance(told, str) and datetime.fromisoformat(told).tzinfo is not None:
+            return told
+    except ValueError:
+        pass
+    raise mistake(
+        "bad-time",
+        f"`{told}` is no time",
+        Place("the tools", path="time()"),
+        "return ISO 8601 text with an offset: `2026-01-31T09:00:00+00:00`",
+    )
+
+
+@dataclass(frozen=True, slots=True, init=False)
 class ToolCall:
-    """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON."""
+    """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON. A model
+    that has them as a mapping may give that: it is written as JSON here."""
 
     id: str
     name: str
     arguments: str
+
+    def __init__(self, id: str, name: str, arguments: str | Mapping[str, JSON]) -> None:
+        if not isinstance(arguments, str):
+            arguments = _written(name, arguments)
+        object.__setattr__(self, "id", id)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "arguments", arguments)
+
+
+def _written(name: str, arguments: object) -> str:
+    place = Place("ToolCall", path=f"arguments of `{name}`")
+    cure = "give a mapping of JSON values, or its JSON text"
+    if not isinstance(arguments, Mapping):
+        raise mistake("bad-tool-call", "they are neither a mapping nor text", place, cure)
+    try:
+        return json.dumps(dict(arguments), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        message = f"they cannot be written as JSON: {problem}"
+        raise mistake("bad-tool-call", message, place, cure) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,14 @@ from typing import NamedTuple
 from sopilot.language.program.model import Act
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session.program_set import ProgramSet
-from sopilot.runtime.trace import MASK, SealedEvent, mask, restore, secrets_under
+from sopilot.runtime.trace import (
+    MASK,
+    SealedEvent,
+    SecretTexts,
+    mask,
+    restore,
+    secrets_under,
+)
 from sopilot.runtime.vm import JSON, Configuration, Event
 from sopilot.runtime.vm.values import plain_mapping
 
@@ -147,7 +154,7 @@ class Secrets:
     ) -> None:
         self.places = secret_places(programs)
         self.names = self.places.names
-        self.values: frozenset[str] = frozenset()
+        self.values = SecretTexts()
         if self.names:
             called = [
                 dict(one.arguments)
@@ -157,10 +164,10 @@ class Secrets:
             called += [dict(one.arguments) for one in configuration.pending.values()]
             called += [dict(one.known) for one in configuration.processes.values()]
             called += [dict(one.arguments) for one in held]
-            self.values |= secrets_under(self.names, called)
+            self.values.learn(secrets_under(self.names, called))
 
     def learn(self, event: Event) -> None:
-        self.values |= self.places.values_in(event)
+        self.values.learn(self.places.values_in(event))
 
     def masked(self, text: str) -> str:
         return str(mask(text, self.values)) if self.values else text
@@ -212,7 +219,7 @@ def shown_events(
     whole = [restore(sealed.event, payloads) for sealed in events]
     if places is None or not places.names:
         return whole
-    values = frozenset[str]().union(*map(places.values_in, whole))
+    values = SecretTexts(set[str]().union(*map(places.values_in, whole)))
     found: list[Event] = []
     for sealed, event in zip(events, whole, strict=True):
         payload = _kept_back(event.payload, sealed.event.payload, places.kept_back_in(event))

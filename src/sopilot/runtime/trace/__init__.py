@@ -7,6 +7,7 @@ wing.
 
 from sopilot.runtime.trace._redaction import (
     MASK,
+    SecretTexts,
     holds_secret,
     is_reference,
     mask,
@@ -15,6 +16,7 @@ from sopilot.runtime.trace._redaction import (
     references_in,
     restore,
     secrets_under,
+    words_of,
 )
 from sopilot.runtime.trace._replaying import replay
 from sopilot.runtime.trace.chain import (
@@ -44,6 +46,7 @@ __all__ = [
     "MASK",
     "Head",
     "SealedEvent",
+    "SecretTexts",
     "SignedHead",
     "decode_line",
     "encode_line",
@@ -67,5 +70,6 @@ __all__ = [
     "signed_head_from_json",
     "verify_chain",
     "verify_head",
+    "words_of",
     "write_key",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from sopilot.runtime.vm.events import Event
@@ -27,6 +27,15 @@ def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
     return isinstance(value, Mapping) and value.keys() == {REF, "bytes"}
 
 
+WITHHELD = "withheld"
+"""Stands for words that are kept beside the trace, or were erased."""
+
+
+def words_of(value: JSON) -> str:
+    """Of a field that is text."""
+    return WITHHELD if is_reference(value) else str(value or "")
+
+
 def references_in(value: JSON) -> Iterator[str]:
     """The digest of every reference in it."""
     if is_reference(value):
@@ -39,13 +48,59 @@ def references_in(value: JSON) -> Iterator[str]:
             yield from references_in(one)
 
 
+class SecretTexts:
+    """What must not be shown, as texts spell it. A conversation may know thousands: then the
+    parts of a short text are looked up, instead of looking for each."""
+
+    __slots__ = ("_lengths", "_texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts = set(texts)
+        self._lengths = set(map(len, self._texts))
+
+    def __bool__(self) -> bool:
+        return bool(self._texts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def learn(self, texts: Collection[str]) -> None:
+        if texts:
+            self._texts.update(texts)
+            self._lengths.update(map(len, texts))
+
+    def holds(self, text: str) -> bool:
+        """Whether one of them stands in the text."""
+        texts, lengths = self._texts, self._lengths
+        if len(texts) <= _FEW or len(text) * len(lengths) > len(texts):
+            return any(one in text for one in texts)
+        return any(
+            text[start : start + length] in texts
+            for length in lengths
+            for start in range(len(text) - length + 1)
+        )
+
+    def has(self, value: JSON) -> bool:
+        """Whether a number is one of them."""
+        return not self._texts.isdisjoint(_spellings(value))
+
+    def masked(self, text: str) -> str:
+        # The longest first: nothing of it stays behind when a shorter one is a part of it.
+        for one in sorted(self._texts, key=len, reverse=True):
+            text = text.replace(one, MASK)
+        return text
+
+
+NO_SECRETS = SecretTexts()
+
+
 def redact(
     event: Event,
     *,
     names: frozenset[str] = frozenset(),
     limit: int | None = None,
     salt: bytes = b"",
-    secrets: frozenset[str] = frozenset(),
+    secrets: SecretTexts = NO_SECRETS,
     strange: frozenset[str] = frozenset(),
 ) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value).
@@ -72,16 +127,15 @@ class _Redaction:
     """Of one event. No functions inside of one another: those that call themselves hold
     themselves, and every event would leave some behind until somebody looks for such circles."""
 
-    __slots__ = ("_holds", "_names", "_salt", "_secrets", "_strange", "kept")
+    __slots__ = ("_names", "_salt", "_secrets", "_strange", "kept")
 
     def __init__(
-        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: frozenset[str]
+        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: SecretTexts
     ) -> None:
         self._names = names
         self._strange = strange
         self._salt = salt
         self._secrets = secrets
-        self._holds = _finder(secrets)
         self.kept: dict[str, JSON] = {}
 
     def withhold(self, value: JSON) -> dict[str, JSON]:
@@ -107,13 +161,13 @@ class _Redaction:
         secrets = self._secrets
         # Most are texts, and nothing is slower to find out than that one is no mapping.
         if isinstance(value, str):
-            return self.withhold(value) if secrets and self._holds(value) else value
+            return self.withhold(value) if secrets and secrets.holds(value) else value
         if isinstance(value, Mapping):
-            told = data and secrets and any(map(self._holds, value))
+            told = data and secrets and any(map(secrets.holds, value))
             return self.withhold(value) if told else self.inside(value, here, data)
         if isinstance(value, list):
             return [self._walk(item, here, data) for item in value]
-        return self.withhold(value) if data and _is_one(value, secrets) else value
+        return self.withhold(value) if data and secrets.has(value) else value
 
 
 def _has_key(value: JSON, names: frozenset[str]) -> bool:
@@ -152,32 +206,21 @@ def _restored(value: JSON, values: Mapping[str, JSON], inside: frozenset[str]) -
 MASK = "•••"
 
 
-def mask(value: JSON, secrets: frozenset[str], *, data: bool = False) -> JSON:
+def mask(value: JSON, secrets: SecretTexts, *, data: bool = False) -> JSON:
     """The value with every secret in it made unreadable: in texts and keys, and where a number
     among arguments and answers (``data``) is one."""
-    return _mask(value, secrets, data, _finder(secrets))
-
-
-def _mask(value: JSON, secrets: frozenset[str], data: bool, holds: _Finder) -> JSON:
     if isinstance(value, str):
-        return _masked(value, secrets) if holds(value) else value
+        return secrets.masked(value) if secrets.holds(value) else value
     if isinstance(value, Mapping):
         return {
-            str(_mask(key, secrets, data, holds)) if data else key: _mask(
-                item, secrets, data or key in _DATA, holds
+            str(mask(key, secrets, data=data)) if data else key: mask(
+                item, secrets, data=data or key in _DATA
             )
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_mask(item, secrets, data, holds) for item in value]
-    return MASK if data and _is_one(value, secrets) else value
-
-
-def _masked(text: str, secrets: frozenset[str]) -> str:
-    # The longest first: nothing of it stays behind when a shorter one is a part of it.
-    for one in sorted(secrets, key=len, reverse=True):
-        text = text.replace(one, MASK)
-    return text
+        return [mask(item, secrets, data=data) for item in value]
+    return MASK if data and secrets.has(value) else value
 
 
 _DATA = frozenset({"arguments", "value", "resolved", "learned"})
@@ -187,41 +230,13 @@ SHORTEST = 3
 """Shorter secrets are withheld by their names alone: every text holds a digit."""
 
 
-def holds_secret(value: JSON, secrets: frozenset[str]) -> bool:
+def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
     """Whether one stands anywhere in a value."""
-    return _has_secret(value, secrets, _finder(secrets))
-
-
-def _has_secret(value: JSON, secrets: frozenset[str], holds: _Finder) -> bool:
     if isinstance(value, Mapping):
-        return any(holds(key) or _has_secret(one, secrets, holds) for key, one in value.items())
+        return any(secrets.holds(key) or holds_secret(one, secrets) for key, one in value.items())
     if isinstance(value, list):
-        return any(_has_secret(one, secrets, holds) for one in value)
-    return holds(value) if isinstance(value, str) else _is_one(value, secrets)
-
-
-_Finder = Callable[[str], bool]
-
-
-def _finder(secrets: frozenset[str]) -> _Finder:
-    """Tells whether a text holds one of them. A conversation may know thousands: then the parts
-    of a short text are looked up, instead of looking for each."""
-    lengths = set(map(len, secrets)) if len(secrets) > _FEW else None
-
-    def holds(text: str) -> bool:
-        if lengths is None or len(text) * len(lengths) > len(secrets):
-            return any(one in text for one in secrets)
-        return any(
-            text[start : start + length] in secrets
-            for length in lengths
-            for start in range(len(text) - length + 1)
-        )
-
-    return holds
-
-
-def _is_one(value: JSON, secrets: frozenset[str]) -> bool:
-    return not secrets.isdisjoint(_spellings(value))
+        return any(holds_secret(one, secrets) for one in value)
+    return secrets.holds(value) if isinstance(value, str) else secrets.has(value)
 
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
