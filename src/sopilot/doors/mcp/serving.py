@@ -18,7 +18,7 @@ from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._http import HttpSettings, listen, listen_apart, serve_http
 from sopilot.doors.mcp._standard_streams import serve_standard_streams
-from sopilot.doors.mcp._watch import Watch
+from sopilot.doors.mcp._watch import Watch, settled
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.workers import Supervisor, Worker
@@ -69,7 +69,8 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     talking = asyncio.create_task(converse())
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    with settled():
+        await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if talking.done():
         talking.result()
