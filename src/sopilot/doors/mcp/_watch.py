@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -27,6 +28,22 @@ _LONGEST_NAME = 64
 _READY_SECONDS = 1.0
 """How long an answer about the store holds."""
 _GAUGE_SECONDS = 30.0
+_NEW_VALUES = 10_000
+"""After which the young ones are looked through."""
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """What is there now stays: looking through it again and again for circles finds nothing, and
+    a call leaves hardly any behind."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_NEW_VALUES, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
 
 
 async def require_there(store: Store) -> None:

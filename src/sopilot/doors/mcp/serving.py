@@ -19,7 +19,7 @@ from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._http import HttpSettings, listen, listen_apart, serve_http
 from sopilot.doors.mcp._standard_streams import serve_standard_streams
-from sopilot.doors.mcp._watch import Watch, require_there
+from sopilot.doors.mcp._watch import Watch, require_there, settled
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.workers import Supervisor, Worker
@@ -71,7 +71,8 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     talking = asyncio.create_task(converse())
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    with settled():
+        await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if talking.done():
         talking.result()
