@@ -25,7 +25,7 @@ class Upstream:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.on_list_changed: Callable[[], Awaitable[None]] | None = None
+        self.on_list_changed: Callable[[], None] | None = None
         self.slow: asyncio.Event | None = None
         self.closed_at: int | None = None
 
@@ -113,7 +113,7 @@ def test_who_is_told_of_a_change_looks_again() -> None:
         await desk.answered(await desk.call("a"))
         await desk.answered(await desk.call("b"))
         assert desk.upstream.on_list_changed is not None
-        await desk.upstream.on_list_changed()
+        desk.upstream.on_list_changed()
         await desk.call("c")
 
     assert played(scene) == ["look", "a", "look", "b", "look", "look", "c"]
@@ -160,3 +160,46 @@ def test_a_connection_that_is_closed_is_not_looked_at_again() -> None:
         assert desk.upstream.closed_at == len(desk.upstream.asked)
 
     assert played(scene) == ["look", "a", "look", "b"]
+
+
+def test_a_look_is_good_for_a_call_as_long_as_nothing_happened(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scene(desk: Desk) -> None:
+        checked = desk.checked
+        await checked.check(anew=True)
+        assert checked.holds(strictly=True)
+        await checked.call("a", {}, None, key="k")
+        assert checked.holds(strictly=False)
+        assert not checked.holds(strictly=True)
+        await checked.check(anew=True)
+        assert desk.upstream.on_list_changed is not None
+        desk.upstream.on_list_changed()
+        assert not checked.holds(strictly=False)
+        await checked.check(anew=True)
+        monkeypatch.setattr(_checked_upstream, "_LONG_SECONDS", 0.0)
+        assert not checked.holds(strictly=False)
+
+    played(scene)
+
+
+def test_notices_without_end_are_one_look_at_a_time() -> None:
+    async def scene(desk: Desk) -> None:
+        assert desk.upstream.on_list_changed is not None
+        for _ in range(1000):
+            desk.upstream.on_list_changed()
+        assert len(asyncio.all_tasks()) == 2
+        await asyncio.sleep(0.01)
+
+    assert played(scene) == ["look"]
+
+
+def test_who_has_left_does_not_look_beside() -> None:
+    async def scene(desk: Desk) -> None:
+        await desk.call("a")
+        await desk.checked.close()
+        assert desk.upstream.on_list_changed is not None
+        desk.upstream.on_list_changed()
+        await asyncio.sleep(0.01)
+
+    assert played(scene) == ["look", "a"]

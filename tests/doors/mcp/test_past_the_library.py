@@ -130,6 +130,9 @@ def test_a_client_that_has_initialized_is_answered_past_the_loop() -> None:
                 "message": "it broke",
             }
             assert "error" in await client.ask(call("do", 3, _meta=ENVELOPE))
+            odd = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": []}
+            refused = await client.ask(odd)
+            assert (refused["id"], refused["error"]["code"]) == (7, types.INVALID_REQUEST)
             assert coming == ["do", "refuse", "break"]
             # What the server asks back goes to the library's loop, and comes back from there.
             asked = await client.ask(call("ask", 4))

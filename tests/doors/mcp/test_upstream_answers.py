@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
+import mcp_types as types
+
+from sopilot.doors.mcp._call_link import CallLink
 from sopilot.doors.mcp._kept_connection import UpstreamFailed
-from sopilot.doors.mcp._mcp_client import McpUpstream
+from sopilot.doors.mcp._mcp_client import McpRefused, McpUpstream
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from warm import warm_python
 
@@ -29,5 +34,77 @@ def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
                 assert (await upstream.call("plain", {})).content[0].model_dump()["text"] == "fine"
             assert upstream.generation == 1
         await upstream.close()
+
+    asyncio.run(run())
+
+
+class Played(McpUpstream):
+    """Gives these answers; after each there is another connection, if ``breaks`` says so."""
+
+    def __init__(self, *answers: Any, breaks: bool = False) -> None:
+        super().__init__(UpstreamSpec("it", command=("it",)), timeout_seconds=5)
+        self._answers, self._breaks = list(answers), breaks
+        self.asked: list[Any] = []
+        self.never = asyncio.Event()
+
+    async def _connected(self) -> Any:
+        async def dispatch(about: object, one: object) -> types.ElicitResult:
+            await self.never.wait()
+            return types.ElicitResult(action="decline")
+
+        session = SimpleNamespace(dispatch_input_request=dispatch)
+        return SimpleNamespace(protocol_version="2026-07-28", session=session)
+
+    async def _sent(self, client: Any, request: Any, answer: Any, link: Any) -> Any:
+        self.asked.append(request.params)
+        if self._breaks:
+            self.generation += 1
+            self._wire = SimpleNamespace(off=True)  # type: ignore[assignment]
+        return self._answers.pop(0)
+
+
+def test_the_pages_of_a_list_are_of_one_connection() -> None:
+    page = types.ListToolsResult(tools=[], next_cursor="2")
+
+    async def run() -> None:
+        upstream = Played(page, types.ListToolsResult(tools=[]), breaks=True)
+        with pytest.raises(McpRefused, match="was lost"):
+            await upstream.tools()
+        assert upstream.asked == [{}]
+
+    asyncio.run(run())
+
+
+QUESTION = types.InputRequiredResult(
+    input_requests={
+        "q": types.ElicitRequest(
+            params=types.ElicitRequestFormParams(
+                message="Well?", requested_schema={"type": "object", "properties": {}}
+            )
+        )
+    }
+)
+
+
+def test_a_question_that_nobody_answers_is_not_waited_for_once_its_call_is_cancelled() -> None:
+    async def run() -> None:
+        upstream, link = Played(QUESTION), CallLink()
+        asked = asyncio.create_task(upstream.call("do", {}, link))
+        await asyncio.sleep(0.05)
+        link.cancelled.set()
+        async with asyncio.timeout(2):
+            with pytest.raises(UpstreamFailed, match="cancelled"):
+                await asked
+
+    asyncio.run(run())
+
+
+def test_a_call_goes_on_after_a_question_on_the_same_connection_or_not_at_all() -> None:
+    async def run() -> None:
+        upstream = Played(QUESTION, types.CallToolResult(content=[]), breaks=True)
+        upstream.never.set()
+        with pytest.raises(McpRefused, match="was lost"):
+            await upstream.call("do", {})
+        assert len(upstream.asked) == 1
 
     asyncio.run(run())

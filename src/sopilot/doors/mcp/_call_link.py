@@ -10,9 +10,10 @@ import asyncio
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from sopilot.doors.mcp._checked_upstream import CheckedUpstream
     from sopilot.doors.mcp._relay import Relay
 
 
@@ -37,6 +38,11 @@ class Cancelled(asyncio.Event):
             one()
 
 
+class Look(NamedTuple):
+    upstream: CheckedUpstream
+    task: asyncio.Task[None]
+
+
 @dataclass(slots=True)
 class CallLink:
     """``given`` is the tool's own result, as its library spells it."""
@@ -47,8 +53,9 @@ class CallLink:
     """Then it goes on to its end, whoever has left: of a call that is broken off nobody knows how
     it ended."""
     given: object = None
-    look: asyncio.Task[None] | None = None
-    """The tool is compared with the approved one for this call."""
+    look: Look | None = None
+    """The tool is compared with the approved one for this call, and for no other one that is made
+    on the way to it."""
     held: object = None
     """Why the call was not made, where that comparison says so."""
     afterwards: Callable[[], object] | None = None
@@ -59,7 +66,6 @@ class CallLink:
     """The client itself, for what the upstream asks of it."""
 
 
-Look = tuple[object, asyncio.Task[None] | None]
-COMING: ContextVar[Look] = ContextVar("sopilot_coming", default=(None, None))
-"""The look that began when the call arrived, before anything of it was read; at whose tools."""
+COMING: ContextVar[tuple[object, Look | None]] = ContextVar("sopilot_coming", default=(None, None))
+"""The look that began when the call arrived, before anything of it was read; of whose tools."""
 CURRENT_LINK: ContextVar[CallLink | None] = ContextVar("sopilot_call_link", default=None)

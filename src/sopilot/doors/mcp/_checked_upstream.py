@@ -23,6 +23,8 @@ Compare = Callable[[Sequence[types.Tool]], object]
 _NEVER = -1e9
 _PAUSE_SECONDS = 0.1
 """After such a pause there is a look anew. Whoever thinks about an answer takes longer."""
+_LONG_SECONDS = 1.0
+"""A call that has waited so long for its turn is looked at once more."""
 
 
 class CheckedUpstream:
@@ -44,10 +46,14 @@ class CheckedUpstream:
         self._last_call = 0
         """The ticket of a look that begins when the last call has ended."""
         self._last_call_at = _NEVER
+        self._last_told = 0
+        """The ticket of a look that begins when the server has told of a change."""
+        self._closed = False
         self._under_way = 0
         self._failed: tuple[int, UpstreamFailed] | None = None
         self._turn = asyncio.Lock()
-        self._background: set[asyncio.Task[None]] = set()
+        self._wanted = 0
+        self._beside: asyncio.Task[None] | None = None
         upstream.on_list_changed = self._look_soon
 
     async def look(self, link: CallLink | None = None) -> Sequence[types.Tool]:
@@ -89,6 +95,13 @@ class CheckedUpstream:
             if goes_on and link is not None and not self._recheck_seconds:
                 link.afterwards = self._look_ahead
 
+    def holds(self, *, strictly: bool) -> bool:
+        """Whether a look that was taken for a call is good for it still: no other connection was
+        made, no change was told, and it is not long ago. ``strictly``: and no call has ended."""
+        since = self._last_call if strictly else self._last_told
+        fresh = self._age < max(self._recheck_seconds, _LONG_SECONDS)
+        return fresh and self._is_same and self._served >= since
+
     @property
     def _is_same(self) -> bool:
         return self._upstream.connected and self._upstream.generation == self._generation
@@ -123,10 +136,10 @@ class CheckedUpstream:
         self._upstream.on_notice = notice
 
     async def close(self) -> None:
-        self._last_call_at = _NEVER  # nobody looks ahead any more, and connects again for it
-        for look in self._background:
-            look.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        self._closed = True  # nobody looks beside any more, and connects again for it
+        if self._beside is not None:
+            self._beside.cancel()
+            await asyncio.gather(self._beside, return_exceptions=True)
         await self._upstream.close()
 
     async def _look_since(self, ticket: int, link: CallLink | None) -> None:
@@ -157,10 +170,11 @@ class CheckedUpstream:
         if self._failed is not None and ticket <= self._failed[0]:
             raise UpstreamFailed(str(self._failed[1]))
 
-    async def _look_soon(self) -> None:
-        """Not from within the connection's own reader, which must stay free to answer."""
+    def _look_soon(self) -> None:
+        """As soon as it is read that something has changed: a call may be on its way."""
         self._tickets += 1
-        self._last_call = self._tickets  # what was seen before holds for nobody
+        # What was seen before holds for nobody.
+        self._last_call = self._last_told = self._tickets
         self._look_beside(self._last_call)
 
     def _look_ahead(self) -> None:
@@ -169,14 +183,15 @@ class CheckedUpstream:
             self._look_beside(self._last_call)
 
     def _look_beside(self, ticket: int) -> None:
-        async def look() -> None:
-            # A connection that breaks now is looked at when it is made again.
-            with suppress(UpstreamFailed, McpRefused):
-                await self._look_since(ticket, None)
+        self._wanted = ticket
+        if not self._closed and (self._beside is None or self._beside.done()):
+            self._beside = asyncio.create_task(self._catch_up())
 
-        task = asyncio.create_task(look())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    async def _catch_up(self) -> None:
+        # A connection that breaks now is looked at when it is made again.
+        with suppress(UpstreamFailed, McpRefused):
+            while self._served < self._wanted:
+                await self._look_since(self._wanted, None)
 
 
 def _same(found: Sequence[types.Tool], known: Sequence[types.Tool]) -> bool:

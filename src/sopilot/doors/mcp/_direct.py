@@ -166,6 +166,10 @@ class _Answers:
         self._turn = asyncio.Lock()
 
     async def begin(self) -> None:
+        async with self._turn:
+            await self._begin()
+
+    async def _begin(self) -> None:
         if not self.begun:
             self.begun = True
             await self._send({**_START, "headers": [*_START["headers"], *self._named]})
@@ -180,7 +184,7 @@ class _Answers:
 
     async def write(self, data: bytes) -> None:
         async with self._turn:
-            await self.begin()
+            await self._begin()
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def tell(self, message: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import mcp_types as types
 
 from sopilot.desks.tasks import World
-from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink
+from sopilot.doors.mcp._call_link import CURRENT_LINK, CallLink, Look
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._content import recorded
 from sopilot.doors.mcp._kept_connection import UpstreamFailed
@@ -26,6 +26,13 @@ class ToolHeld(RunEnded):
 
     def __init__(self, drift: Drift) -> None:
         super().__init__(str(drift))
+
+
+class CallLeft(RunEnded):
+    """Its client gave up before it was made: nothing was called."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"`{name}` was cancelled before it was made")
 
 
 class GatewayTools:
@@ -63,6 +70,8 @@ class GatewayTools:
             if link is not None:
                 link.held = drift
             return ToolResult(False, {"error": f"not called: {drift}"})
+        if link is not None and link.cancelled.is_set():
+            return ToolResult(False, {"error": "not called: it was cancelled before"})
         meter = self._catalogue.meter
         try:
             with meter.timing("upstream", upstream=offer.upstream):
@@ -76,15 +85,15 @@ class GatewayTools:
             link.given = given
         return recorded(given)
 
-    def look(self, name: object, *, irreversible: bool) -> asyncio.Task[None] | None:
+    def look(self, name: object, *, irreversible: bool) -> Look | None:
         """A call of it has come: it is looked at while the call is read."""
         offer = self._catalogue.offer(name) if isinstance(name, str) else None
         if offer is None:
             return None
         upstream = self._upstream(offer.upstream)
-        look = asyncio.create_task(upstream.check(anew=irreversible))
-        look.add_done_callback(lambda look: look.cancelled() or look.exception())
-        return look
+        task = asyncio.create_task(upstream.check(anew=irreversible))
+        task.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return Look(upstream, task)
 
     async def ready(self, name: str) -> None:
         """Raises for a tool that is held. A server that cannot be asked shows at the call. Before
@@ -92,25 +101,34 @@ class GatewayTools:
         is not made. Others are put on record while it is under way."""
         link = CURRENT_LINK.get()
         if link is not None and link.irreversible:
-            await self._looked(link)
+            await self._looked(link.look, link)
+            if link.cancelled.is_set():
+                raise CallLeft(name)
         drift = self._catalogue.held.get(name)
         if drift is not None:
             raise ToolHeld(drift)
 
     async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
-        if link is None or not await self._looked(link):
-            await upstream.check(link)
+        """What is called on the way to the call (to read once more what it rests on) may be of
+        another server, may change something, and takes its time: a look is for one call."""
+        if link is None:
+            await upstream.check()
+            return
+        look, link.look = link.look, None
+        mine = look is not None and look.upstream is upstream and await self._looked(look, link)
+        if not mine or not upstream.holds(strictly=link.irreversible):
+            await upstream.check(link, anew=link.irreversible)
 
-    async def _looked(self, link: CallLink) -> bool:
-        """Whether the tool was compared with the approved one for this call. A look that failed
-        says nothing: the next one says why."""
-        look = link.look
-        if look is not None and not look.done():
-            stop = look.cancel
-            link.cancelled.then.append(stop)
-            await asyncio.wait({look})
-            link.cancelled.then.remove(stop)
-        return look is not None and not look.cancelled() and look.exception() is None
+    async def _looked(self, look: Look | None, link: CallLink) -> bool:
+        """Whether it came to its end. One that failed says nothing: the next one says why."""
+        if look is None:
+            return False
+        task = look.task
+        if not task.done():
+            link.cancelled.then.append(task.cancel)
+            await asyncio.wait({task})
+            link.cancelled.then.remove(task.cancel)
+        return not task.cancelled() and task.exception() is None
 
     def _upstream(self, name: str) -> CheckedUpstream:
         upstream = self._upstreams.get(name)

@@ -38,9 +38,8 @@ _NOTICES: Mapping[str, type[BaseModel]] = {
     "notifications/resources/updated": types.ResourceUpdatedNotification,
     "notifications/resources/list_changed": types.ResourceListChangedNotification,
     "notifications/prompts/list_changed": types.PromptListChangedNotification,
-    "notifications/tools/list_changed": types.ToolListChangedNotification,
 }
-ListChanged = Callable[[], Awaitable[None]]
+ListChanged = Callable[[], None]
 Notice = Callable[[types.ServerNotification], Awaitable[None]]
 
 
@@ -177,7 +176,9 @@ class KeptConnection:
             )
             await stack.enter_async_context(http)
             if speaks_plainly(spec.url):
-                wire = UpstreamHttp(spec.url, spec.headers, self._timeout, self._told_raw)
+                wire = UpstreamHttp(
+                    spec.url, spec.headers, self._timeout, self._told_raw, self._changed
+                )
                 stack.callback(wire.close)
                 self._wire = wire
             return Client(
@@ -186,7 +187,7 @@ class KeptConnection:
             )
         environment = {**get_default_environment(), **spec.environment}
         if os.name == "posix":
-            process = self._wire = UpstreamProcess(spec.command, environment)
+            process = self._wire = UpstreamProcess(spec.command, environment, self._changed)
             return Client(process, **self._callbacks())
         program, *arguments = spec.command
         started = StdioServerParameters(command=program, args=arguments, env=environment)
@@ -238,9 +239,13 @@ class KeptConnection:
         elif self.on_notice is not None:
             await self.on_notice(notice)
 
+    def _changed(self) -> None:
+        if self.on_list_changed is not None:
+            self.on_list_changed()
+
     async def _message(self, message: object) -> None:
-        if isinstance(message, types.ToolListChangedNotification) and self.on_list_changed:
-            await self.on_list_changed()
+        if isinstance(message, types.ToolListChangedNotification):
+            self._changed()
         elif isinstance(message, PASSED_ON):
             await self._told(message)
         # Which request it answers is not known here: with several, all wait for their time.

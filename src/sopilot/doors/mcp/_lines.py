@@ -47,6 +47,10 @@ class Lines(ABC):
     def take(self, message: Any) -> bool:
         """Whether that was not for the library."""
 
+    @abstractmethod
+    def take_unreadable(self, line: bytes, value: Any) -> bool:
+        """The same of a line that is no message: a value, or not even JSON (``None``)."""
+
     def open(self) -> Streams:
         heard, read = anyio.create_memory_object_stream[Heard](0)
         write, said = anyio.create_memory_object_stream[SessionMessage](0)
@@ -95,11 +99,16 @@ class Lines(ABC):
     # --- the library's side ---------------------------------------------------------
 
     def _hear(self, line: bytes) -> None:
-        # What cannot be read is the library's, too: it says what is wrong with it.
+        message: Any = None
         with suppress(ValueError):
-            if self.take(pydantic_core.from_json(line)):
-                return
-        self._unread.put_nowait(_message(line))
+            message = pydantic_core.from_json(line)
+        if self.take(message):
+            return
+        # What cannot be read is the library's, too: it says what is wrong with it.
+        heard = _message(line)
+        if isinstance(heard, Exception) and self.take_unreadable(line, message):
+            return
+        self._unread.put_nowait(heard)
         if not self._paused and self._unread.qsize() > _MOST_UNREAD:
             self._paused = True
             self.incoming.pause_reading()

@@ -18,7 +18,7 @@ from mcp_types.methods import SERVER_RESULTS
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sopilot.doors.mcp._asking import Result
+from sopilot.doors.mcp._asking import NotSent, Result
 from sopilot.doors.mcp._call_link import CallLink
 from sopilot.doors.mcp._content import KEY_META
 from sopilot.doors.mcp._kept_connection import KeptConnection, UpstreamFailed
@@ -86,8 +86,10 @@ class McpUpstream(KeptConnection):
         self, request: type[Listing], answer: type[Page], link: CallLink | None = None
     ) -> AsyncIterator[Page]:
         method, params = _method(request), dict[str, Any]()
+        await self._connected()
+        here = self.generation  # all pages are of one list
         for _ in range(_MOST_PAGES):
-            page = await self._put(_Request(request, method, params), answer, link)
+            page = await self._put(_Request(request, method, params), answer, link, here)
             yield page
             if not page.next_cursor:
                 return
@@ -133,7 +135,7 @@ class McpUpstream(KeptConnection):
     ) -> Answer:
         client = await self._connected()
         if generation is not None and generation != self.generation:
-            raise McpRefused(f"the connection to `{self.spec.name}` was lost before the call")
+            raise McpRefused(f"the connection to `{self.spec.name}` was lost before {request.what}")
         relay = link.relay if link is not None else None
         if relay is not None:
             self._under_way.append(relay)
@@ -157,6 +159,7 @@ class McpUpstream(KeptConnection):
                 _LOG_LEVEL: self.log_level,
             }
         wanted = _or_more_asked(answer) if modern else answer
+        wire = self._wire
         for _ in range(_MOST_ROUNDS):
             found = await self._sent(client, request, wanted, link)
             if not isinstance(found, types.InputRequiredResult):
@@ -165,7 +168,8 @@ class McpUpstream(KeptConnection):
             responses = {}
             for key, one in (found.input_requests or {}).items():
                 about = ClientRequestContext(session=client.session, request_id=key)
-                said = await client.session.dispatch_input_request(about, one)
+                asking = client.session.dispatch_input_request(about, one)
+                said = await self._in_time(request.what, asyncio.ensure_future(asking), link)
                 if isinstance(said, types.ErrorData):
                     raise McpRefused(f"`{self.spec.name}` needs more: {said.message}")
                 responses[key] = said.model_dump(by_alias=True, mode="json", exclude_none=True)
@@ -174,6 +178,8 @@ class McpUpstream(KeptConnection):
             asked = {name: one for name, one in request.params.items() if name not in more}
             given_now = {name: one for name, one in more.items() if one is not None}
             request = request._replace(params={**asked, **given_now})
+            if self._wire is not wire:
+                raise McpRefused(f"the connection to `{self.spec.name}` was lost before it went on")
         raise McpRefused(f"`{self.spec.name}` asks without end")
 
     def _past(self, client: Client, request: _Request) -> bool:
@@ -270,6 +276,9 @@ class McpUpstream(KeptConnection):
             return await asked
         except McpRefused:
             raise
+        except NotSent as problem:
+            await self.close()
+            raise McpRefused(f"`{self.spec.name}`: {problem.error.message}") from None
         except MCPError as problem:
             if problem.error.code in _DEFINITE:
                 raise McpRefused(problem.error.message) from None

@@ -22,7 +22,7 @@ from mcp.shared.dispatcher import coerce_request_id
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.jsonrpc_dispatcher import cancelled_request_id_from_params
 from mcp.shared.transport_context import TransportContext
-from mcp_types import PROTOCOL_VERSION_META_KEY
+from mcp_types import INVALID_REQUEST, PROTOCOL_VERSION_META_KEY
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from sopilot.adapters.logs import LOG
@@ -108,6 +108,16 @@ class StandardStreams(Lines, asyncio.Protocol):
                 running.cancel()
                 return True
         return False
+
+    def take_unreadable(self, line: bytes, value: Any) -> bool:
+        """The library is silent about it, and whoever asked would wait."""
+        asked = _mapping(value)
+        named = asked.get("id")
+        if "method" not in asked or isinstance(named, bool) or not isinstance(named, int | str):
+            return False
+        error = {"code": INVALID_REQUEST, "message": "this is no request of MCP"}
+        self.write_now({"jsonrpc": "2.0", "id": named, "error": error})
+        return True
 
     def _answered(self, call: Call) -> bool:
         client = self._client

@@ -27,6 +27,9 @@ from sopilot.doors.mcp._lines import LONGEST
 
 _IDLE_SECONDS = 4.0
 """After that a server may be about to close the connection."""
+_END_SECONDS = 1.0
+"""For a stream to end after the answer."""
+_LONGEST_HEADER = 1 << 20
 _PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 _OK, _GONE = 200, 404
 _JSON, _EVENTS = "application/json", "text/event-stream"
@@ -43,7 +46,14 @@ def speaks_plainly(url: str) -> bool:
 class UpstreamHttp:
     """``tell`` is given what a server says beside its answers. ``off``: the library has it all."""
 
-    def __init__(self, url: str, headers: Mapping[str, str], timeout: float, tell: Told) -> None:
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        timeout: float,
+        tell: Told,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         parts = urlsplit(url)
         self._host, self._secure = parts.hostname or "", parts.scheme == "https"
         self._port = parts.port or (443 if self._secure else 80)
@@ -57,7 +67,7 @@ class UpstreamHttp:
         self._head = f"POST {path} HTTP/1.1\r\n" + _lines(fixed)
         self._timeout = timeout
         self._tell = tell
-        self._waiting = Waiting()
+        self._waiting = Waiting(changed)
         self._idle: list[_Exchange] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.off = False
@@ -107,8 +117,14 @@ class UpstreamHttp:
     def _ended(self, request: _Request, answer: asyncio.Future[Result]) -> None:
         self._waiting.end(request.own_id)
         request.over = True
-        if answer.cancelled() and request.carried_by is not None:
-            request.carried_by.close()
+        carrier = request.carried_by
+        if carrier is None or not carrier.carries(request):
+            return
+        if answer.cancelled() or answer.exception() is not None:
+            carrier.close()
+        else:  # the answer came as an event: the end of the stream follows, or is not waited for
+            loop = asyncio.get_running_loop()
+            loop.call_later(_END_SECONDS, carrier.leave, request)
 
     def close(self) -> None:
         self._waiting.close()
@@ -122,7 +138,7 @@ class UpstreamHttp:
         if self._waiting.closed:
             connection.close()
         else:
-            connection.used_at = asyncio.get_running_loop().time()
+            connection.rest(self, asyncio.get_running_loop().time())
             self._idle.append(connection)
 
     def lost(self, connection: _Exchange) -> None:
@@ -137,7 +153,11 @@ class UpstreamHttp:
             said = f"Failed to parse JSON response: {problem}"
             self.fail(request, MCPError(types.PARSE_ERROR, said))
             return
-        if not self._waiting.take(message) and isinstance(message, dict) and "method" in message:
+        if not isinstance(message, dict):
+            return
+        if "method" not in message and message.get("id") != request.own_id:
+            return  # somebody else's answer comes with their own request
+        if not self._waiting.take(message) and "method" in message:
             self._do(self._tell(message))
 
     def refused(self, request: _Request, status: int, body: bytes) -> None:
@@ -184,8 +204,18 @@ class _Exchange(asyncio.Protocol):
         request.carried_by = self
         self._parser = httptools.HttpResponseParser(self)
         self._kind, self._body, self._event = "", bytearray(), bytearray()
-        self._odd = ""
+        self._odd, self._unheard = "", 0
         self._transport.write(request.data)
+
+    def rest(self, wire: UpstreamHttp, now: float) -> None:
+        self._wire, self.used_at = wire, now
+
+    def carries(self, request: _Request) -> bool:
+        return self._request is request
+
+    def leave(self, request: _Request) -> None:
+        if self._request is request:
+            self.close()
 
     def close(self) -> None:
         self._request = None
@@ -198,10 +228,14 @@ class _Exchange(asyncio.Protocol):
         if self._request is None:
             self._transport.abort()
             return
+        self._unheard += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as problem:
             self._fail(f"this is no HTTP: {problem}")
+            self.close()
+        if self._unheard > _LONGEST_HEADER:
+            self._fail("a header without an end")
             self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -217,13 +251,14 @@ class _Exchange(asyncio.Protocol):
     # --- for the parser -------------------------------------------------------------
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        name = name.lower()
+        self._unheard, name = 0, name.lower()
         if name == b"content-type":
             self._kind = value.decode("latin-1").partition(";")[0].strip().lower()
         elif name in (b"set-cookie", b"content-encoding"):
             self._odd = name.decode()
 
     def on_body(self, body: bytes) -> None:
+        self._unheard = 0
         if len(self._body) + len(self._event) + len(body) > LONGEST:
             self._fail("an answer without an end")
             self.close()
@@ -248,9 +283,13 @@ class _Exchange(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         request, self._request = self._request, None
+        status = self._parser.get_status_code()
         if request is None:
             return
-        wire, status = request.wire, self._parser.get_status_code()
+        if status < _OK:  # word that the answer is coming
+            self._request, self._kind, self._odd = request, "", ""
+            return
+        wire = request.wire
         if self._odd or 300 <= status < 400:
             wire.off = True
         if status >= 400:

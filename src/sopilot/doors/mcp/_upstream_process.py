@@ -9,26 +9,32 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
-from sopilot.doors.mcp._asking import Result, Waiting
+from sopilot.doors.mcp._asking import NotSent, Result, Waiting
 from sopilot.doors.mcp._call_link import ProgressReport
 from sopilot.doors.mcp._lines import Lines, Streams
 
 _LEAVE_SECONDS = 2.0
 """For a process to leave by itself, and once more when it is told to."""
+_MOMENT_SECONDS = 0.02
 
 
 class UpstreamProcess(Lines, asyncio.SubprocessProtocol):
     off = False
 
-    def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         super().__init__()
         self._command = tuple(command)
         self._environment = dict(environment)
-        self._waiting = Waiting()
+        self._waiting = Waiting(changed)
         self._gone = asyncio.Event()
 
     async def __aenter__(self) -> Streams:
@@ -56,21 +62,27 @@ class UpstreamProcess(Lines, asyncio.SubprocessProtocol):
             await self.said()
 
     async def _stop(self) -> None:
-        if not await self._has_gone():
-            self._signal(signal.SIGTERM)
-            await self._has_gone()
-            self._signal(signal.SIGKILL)  # and whatever it has started
-            await self._has_gone()
-        self._process.close()
-
-    async def _has_gone(self) -> bool:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._gone.wait(), _LEAVE_SECONDS)
-        return self._gone.is_set()
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            self._signal(number)
+            await self._all_gone()
+        self._process.close()
 
-    def _signal(self, number: signal.Signals) -> None:
-        with suppress(ProcessLookupError, PermissionError):
+    async def _all_gone(self) -> None:
+        """With whatever it has started in its own group; what leaves that is not found."""
+        tries = int(_LEAVE_SECONDS / _MOMENT_SECONDS)
+        while tries and not (self._gone.is_set() and not self._signal(0)):
+            tries -= 1
+            await asyncio.sleep(_MOMENT_SECONDS)
+
+    def _signal(self, number: int) -> bool:
+        """Whether there is anybody to hear it."""
+        try:
             os.killpg(self._process.get_pid(), number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
 
     def ask(
         self,
@@ -79,6 +91,8 @@ class UpstreamProcess(Lines, asyncio.SubprocessProtocol):
         headers: Mapping[str, str],
         progress: ProgressReport | None,
     ) -> asyncio.Future[Result]:
+        if self.outgoing.is_closing():
+            raise NotSent
         own_id, answer = self._waiting.begin(params, progress)
         self.write_now({"jsonrpc": "2.0", "id": own_id, "method": method, "params": params})
 
@@ -94,6 +108,9 @@ class UpstreamProcess(Lines, asyncio.SubprocessProtocol):
 
     def take(self, message: Any) -> bool:
         return self._waiting.take(message)
+
+    def take_unreadable(self, line: bytes, value: Any) -> bool:
+        return value is None and self._waiting.spoilt(line)
 
     # --- what the process does ------------------------------------------------------
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 
 import mcp_types as types
 
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._checked_upstream import CheckedUpstream
 from sopilot.doors.mcp._mcp_client import McpUpstream
-from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line
+from sopilot.doors.mcp.pins import Definition, Drift, Pins, one_line, tool_digest
 from sopilot.doors.mcp.upstream_spec import UpstreamSpec
 from sopilot.language.diagnostics import (
     SopilotError,
@@ -143,7 +144,7 @@ class Catalogue:
         """Hold what is not as approved, and tell what was not told before."""
         drifts = [
             drift
-            for drift in self._pins.drifts(upstream, _definitions(found))
+            for drift in self._pins.drifts(upstream, _definitions(found, self._pins.of(upstream)))
             if drift.tool in self._permitted
         ]
         fresh = [drift for drift in drifts if drift not in self._told]
@@ -192,7 +193,13 @@ def _permitted(handbook: Handbook, pass_through: frozenset[str]) -> frozenset[st
     return pass_through.union(name for name, one in handbook.actions.items() if one.offered)
 
 
-def _definitions(tools: Sequence[types.Tool]) -> Mapping[str, Definition]:
-    return {
-        tool.name: tool.model_dump(by_alias=True, mode="json", exclude_none=True) for tool in tools
-    }
+def _definitions(
+    tools: Sequence[types.Tool], approved: Mapping[str, Definition] = MappingProxyType({})
+) -> Mapping[str, Definition]:
+    """Of a name that is listed more than once, the first that is not as approved."""
+    found: dict[str, Definition] = {}
+    for tool in tools:
+        earlier, known = found.get(tool.name), approved.get(tool.name)
+        if earlier is None or (known is not None and tool_digest(earlier) == tool_digest(known)):
+            found[tool.name] = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return found

@@ -22,7 +22,7 @@ from sopilot import __version__
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.doors.mcp._beside_tools import CARD_URI, FRAME_URI, BesideTools, gateway_of
-from sopilot.doors.mcp._call_link import COMING, CURRENT_LINK, CallLink
+from sopilot.doors.mcp._call_link import COMING, CURRENT_LINK, CallLink, Look
 from sopilot.doors.mcp._clients import Asker, Context
 from sopilot.doors.mcp._content import answered
 from sopilot.doors.mcp._gateway import GatewayTools, ToolHeld
@@ -129,7 +129,7 @@ class ProcedureServer(BesideTools):
         if seat is not None and isinstance(tools, GatewayTools):
             COMING.set((tools, self._look(seat, tools, params.get("name"))))
 
-    def _look(self, seat: Seat, tools: GatewayTools, name: object) -> asyncio.Task[None] | None:
+    def _look(self, seat: Seat, tools: GatewayTools, name: object) -> Look | None:
         guarded = isinstance(name, str) and name in seat.session.programs.guarded
         return tools.look(name, irreversible=guarded)
 
