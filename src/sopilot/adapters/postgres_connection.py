@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from sopilot.adapters.postgres_pool import ConnectionPool
 from sopilot.language.diagnostics import Diagnostic, UserMistake, mistake
-from sopilot.runtime.session import StoreTooNew, StoreUnavailable
+from sopilot.runtime.session import StoreCorrupt, StoreTooNew, StoreUnavailable
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -81,16 +81,47 @@ _MIGRATION_LOCK = 0x736F7069
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
 
-_ROLLED_BACK = "40"
-"""How the codes begin with which the server says that it took a transaction back."""
+_ROLLED_BACK = ("40", "54")
+"""How the codes begin with which the server says that it took a transaction back, or that what
+one statement holds is more than it can keep: others are not concerned."""
+_NOBODY_KNOWS = "40003"
 
+OURS = (
+    # A server that acknowledges before it is durable would break the store's promise.
+    "SET synchronous_commit = on",
+    # One statement is one transaction, and its row locks keep writers apart.
+    "SET default_transaction_isolation = 'read committed'",
+    # Functions of others are not ours, however well their arguments fit.
+    "SET search_path = pg_catalog, pg_temp",
+    # Times are digested to the last digit, and what is no value is written as NULL.
+    "SET extra_float_digits = 1",
+    "SET array_nulls = on",
+    "SET standard_conforming_strings = on",
+)
+"""What must hold on a connection, whatever was set for the server, the database or the role."""
+_GONE_AFTER = {
+    "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}  # fmt: skip
+"""A host that vanished says nothing: its connections are given up within half a minute. A
+connection string that says otherwise is right."""
+_ENCODINGS = ("UTF8", "SQL_ASCII")
+"""Of databases that keep every character: the second keeps bytes, and is sent UTF-8."""
+_ALIEN = (
+    "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
+    " WHERE n.nspname = %s AND c.relname = ANY(%s) AND (c.relkind NOT IN ('r', 'p')"
+    " OR c.relrowsecurity"
+    " OR EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal)"
+    " OR EXISTS (SELECT FROM pg_rewrite WHERE ev_class = c.oid)) LIMIT 1"
+)
 
 _CURES = {
+    "25006": "; this is a standby, or the role may only read: name the server that is written to",
     "42501": "; `sopilot store migrate` by the tables' owner says who may: --runtime to run "
     "sessions, --keeper to delete as well",
     "42704": "; make it first: CREATE ROLE",
 }
-"""By SQLSTATE: insufficient privilege, and what is granted to a role that is not there."""
+"""By SQLSTATE: read only, insufficient privilege, and what is granted to nobody."""
 
 
 class StatementRefused(StoreUnavailable):
@@ -140,12 +171,13 @@ class PostgresServer:
             async with self.pool.connection() as connection:
                 yield connection
         except psycopg.Error as problem:
-            said = _first_line(problem)
+            said, code = _first_line(problem), problem.sqlstate or ""
             lost = isinstance(problem, psycopg.OperationalError | psycopg.InterfaceError)
-            if lost and not (problem.sqlstate or "").startswith(_ROLLED_BACK):
+            if lost and (code == _NOBODY_KNOWS or not code.startswith(_ROLLED_BACK)):
                 raise StoreUnavailable(f"PostgreSQL is not available: {said}") from problem
-            cure = _CURES.get(problem.sqlstate or "", "")
-            raise StatementRefused(f"PostgreSQL refused: {said}{cure}") from problem
+            raise StatementRefused(f"PostgreSQL refused: {said}{_CURES.get(code, '')}") from problem
+        except UnicodeEncodeError as problem:
+            raise StatementRefused(f"this cannot be written as UTF-8: {problem}") from problem
 
     def known_programs(self, db: AsyncConnection) -> set[str]:
         """Hashes that this connection has stored: a database that was put back to an earlier
@@ -192,13 +224,17 @@ class PostgresServer:
 
     async def _connect(self) -> AsyncConnection:
         psycopg = _psycopg()
+        said = psycopg.conninfo.conninfo_to_dict(self._dsn)
         connection: AsyncConnection = await psycopg.AsyncConnection.connect(
-            self._dsn, autocommit=True, connect_timeout=max(1, round(self._wait))
+            self._dsn,
+            autocommit=True,
+            connect_timeout=max(1, round(self._wait)),
+            client_encoding="utf8",
+            **{name: value for name, value in _GONE_AFTER.items() if name not in said},
         )
         ready = False
         try:
-            # A server that acknowledges before it is durable would break the store's promise.
-            await connection.execute("SET synchronous_commit = on")
+            await connection.execute("; ".join(OURS).encode())
             if not self._checked:
                 await self._check(connection)
                 self._checked = True
@@ -213,6 +249,9 @@ class PostgresServer:
         tables. What is not is made, by a role that may."""
         psycopg = _psycopg()
         version = -1
+        if not self._reading:
+            _require_every_character(connection)
+        await self._require_plain(connection)
         try:
             version = await self._version(connection)
             if version < SCHEMA_VERSION and self._reading:
@@ -233,6 +272,18 @@ class PostgresServer:
                     )
                 ]
             ) from None
+
+    async def _require_plain(self, connection: AsyncConnection) -> None:
+        """Before anything of it is read: a view in a table's place may do whatever it likes, as
+        whoever looks at it."""
+        cursor = await connection.execute(_ALIEN, (self._schema, list(TABLES)))
+        found = await cursor.fetchone()
+        if found is not None:
+            raise StoreCorrupt(
+                f"the schema `{self._schema}` of this database does more than keep what is "
+                f"written to it: `{found[0]}` is no plain table, or has a trigger, a rule or row "
+                "security, and no release of ours made it; remove that, or restore a copy"
+            )
 
     def _only_read(self, version: int) -> UserMistake:
         if not version:
@@ -289,10 +340,23 @@ class PostgresServer:
                 )
 
 
+def _require_every_character(connection: AsyncConnection) -> None:
+    encoding = connection.info.parameter_status("server_encoding") or "UTF8"
+    if encoding not in _ENCODINGS:
+        raise mistake(
+            "store-encoding",
+            f"this database keeps texts as {encoding}, which has no place for every character; "
+            "nothing was written",
+            help="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0; what is in this one is "
+            "moved by `sopilot store backup` and `sopilot store restore`",
+        )
+
+
 def _psycopg() -> Any:
     """The module, imported on use."""
     try:
         import psycopg
+        import psycopg.conninfo
         import psycopg.sql
     except ModuleNotFoundError:
         raise UserMistake("PostgreSQL needs `psycopg`: pip install 'sopilot[postgres]'") from None

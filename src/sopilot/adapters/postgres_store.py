@@ -22,8 +22,9 @@ from sopilot.adapters.postgres_many import (
     released,
 )
 from sopilot.adapters.postgres_records import PostgresRecords, erase_contents, upsert_of
-from sopilot.adapters.postgres_rows import RECORD, array_of, record_of, text_of, value_of
+from sopilot.adapters.postgres_rows import RECORD, array_of, text_of
 from sopilot.adapters.postgres_waiting import PostgresWaiting
+from sopilot.adapters.session_rows import record_of, value_of
 from sopilot.runtime.session import (
     Batch,
     Conflict,
@@ -278,6 +279,8 @@ class PostgresStore(PostgresWaiting, PostgresCopies):
         await erase_contents(self._server, {one: text_of(kept) for one, kept in metadata.items()})
 
     async def record(self, session_id: str) -> SessionRecord:
+        if "\0" in session_id:
+            raise UnknownSession(session_id)  # no text of PostgreSQL has that character
         return await self._reads.write(session_id)
 
     async def _record(self, session_id: str) -> SessionRecord:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sopilot.adapters.postgres_connection import PostgresServer
-from sopilot.adapters.postgres_rows import RECORD, record_of, text_of, value_of
+from sopilot.adapters.postgres_rows import RECORD, text_of
+from sopilot.adapters.session_rows import unsettled_of, value_of
 from sopilot.runtime.session import SessionRecord, UnknownSession
-from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.vm import JSON
 
 _UNSETTLED = (
@@ -33,8 +33,7 @@ class PostgresWaiting:
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._server.connection() as db:
             cursor = await db.execute(self._sql(_UNSETTLED), (b'"status":"unknown"', now))
-            found = [record_of(row) for row in await cursor.fetchall()]
-        return [record for record in found if is_unsettled(record, now=now)]
+            return unsettled_of(await cursor.fetchall(), now=now)
 
     async def free(self, processes: Sequence[str]) -> int:
         async with self._server.connection() as db:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from sopilot.adapters.gathering import Append
+from sopilot.adapters.session_rows import record_of, unsettled_of, value_of
 from sopilot.adapters.sqlite_connection import SQLiteFile
 from sopilot.adapters.sqlite_copies import SQLiteCopies
 from sopilot.adapters.sqlite_records import SQLiteRecords, add_actions, add_entry
@@ -26,7 +26,6 @@ from sopilot.runtime.session import (
     StoreCorrupt,
     UnknownSession,
 )
-from sopilot.runtime.session.unsettled import is_unsettled
 from sopilot.runtime.trace import (
     Head,
     SealedEvent,
@@ -216,7 +215,7 @@ class SQLiteStore(SQLiteCopies):
             rows = db.execute(
                 "SELECT ref, value FROM payloads WHERE session = ?", (_number(db, session_id),)
             ).fetchall()
-        return {ref: _value(text) for ref, text in rows}
+        return {ref: value_of(text) for ref, text in rows}
 
     async def forget(self, session_id: str, refs: Sequence[str]) -> int:
         async with self._file.writing() as db:
@@ -246,7 +245,7 @@ class SQLiteStore(SQLiteCopies):
             row = db.execute(f"{_RECORD} WHERE id = ?", (session_id,)).fetchone()
         if row is None:
             raise UnknownSession(session_id)
-        return _record(row)
+        return record_of(row)
 
     async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
         async with self._file.reading() as db:
@@ -254,7 +253,7 @@ class SQLiteStore(SQLiteCopies):
                 f"{_RECORD} WHERE substr(id, 1, 8) <> 'journal.' ORDER BY number DESC LIMIT ?",
                 (limit,),
             ).fetchall()
-        return [_record(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     async def states(self) -> dict[str, int]:
         async with self._file.reading() as db:
@@ -267,8 +266,7 @@ class SQLiteStore(SQLiteCopies):
     async def unsettled(self, *, now: float) -> list[SessionRecord]:
         async with self._file.reading() as db:
             rows = db.execute(_UNSETTLED, (now,)).fetchall()
-        found = [_record(row) for row in rows]
-        return [record for record in found if is_unsettled(record, now=now)]
+        return unsettled_of(rows, now=now)
 
     async def leave(self, session_id: str, decision: Mapping[str, JSON], *, at: float) -> None:
         async with self._file.writing() as db:
@@ -284,7 +282,7 @@ class SQLiteStore(SQLiteCopies):
                 " ORDER BY number",
                 (_number(db, session_id),),
             ).fetchall()
-        return [(number, _value(line)) for number, line in rows]
+        return [(number, value_of(line)) for number, line in rows]
 
     async def took(self, session_id: str, numbers: Sequence[int]) -> None:
         async with self._file.writing() as db:
@@ -314,7 +312,7 @@ class SQLiteStore(SQLiteCopies):
                 (_number(db, session_id),),
             ).fetchall()
         try:
-            return [signed_head_from_json(_value(line)) for (line,) in rows]
+            return [signed_head_from_json(value_of(line)) for (line,) in rows]
         except TraceError as problem:
             raise StoreCorrupt(f"a signature of session {session_id} is damaged") from problem
 
@@ -343,29 +341,8 @@ def _add_programs(db: sqlite3.Connection, programs: Mapping[str, str]) -> None:
     db.executemany("INSERT OR IGNORE INTO programs VALUES (?, ?)", programs.items())
 
 
-def _record(row: Sequence[Any]) -> SessionRecord:
-    session_id, created, updated, metadata, summary, seq, digest, owner, expires = row
-    return SessionRecord(
-        session_id,
-        created,
-        updated,
-        _value(metadata),
-        _value(summary),
-        Head(session_id, seq, digest),
-        owner,
-        expires,
-    )
-
-
 def _whole(line: object) -> str:
     """A damaged page can hold a row without its text, whatever the schema says."""
     if not isinstance(line, str):
         raise TraceError("its line is missing")
     return line
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        raise StoreCorrupt("a row of the store is damaged") from None

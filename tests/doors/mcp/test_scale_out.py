@@ -30,7 +30,14 @@ from sopilot.doors.mcp.serving import http_settings
 from sopilot.doors.sources import open_source
 from sopilot.language.diagnostics import UserMistake
 from sopilot.runtime.agent import Arm, Offer, arm_named
-from sopilot.runtime.session import Lease, LeaseLost, Store, StoreUnavailable, resume_session
+from sopilot.runtime.session import (
+    Lease,
+    LeaseLost,
+    Store,
+    StoreCorrupt,
+    StoreUnavailable,
+    resume_session,
+)
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
@@ -190,10 +197,13 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
     class Failing(MemoryStore):
         down = False
 
-        async def sessions(self, *, limit: int = 100) -> Any:
+        async def record(self, session_id: str) -> Any:
             if self.down:
                 raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
-            return await super().sessions(limit=limit)
+            return await super().record(session_id)
+
+        async def sessions(self, *, limit: int = 100) -> Any:
+            raise StoreCorrupt("the row of the newest session is damaged")  # others are not
 
     async def case() -> None:
         store = Failing()
@@ -211,6 +221,31 @@ def test_health_readiness_and_a_name_for_every_request() -> None:
             assert len((await http.post(f"{url}/mcp")).headers["x-request-id"]) == 16
             watch.stopping.set()
             assert (await http.get(f"{url}/readyz")).status_code == 503
+
+    asyncio.run(case())
+
+
+def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
+    class Odd(MemoryStore):
+        looked = 0
+
+        async def unsettled(self, *, now: float) -> Any:
+            self.looked += 1
+            raise KeyError("a row that no release of ours wrote")
+
+    async def case() -> None:
+        store, meter = Odd(), Told()
+
+        async def nothing() -> None:
+            pass
+
+        watch = Watch(store, meter, sweep_seconds=0.01)
+        looking = asyncio.create_task(watch.keep_looking(nothing, lambda: 0))
+        await asyncio.sleep(0.2)
+        assert not looking.done()
+        looking.cancel()
+        assert store.looked > 1
+        assert meter.counted["sweep_failures"] == store.looked
 
     asyncio.run(case())
 

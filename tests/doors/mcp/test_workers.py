@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -142,6 +143,99 @@ def test_workers_that_never_come_to_serve_are_given_up(tmp_path: Path) -> None:
     assert ended.stderr.count("is started again") == 4
     assert "giving up" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+STOPPED_WHILE_IT_STARTS = """
+import os, signal, sys, time
+from sopilot.doors.mcp.workers import Supervisor
+forked, fork = [], os.fork
+
+def asked_to_stop():
+    pid = fork()
+    if pid:  # the moment at which it does not know of this worker yet
+        forked.append(pid)
+        os.kill(os.getpid(), signal.SIGTERM)
+    return pid
+
+os.fork = asked_to_stop
+ended = Supervisor([[], [], []], print).run()
+if not isinstance(ended, int):
+    time.sleep(60)
+print("forked", len(forked))
+sys.exit(ended)
+"""
+
+
+def test_told_to_stop_while_it_starts_its_workers() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPPED_WHILE_IT_STARTS],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ended.stdout, ended.stderr, ended.returncode) == ("forked 1\n", "", 0)
+
+
+def test_a_worker_that_is_replaced_has_the_tokens_of_now_and_none_outlives_its_supervisor(
+    tmp_path: Path,
+) -> None:
+    tokens, address = tmp_path / "tokens", f"127.0.0.1:{free_port()}"
+    url = f"http://{address}"
+    command = [
+        *SOPILOT, "mcp", "bank-desk", "--http", address, "--workers", "2",
+        "--token-file", str(tokens), "--store", f"sqlite:{tmp_path}/s.db",
+    ]  # fmt: skip
+
+    def tokens_are(text: str) -> None:
+        tokens.write_text(text)
+        tokens.chmod(0o600)
+
+    def answers(token: str) -> set[int]:
+        named = {"authorization": f"Bearer {token}"}
+        return {httpx2.post(f"{url}/mcp", headers=named, timeout=10).status_code for _ in range(8)}
+
+    def until(what: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not what():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    old, new = "a" * 20, "b" * 20
+    tokens_are(f"anna {old}\n")
+    environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
+    with (tmp_path / "errors").open("w") as errors:
+        supervisor = subprocess.Popen(command, stderr=errors, env=environment)
+        try:
+            assert until_ready(url)
+            tokens_are(f"anna {new}\n")
+            supervisor.send_signal(signal.SIGHUP)
+            until(lambda: answers(old) == {401})
+            tokens_are("anna that is no line\n")  # refused, and as before: for all of them
+            supervisor.send_signal(signal.SIGHUP)
+            until(lambda: "not read again" in (tmp_path / "errors").read_text())
+            before = set(workers_of(supervisor.pid))
+            for one in before:
+                os.kill(one, signal.SIGKILL)
+            until(lambda: len(set(workers_of(supervisor.pid)) - before) == 2)
+            assert until_ready(url)
+            assert answers(old) == {401}
+            assert 401 not in answers(new)
+            workers = workers_of(supervisor.pid)
+        finally:
+            supervisor.kill()
+            supervisor.wait(30)
+        until(lambda: all(map(_has_ended, workers)))
+    with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))):
+        pass  # the address is free again
+
+
+def _has_ended(pid: int) -> bool:
+    """Gone, or waiting for nobody but whoever inherits the dead."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere workers share one socket")

@@ -13,7 +13,13 @@ from counter_desk import COUNTER, CountingTools, HandClock, walk
 from sopilot.adapters.memory_store import MemoryStore
 from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.records.log import SealFile, head_of, seal_head
-from sopilot.runtime.session import Settings, open_session, resume_session
+from sopilot.runtime.session import (
+    SessionRecord,
+    Settings,
+    StoreUnavailable,
+    open_session,
+    resume_session,
+)
 from sopilot.runtime.session._loading import load
 from sopilot.runtime.session.journal import write
 from sopilot.runtime.session.privacy import shred
@@ -256,6 +262,39 @@ def test_the_register_is_made_from_all_traces_or_is_none() -> None:
         with pytest.raises(RunEnded, match="1 session could not be read"):
             await make_anew(store, when_due=False, told=said.append)
         assert said[-1] == "the register was made from the traces of 2 sessions"
+
+    asyncio.run(case())
+
+
+class Gone(MemoryStore):
+    """Is not there any more, from some question on."""
+
+    questions = 10_000
+
+    async def record(self, session_id: str) -> SessionRecord:
+        self.questions -= 1
+        if self.questions < 0:
+            raise StoreUnavailable("PostgreSQL is not available: the connection was closed")
+        return await super().record(session_id)
+
+
+async def often(store: MemoryStore, sealed: SealFile) -> None:
+    """As often as it takes to come to that question."""
+    while True:
+        assert (await verify_store(store, sealed, [KEY.public])).complete
+
+
+@pytest.mark.parametrize("questions", range(8))
+def test_a_store_that_goes_away_accuses_nobody(questions: int) -> None:
+    async def case() -> None:
+        store = Gone()
+        sealed = await three(store)
+        store.questions = questions
+        with pytest.raises(StoreUnavailable):
+            await often(store, sealed)
+        store.questions = min(questions, 2)
+        with pytest.raises(StoreUnavailable):
+            await rebuild_register(store)
 
     asyncio.run(case())
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from test_session_commands import run
@@ -19,9 +21,12 @@ from sopilot.runtime.records import Wanted
 from sopilot.runtime.records.people import Principal
 from sopilot.runtime.session import (
     HeldState,
+    Lease,
     Session,
+    SessionRecord,
     Settings,
     Store,
+    StoreUnavailable,
     SystemClock,
     ToolResult,
     open_session,
@@ -106,6 +111,53 @@ def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
         assert [one.call_id for one in waiting.unknown] == ["t"]
         work.cancel()
         await store.close()
+
+    asyncio.run(case())
+
+
+class Refusing(MemoryStore):
+    """May be read by this role, and not written."""
+
+    refuses = False
+
+    async def acquire(self, *given: Any, **named: Any) -> Lease:
+        if self.refuses:
+            raise StoreUnavailable("PostgreSQL refused: permission denied for table sessions")
+        return await super().acquire(*given, **named)
+
+    async def record(self, session_id: str) -> SessionRecord:
+        found = await super().record(session_id)
+        return replace(found, metadata={"settings": []}) if session_id == "odd" else found
+
+
+def test_who_may_not_put_it_on_record_does_not_say_that_there_is_nothing() -> None:
+    async def case() -> None:
+        store, clock = Refusing(), HandClock()
+        _, work = await at_work(store, Hanging(), clock)
+        clock.advance(60)
+        store.refuses = True
+        with pytest.raises(StoreUnavailable, match="permission denied"):
+            await sweep(store, clock=clock)
+        store.refuses = False
+        assert len(await sweep(store, clock=clock)) == 1
+        work.cancel()
+
+    asyncio.run(case())
+
+
+def test_a_session_that_is_damaged_in_any_way_hides_no_other() -> None:
+    async def case() -> None:
+        store, clock = Refusing(), HandClock()
+        odd, tools = Hanging(), Hanging()
+        session = await open_session(store, COUNTER, tools=odd, clock=clock, session_id="odd")
+        await walk(session, "transfer", stop_at_action="transfer")
+        left = asyncio.create_task(session.call_tool("transfer", ERRANDS["transfer"], "t"))
+        await odd.begun.wait()
+        other, work = await at_work(store, tools, clock)
+        clock.advance(60)
+        assert [one.session_id for one in await sweep(store, clock=clock)] == [other.id]
+        work.cancel()
+        left.cancel()
 
     asyncio.run(case())
 
@@ -221,7 +273,7 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert settled.exit_code == 0
     assert run("sessions", "--orphaned").output == "no sessions\n"
     assert run("store", "sweep").exit_code == 0
-    assert run("store", "migrate").output == "schema 4\n"
+    assert run("store", "migrate").output == "schema 5\n"
     refused = run("store", "migrate", "--runtime", "runner")
     assert (refused.exit_code, "only PostgreSQL has roles" in refused.output) == (2, True)
 

@@ -217,7 +217,7 @@ class ProcedureHook:
         """Where the program stands: the last thing before every model call, never kept."""
         if not self.session.is_current:
             raise LeaseLost(self.session.id)
-        return self.driver.request().slot
+        return self.driver.shown().slot
 
     @property
     def step_tool(self) -> ToolSchema:

@@ -77,7 +77,7 @@ class BesideTools:
         try:
             async with seat.using() as player:
                 if uri == FRAME_URI:
-                    text, kind = player.driver.request().slot, "text/plain"
+                    text, kind = player.driver.shown().slot, "text/plain"
                 else:
                     report = await session_report(player, ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
@@ -158,8 +158,8 @@ class BesideTools:
 
     # --- upstreams ------------------------------------------------------------------
 
-    def _link(self, ctx: Context) -> CallLink:
-        who = self._asker(ctx)
+    def _link(self, ctx: Context, who: Asker | None = None) -> CallLink:
+        who = who or self._asker(ctx)
         level = self._audience.heard(who, ctx.session).level
         relay = Relay(ctx, (who.owner, who.key), level)
         return CallLink(progress=_progress(ctx), ask=eliciting(ctx), relay=relay)

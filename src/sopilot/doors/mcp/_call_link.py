@@ -51,6 +51,8 @@ class CallLink:
     """The tool is compared with the approved one for this call."""
     held: object = None
     """Why the call was not made, where that comparison says so."""
+    afterwards: Callable[[], object] | None = None
+    """What is done when the client has its answer."""
     ask: Ask | None = None
     """How the client asks its user, where it can."""
     relay: Relay | None = None

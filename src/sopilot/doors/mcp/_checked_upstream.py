@@ -1,7 +1,9 @@
 """A connection whose tools are looked at before they are used.
 
 A server can change what it says of a tool without a word, so nothing but looking
-helps. Calls that come at once share a look, but only one that began after they came.
+helps. Calls that come at once share a look, but only one that began after they came. Where calls
+follow one another without a pause, the look for the next one is taken after the last, while its
+answer is on its way: what a call has changed is seen by it.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ import mcp_types as types
 
 from sopilot.doors.mcp._call_link import CallLink
 from sopilot.doors.mcp._kept_connection import Notice, UpstreamFailed
-from sopilot.doors.mcp._mcp_client import Answer, Listing, McpUpstream, Page
+from sopilot.doors.mcp._mcp_client import Answer, Listing, McpRefused, McpUpstream, Page
 from sopilot.runtime.session.protocols import JSON
 
 Compare = Callable[[Sequence[types.Tool]], object]
+_NEVER = -1e9
+_PAUSE_SECONDS = 0.1
+"""After such a pause there is a look anew. Whoever thinks about an answer takes longer."""
 
 
 class CheckedUpstream:
@@ -36,6 +41,10 @@ class CheckedUpstream:
         self._looked_at = 0.0
         self._tickets = 0
         self._served = 0
+        self._last_call = 0
+        """The ticket of a look that begins when the last call has ended."""
+        self._last_call_at = _NEVER
+        self._under_way = 0
         self._failed: tuple[int, UpstreamFailed] | None = None
         self._turn = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
@@ -44,28 +53,53 @@ class CheckedUpstream:
     async def look(self, link: CallLink | None = None) -> Sequence[types.Tool]:
         """The tools as they are now; a look that began after this call was made is enough."""
         self._tickets += 1
-        ticket = self._tickets
-        async with self._turn:
-            if self._served < ticket:
-                self._raise_if_failed(ticket)
-                await self._look(link)
+        await self._look_since(self._tickets, link)
         assert self._found is not None
         return self._found
 
-    async def check(self, link: CallLink | None = None) -> None:
-        """Before a call: look, unless the last look still holds."""
-        upstream = self._upstream
-        same = upstream.connected and upstream.generation == self._generation
-        age = asyncio.get_running_loop().time() - self._looked_at
-        if not same or age >= self._recheck_seconds:
+    async def check(self, link: CallLink | None = None, *, anew: bool = False) -> None:
+        """Before a call: look, unless the last look still holds. ``anew``: it does not, if it
+        only came after the last call."""
+        if self._is_same and self._age < self._recheck_seconds:
+            return
+        if anew or not self.goes_on:
             await self.look(link)
+        else:
+            await self._look_since(self._last_call, link)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the last call ended a moment ago, on this connection, and none is under way
+        that could change something yet."""
+        ended_ago = self._now - self._last_call_at
+        return not self._under_way and ended_ago < _PAUSE_SECONDS and self._is_same
 
     async def call(
         self, name: str, arguments: Mapping[str, JSON], link: CallLink | None = None, *, key: str
     ) -> types.CallToolResult:
         """On the connection that was looked at, or not at all."""
-        here = self._generation
-        return await self._upstream.call(name, arguments, link, key=key, generation=here)
+        here, goes_on = self._generation, self.goes_on
+        self._under_way += 1
+        try:
+            return await self._upstream.call(name, arguments, link, key=key, generation=here)
+        finally:
+            self._under_way -= 1
+            self._tickets += 1
+            self._last_call, self._last_call_at = self._tickets, self._now
+            if goes_on and link is not None and not self._recheck_seconds:
+                link.afterwards = self._look_ahead
+
+    @property
+    def _is_same(self) -> bool:
+        return self._upstream.connected and self._upstream.generation == self._generation
+
+    @property
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    @property
+    def _age(self) -> float:
+        return self._now - self._looked_at
 
     # --- what no look is needed for -------------------------------------------------
 
@@ -89,7 +123,19 @@ class CheckedUpstream:
         self._upstream.on_notice = notice
 
     async def close(self) -> None:
+        self._last_call_at = _NEVER  # nobody looks ahead any more, and connects again for it
+        for look in self._background:
+            look.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._upstream.close()
+
+    async def _look_since(self, ticket: int, link: CallLink | None) -> None:
+        if self._served >= ticket:
+            return
+        async with self._turn:
+            if self._served < ticket:
+                self._raise_if_failed(ticket)
+                await self._look(link)
 
     async def _look(self, link: CallLink | None) -> None:
         covers = self._tickets
@@ -102,7 +148,7 @@ class CheckedUpstream:
             raise
         self._served = covers
         self._generation = self._upstream.generation
-        self._looked_at = asyncio.get_running_loop().time()
+        self._looked_at = self._now
         if self._found is None or not _same(found, self._found):
             self._found = found
             self._compare(found)
@@ -113,11 +159,20 @@ class CheckedUpstream:
 
     async def _look_soon(self) -> None:
         """Not from within the connection's own reader, which must stay free to answer."""
+        self._tickets += 1
+        self._last_call = self._tickets  # what was seen before holds for nobody
+        self._look_beside(self._last_call)
 
+    def _look_ahead(self) -> None:
+        """The last call has been answered, and another one is likely to come."""
+        if self.goes_on:
+            self._look_beside(self._last_call)
+
+    def _look_beside(self, ticket: int) -> None:
         async def look() -> None:
             # A connection that breaks now is looked at when it is made again.
-            with suppress(UpstreamFailed):
-                await self.look()
+            with suppress(UpstreamFailed, McpRefused):
+                await self._look_since(ticket, None)
 
         task = asyncio.create_task(look())
         self._background.add(task)

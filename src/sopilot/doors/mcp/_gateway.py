@@ -76,12 +76,13 @@ class GatewayTools:
             link.given = given
         return recorded(given)
 
-    def look(self, name: object) -> asyncio.Task[None] | None:
+    def look(self, name: object, *, irreversible: bool) -> asyncio.Task[None] | None:
         """A call of it has come: it is looked at while the call is read."""
         offer = self._catalogue.offer(name) if isinstance(name, str) else None
         if offer is None:
             return None
-        look = asyncio.create_task(self._look(offer.upstream))
+        upstream = self._upstream(offer.upstream)
+        look = asyncio.create_task(upstream.check(anew=irreversible))
         look.add_done_callback(lambda look: look.cancelled() or look.exception())
         return look
 
@@ -95,9 +96,6 @@ class GatewayTools:
         drift = self._catalogue.held.get(name)
         if drift is not None:
             raise ToolHeld(drift)
-
-    async def _look(self, upstream: str) -> None:
-        await self._upstream(upstream).check()
 
     async def _check(self, upstream: CheckedUpstream, link: CallLink | None) -> None:
         if link is None or not await self._looked(link):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import hashlib
 import hmac
 import ipaddress
@@ -29,7 +28,7 @@ from sopilot.doors.mcp._clients import CONNECTION_HEADER, LOCAL
 from sopilot.doors.mcp._connections import Connections
 from sopilot.doors.mcp._direct import PATH, Direct
 from sopilot.doors.mcp._stateful_clients import Clients
-from sopilot.doors.mcp._watch import Admin, Observed, Watch
+from sopilot.doors.mcp._watch import Admin, Observed, Watch, settled
 from sopilot.doors.mcp.limits import Limits, Shares, protocol
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.language.diagnostics import SopilotError, UserMistake, mistake
@@ -313,15 +312,14 @@ async def serve_http(
     for number, handler in handlers.items():
         loop.add_signal_handler(number, handler)
     beside = await _serve_admin(watch, settings)
-    gc.freeze()  # what is there now stays: looking through it again and again finds nothing
     try:
-        await server.serve(sockets)
+        with settled():
+            await server.serve(sockets)
     finally:
         for task in (looking, *beside):
             task.cancel()
         for number in handlers:
             loop.remove_signal_handler(number)
-        gc.unfreeze()
     await asyncio.gather(looking, *beside, return_exceptions=True)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,9 +17,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sopilot.adapters.logs import LOG, about
 from sopilot.adapters.metrics import NoMetrics
-from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.language.diagnostics import SopilotError
 from sopilot.runtime.records import Wanted
-from sopilot.runtime.session import Store, SystemClock
+from sopilot.runtime.session import Store, SystemClock, UnknownSession
 from sopilot.runtime.session.journal import STATE as JOURNAL_STATE
 from sopilot.runtime.session.unsettled import sweep
 
@@ -27,6 +28,28 @@ _LONGEST_NAME = 64
 _READY_SECONDS = 1.0
 """How long an answer about the store holds."""
 _GAUGE_SECONDS = 30.0
+_NEW_VALUES = 10_000
+"""After which the young ones are looked through."""
+
+
+@contextmanager
+def settled() -> Iterator[None]:
+    """What is there now stays: looking through it again and again for circles finds nothing, and
+    a call leaves hardly any behind."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(_NEW_VALUES, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+async def require_there(store: Store) -> None:
+    """Raises where the store cannot be asked. A session that is damaged is no reason."""
+    with suppress(UnknownSession):
+        await store.record("")
 
 
 @dataclass
@@ -48,7 +71,7 @@ class Watch:
             return "it is being stopped"
         if time.monotonic() - self._asked_at > _READY_SECONDS:
             try:
-                await asyncio.wait_for(self.store.sessions(limit=1), 5)
+                await asyncio.wait_for(require_there(self.store), 5)
                 self._answer = ""
             except (SopilotError, TimeoutError) as problem:
                 self._answer = f"the store: {problem}"
@@ -74,10 +97,10 @@ class Watch:
                 if time.monotonic() - counted_at >= _GAUGE_SECONDS:
                     await self._count()
                     counted_at = time.monotonic()
-            except RunEnded as problem:
+            except Exception as problem:  # whatever it is: it is looked for again
                 self.meter.count("sweep_failures")
                 LOG.warning("calls left open cannot be looked for: %s", problem)
-            with suppress(RunEnded):
+            with suppress(SopilotError):
                 await tidy()
             await asyncio.sleep(self.sweep_seconds)
 

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from logging import INFO
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import mcp_types as types
@@ -94,7 +95,7 @@ class ProcedureServer(BesideTools):
         seat = await self._seat(ctx)
         try:
             async with seat.using() as player:
-                shown = player.driver.request().tools
+                shown = player.driver.shown().tools
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, told(problem)) from None
         seat.offered = [tool.name for tool in shown]
@@ -117,15 +118,20 @@ class ProcedureServer(BesideTools):
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        link = self._link(ctx)
-        return await self._carried_out(self._handle(self._asker(ctx), params, link), link)
+        who = self._asker(ctx)
+        link = self._link(ctx, who)
+        return await self._carried_out(self._handle(who, params, link), link)
 
     def coming(self, owner: str, key: str, params: Mapping[str, object]) -> None:
         """A call has arrived, of which nothing is read yet. Inside its context."""
         seat = self._hub.seated(owner, key)
         tools = seat.session.tools if seat is not None else None
-        if isinstance(tools, GatewayTools):
-            COMING.set((tools, tools.look(params.get("name"))))
+        if seat is not None and isinstance(tools, GatewayTools):
+            COMING.set((tools, self._look(seat, tools, params.get("name"))))
+
+    def _look(self, seat: Seat, tools: GatewayTools, name: object) -> asyncio.Task[None] | None:
+        guarded = isinstance(name, str) and name in seat.session.programs.guarded
+        return tools.look(name, irreversible=guarded)
 
     async def _carried_out(self, work: Coroutine[Any, Any, Answer], link: CallLink) -> Answer:
         """A client that gives up does not leave a call without a word in the trace: the work
@@ -140,6 +146,9 @@ class ProcedureServer(BesideTools):
         except asyncio.CancelledError:
             link.cancelled.set()
             raise
+        finally:
+            if link.afterwards is not None:
+                asyncio.get_running_loop().call_soon(link.afterwards)
 
     async def _handle(
         self, who: Asker, params: types.CallToolRequestParams, link: CallLink
@@ -153,7 +162,7 @@ class ProcedureServer(BesideTools):
             if tools is not None:
                 looked, link.look = COMING.get()
                 if looked is not tools:
-                    link.look = tools.look(params.name)
+                    link.look = self._look(seat, tools, params.name)
             with self._spanned(params.name, session_id), about(session=session_id):
                 async with seat.using() as player:
                     result = await self._move(seat, params, link)
@@ -178,9 +187,10 @@ class ProcedureServer(BesideTools):
         self._meter.count("calls", outcome=outcome)
         if name == TOOL_NAME:
             self._meter.count("steps")
-        ms = round((time.perf_counter() - begun) * 1000, 2)
-        fields = {"session": session_id, "owner": who.owner, "tool": name, "outcome": outcome}
-        LOG.info("call", extra={"fields": {**fields, "ms": ms}})
+        if LOG.isEnabledFor(INFO):
+            ms = round((time.perf_counter() - begun) * 1000, 2)
+            fields = {"session": session_id, "owner": who.owner, "tool": name, "outcome": outcome}
+            LOG.info("call", extra={"fields": {**fields, "ms": ms}})
 
     async def _move(
         self, seat: Seat, params: types.CallToolRequestParams, link: CallLink
@@ -207,7 +217,7 @@ class ProcedureServer(BesideTools):
             if link.held is not None:
                 await session.note("held_tool", {"tool": name, "why": str(link.held)})
                 text = f"Not called: {link.held}; an operator was told."
-                slot = player.driver.request().slot
+                slot = player.driver.shown().slot
                 return answered(text, slot, ok=False, session_id=session.id)
             text = turn.answer
         return answered(text, turn.slot, ok=turn.ok, session_id=session.id, given=link.given)
@@ -225,11 +235,11 @@ class ProcedureServer(BesideTools):
     async def _changed(self, seat: Seat) -> None:
         """The card changes with everything that is done, the frame with what fits."""
         uris = [CARD_URI]
-        request = seat.player.driver.request()
-        if request.slot != seat.shown:
-            seat.shown = request.slot
+        shown = seat.player.shown()
+        if shown.slot != seat.shown:
+            seat.shown = shown.slot
             uris.insert(0, FRAME_URI)
-        if seat.offered and seat.offered != [tool.name for tool in request.tools]:
+        if seat.offered and seat.offered != [tool.name for tool in shown.tools]:
             await self._audience.tools_changed()
         await self._audience.changed(seat.session.id, uris)
 

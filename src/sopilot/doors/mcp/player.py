@@ -15,6 +15,7 @@ from sopilot.desks.tasks import World
 from sopilot.language.diagnostics import UserMistake
 from sopilot.language.render import LANGUAGES
 from sopilot.runtime.agent import Arm, Briefing, Driver, Ending
+from sopilot.runtime.agent.arms import Shown
 from sopilot.runtime.agent.calls import Ended, Waiting
 from sopilot.runtime.agent.dialog import BUDGET
 from sopilot.runtime.agent.spending import BudgetSpent
@@ -49,6 +50,7 @@ class Player:
     def __init__(self, session: Session, briefing: Briefing, arm: Arm, world: World) -> None:
         self.session = session
         self.world = world
+        self._shown: Shown | None = None
         self.driver = Driver(
             session,
             briefing,
@@ -86,6 +88,7 @@ class Player:
             if reply.tool_calls and all(map(_closes, reply.tool_calls)):
                 return self._turn(f"The session is over: {self.ending}.", ok=True)
             raise UserMistake(f"this play is over ({self.ending}); finish it for its score")
+        self._shown = None
         try:
             answers = await self._moved(reply)
         except Ended as ended:
@@ -120,7 +123,13 @@ class Player:
 
     def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
         ending = self.ending if self.world.score is not None else None
-        return PlayedTurn(answer, ok, self.driver.request().slot if ending is None else "", ending)
+        self._shown = self.driver.shown()
+        return PlayedTurn(answer, ok, self._shown.slot if ending is None else "", ending)
+
+    def shown(self) -> Shown:
+        """What the client should see now: after a move, as that has left it."""
+        shown, self._shown = self._shown, None
+        return shown or self.driver.shown()
 
 
 def _closes(call: ToolCall) -> bool:

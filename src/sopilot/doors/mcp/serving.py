@@ -14,21 +14,23 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sopilot.adapters.logs import LOG
 from sopilot.adapters.text_files import read_text
 from sopilot.doors.mcp._clients import LOCAL
 from sopilot.doors.mcp._http import HttpSettings, listen, listen_apart, serve_http
 from sopilot.doors.mcp._standard_streams import serve_standard_streams
-from sopilot.doors.mcp._watch import Watch
+from sopilot.doors.mcp._watch import Watch, require_there, settled
 from sopilot.doors.mcp.limits import Limits
 from sopilot.doors.mcp.mcp_server import ProcedureServer
 from sopilot.doors.mcp.workers import Supervisor, Worker
-from sopilot.language.diagnostics import Place, UserMistake, mistake
+from sopilot.language.diagnostics import Place, SopilotError, UserMistake, mistake
 
 if TYPE_CHECKING:
     from sopilot.adapters.telemetry import Telemetry
 
 TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 _LONGEST_PORT = 5
+_ORPHAN_SECONDS = 1.0
 _LOADED_ONCE = (
     "anyio._backends._asyncio", "cel_expr_python.cel", "sopilot.adapters.postgres_store",
     "sopilot.adapters.sqlite_store", "uvicorn.lifespan.on", "uvloop",
@@ -69,7 +71,8 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     talking = asyncio.create_task(converse())
     stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    with settled():
+        await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if talking.done():
         talking.result()
@@ -84,7 +87,7 @@ async def _serve_http(
     reread: Callable[[], HttpSettings | None] | None,
     worker: Worker | None,
 ) -> None:
-    await procedures.hub.store.sessions(limit=1)  # who cannot reach it must not be asked to serve
+    await require_there(procedures.hub.store)  # who cannot reach it must not be asked to serve
     if worker is not None:
         sockets = list(worker.sockets)
         port = sockets[0].getsockname()[1]
@@ -94,26 +97,51 @@ async def _serve_http(
         settings, sockets = listen(settings)
     _raise_descriptors()
     tell(f"serving {settings.url}")
+    watching = None
     if worker is not None:
         worker.serves()
+        watching = asyncio.create_task(_end_when_orphaned(worker))
 
     def again() -> HttpSettings:
         return (reread() if reread else None) or settings
 
-    await serve_http(procedures, settings, sockets, watch=watch, reread=again)
+    try:
+        await serve_http(procedures, settings, sockets, watch=watch, reread=again)
+    finally:
+        if watching is not None:
+            watching.cancel()
 
 
-def supervise(settings: HttpSettings, count: int, tell: Tell) -> Worker:
-    """Comes back in each worker; the supervisor ends here."""
+async def _end_when_orphaned(worker: Worker) -> None:
+    """As if it was told to: requests under way come to their end, sessions are given back, and the
+    port is free for the next supervisor."""
+    while not worker.is_orphan:
+        await asyncio.sleep(_ORPHAN_SECONDS)
+    LOG.warning("the supervisor is gone: this worker ends")
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def supervise(
+    settings: HttpSettings, count: int, tell: Tell, reread: Callable[[], HttpSettings | None]
+) -> tuple[Worker, HttpSettings]:
+    """Comes back in each worker, with what was read last; the supervisor ends here."""
     settings, sockets = listen_apart(settings, count)
+
+    def again() -> None:
+        nonlocal settings
+        try:
+            settings = reread() or settings
+        except SopilotError as problem:
+            tell(f"not read again, and as before: {problem}")
+
     for name in _LOADED_ONCE:
         with suppress(ImportError):
             import_module(name)
     tell(f"{count} workers at {settings.url}")
-    ended = Supervisor(sockets, tell).run()
+    ended = Supervisor(sockets, tell, again).run()
     if isinstance(ended, int):
         raise SystemExit(ended)
-    return ended
+    return ended, settings
 
 
 def telemetry() -> Telemetry | None:

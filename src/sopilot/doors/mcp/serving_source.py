@@ -95,7 +95,7 @@ def serve_source(options: ServerOptions, tell: Tell) -> None:
     arm_named(options.arm)
     worker = None
     if options.workers is not None and settings is not None:
-        worker = serving.supervise(settings, options.workers, tell)
+        worker, settings = serving.supervise(settings, options.workers, tell, options.http)
         call_this_process(worker.name)
     with asyncio.Runner(loop_factory=serving.fast_loop()) as runner:
         runner.run(_serve(options, specs, settings, tell, worker))

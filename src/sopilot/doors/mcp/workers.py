@@ -29,6 +29,7 @@ _LONGEST_PAUSE_SECONDS = 2.0
 _MOST_DEAD = 64
 """Who died before these has no lease any more."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*_STOPS, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +43,32 @@ class Worker:
     """Processes before it, as owners of sessions are called (`runtime.session.owners`)."""
     serves: Callable[[], None] = lambda: None
     """To be called once it is ready for requests."""
+    supervisor: int = 0
+    """Its process. Without it nobody would replace or stop this one."""
+
+    @property
+    def is_orphan(self) -> bool:
+        return os.getppid() != self.supervisor
 
 
 class Supervisor:
     """Keeps a worker for each of ``sockets``. One that dies is started again: at once where it was
     killed or had served, after a pause that grows where it ended as soon as it had begun. Where
-    none has ever come to serve, all is given up."""
+    none has ever come to serve, all is given up. ``reread`` is called at SIGHUP, before the workers
+    are told: who is started after it begins with what was read then."""
 
     def __init__(
-        self, sockets: Sequence[Sequence[socket.socket]], tell: Callable[[str], None]
+        self,
+        sockets: Sequence[Sequence[socket.socket]],
+        tell: Callable[[str], None],
+        reread: Callable[[], None] = lambda: None,
     ) -> None:
         if not hasattr(os, "fork"):
             cure = "start several servers with --stateless, each on a port of its own"
             raise mistake("no-workers-here", "this system cannot fork processes", help=cure)
         self._sockets = sockets
         self._tell = tell
+        self._reread = reread
         self._workers: dict[int, tuple[int, float, str]] = {}
         self._due: dict[int, float] = dict.fromkeys(range(len(sockets)), 0.0)
         self._dead: deque[str] = deque(maxlen=_MOST_DEAD)
@@ -64,34 +76,56 @@ class Supervisor:
         """Which worker has come to serve, told by itself in memory that all have in common."""
         self._failed = 0
         self._served = False
-        self._stopping = False
+        # Handlers only count: whatever is done about a signal is done in its turn, by the loop.
+        self._stops = 0
+        self._stops_sent = 0
         self._reload = False
 
     def run(self) -> Worker | int:
         """In a worker: what it has. In the supervisor, when all have ended: the exit code."""
         handlers = {number: signal.signal(number, self._stopped) for number in _STOPS}
-        handlers[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._reloaded)
+        signal.signal(signal.SIGHUP, self._reloaded)
+        # Until it listens for it, a worker ends by it, and the next one has what was read again.
+        handlers[signal.SIGHUP] = signal.SIG_DFL
         gc.collect()
         gc.freeze()  # what was loaded is never looked through again, and stays shared
+        supervisor = os.getpid()
         while self._workers or self._due:
+            self._heed()
             for index in [one for one, at in self._due.items() if at <= time.monotonic()]:
+                if self._stops:
+                    break
                 del self._due[index]
                 name = secrets.token_hex(8)
                 self._serving[index] = 0
+                # Neither may a signal come to a child that still has this process's handlers, nor
+                # one to this process before it knows the child.
+                signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
                 pid = os.fork()
                 if pid == 0:
                     for number, handler in handlers.items():
                         signal.signal(number, handler)
-                    return self._worker(index, name)
+                    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+                    return self._worker(index, name, supervisor)
                 self._workers[pid] = (index, time.monotonic(), process_called(name, pid))
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             time.sleep(_POLL_SECONDS)
-            if self._reload:
-                self._reload = False
-                self._send(signal.SIGHUP)
             self._look()
         return 1 if self._gave_up else 0
 
-    def _worker(self, index: int, name: str) -> Worker:
+    def _heed(self) -> None:
+        """What signals asked for since the last turn. Whoever stops twice means at once."""
+        if self._reload:
+            self._reload = False
+            self._reread()
+            self._send(signal.SIGHUP)
+        if self._stops:
+            self._due.clear()
+        while self._stops_sent < self._stops:
+            self._stops_sent += 1
+            self._send(signal.SIGTERM)
+
+    def _worker(self, index: int, name: str, supervisor: int) -> Worker:
         """Sockets of the others are closed in it: where nobody is left to serve one, nobody is
         sent there."""
         own = self._sockets[index]
@@ -101,7 +135,7 @@ class Supervisor:
         def serves() -> None:
             self._serving[index] = 1
 
-        return Worker(index, own, name, tuple(self._dead), serves)
+        return Worker(index, own, name, tuple(self._dead), serves, supervisor)
 
     @property
     def _gave_up(self) -> bool:
@@ -114,7 +148,7 @@ class Supervisor:
                 continue
             del self._workers[pid]
             self._dead.append(name)
-            if not self._stopping:
+            if not self._stops:
                 self._replace(index, os.waitstatus_to_exitcode(status), time.monotonic() - begun)
 
     def _replace(self, index: int, code: int, lived: float) -> None:
@@ -136,9 +170,7 @@ class Supervisor:
                 os.kill(pid, number)
 
     def _stopped(self, number: int, frame: object) -> None:
-        self._stopping = True
-        self._due.clear()
-        self._send(signal.SIGTERM)
+        self._stops += 1
 
     def _reloaded(self, number: int, frame: object) -> None:
         self._reload = True

@@ -15,7 +15,7 @@ from sopilot.runtime.agent._budgets import Budgets
 from sopilot.runtime.agent._providers import Attempts
 from sopilot.runtime.agent._recovery import SkipsTurns, recover
 from sopilot.runtime.agent._result import Ending, RequestRecord
-from sopilot.runtime.agent.arms import Arm, Request, View
+from sopilot.runtime.agent.arms import Arm, Request, Shown, View
 from sopilot.runtime.agent.briefing import Briefing
 from sopilot.runtime.agent.calls import CallHandler, Ended, Waiting
 from sopilot.runtime.agent.dialog import (
@@ -142,8 +142,15 @@ class Driver:
     # --- what is asked --------------------------------------------------------------
 
     def request(self) -> Request:
+        return self.arm.request(self._view(), self.first, self.toolbox.schemas)
+
+    def shown(self) -> Shown:
+        """For somebody whose dialog is not known here."""
+        return self.arm.shown(self._view(), self.toolbox.schemas)
+
+    def _view(self) -> View:
         session = self.session
-        view = View(
+        return View(
             self.briefing,
             session.machine,
             session.configuration,
@@ -151,7 +158,6 @@ class Driver:
             session.settings.automation,
             session.judge,
         )
-        return self.arm.request(view, self.first, self.toolbox.schemas)
 
     def turn(self) -> Request:
         """The request, at the price of one turn: its reply is handled next."""
@@ -186,7 +192,7 @@ class Driver:
     async def call(self, call: ToolCall, said: str = "") -> str:
         """One call of somebody whose messages are not known, with what was said beside it."""
         calls = self._numbered((call,))
-        self.calls.slot, self.calls.words = lambda: self.request().slot, said
+        self.calls.slot, self.calls.words = lambda: self.shown().slot, said
         await self._said(said if said.strip() else "", calls)
         return await self._answered(calls[0])
 

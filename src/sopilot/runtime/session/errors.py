@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.language.diagnostics import Diagnostic, RunEnded, UserMistake
+from sopilot.language.diagnostics import Diagnostic, RunEnded, SopilotError, UserMistake
 
 
 class StoreUnavailable(RunEnded):
@@ -16,6 +16,12 @@ class StoreUnavailable(RunEnded):
 
 class StoreCorrupt(StoreUnavailable):
     """The store's file is not what was written. Restore a copy; nothing was changed."""
+
+
+def raise_if_refused(problem: SopilotError) -> None:
+    """A store that is gone or refuses says nothing about the session that was asked for."""
+    if isinstance(problem, StoreUnavailable) and not isinstance(problem, StoreCorrupt):
+        raise problem
 
 
 class StoreTooNew(UserMistake):

@@ -19,6 +19,9 @@ _OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note"})
 END_SESSION = "end_session"
 """The note of an executor that has no machine, at its end."""
 
+LONGEST_ID = 200
+"""Of a call, in characters."""
+
 
 @dataclass(slots=True)
 class CallLedger:
@@ -98,8 +101,9 @@ class CallLedger:
         return ahead
 
     def fresh_id(self, wanted: str) -> str:
-        """``wanted``, or with a number behind it: models use ids again."""
-        base = wanted or "call"
+        """``wanted``, or with a number behind it: models use ids again, and may write long ones,
+        which are cut: registers find calls by them."""
+        base = wanted[:LONGEST_ID] or "call"
         if base not in self.seen:
             return base
         number = 2

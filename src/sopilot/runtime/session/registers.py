@@ -11,7 +11,7 @@ from sopilot.runtime.records import ActionRow, Condition, Selected, Wanted, sele
 from sopilot.runtime.records.deviations import DEVIATIONS, fold_deviations
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._store import Store
-from sopilot.runtime.session.errors import Pruned
+from sopilot.runtime.session.errors import Pruned, raise_if_refused
 from sopilot.runtime.session.journal import folded
 from sopilot.runtime.session.program_set import ProgramSet
 from sopilot.runtime.trace import Head
@@ -53,6 +53,7 @@ async def rebuild_register(
         except Pruned:
             pass  # its rows are what there is
         except SopilotError as problem:
+            raise_if_refused(problem)
             problems[head.session_id] = str(problem)
             told(f"session {head.session_id}: {problem}")
     if not problems:

@@ -33,7 +33,7 @@ from sopilot.runtime.records.privacy import Policy
 from sopilot.runtime.session._loading import Loaded
 from sopilot.runtime.session._store import Store, is_locked
 from sopilot.runtime.session._summary import summarise
-from sopilot.runtime.session.errors import Pruned
+from sopilot.runtime.session.errors import Pruned, raise_if_refused
 from sopilot.runtime.session.journal import PREFIX, is_journal
 from sopilot.runtime.session.privacy import JOURNAL, load_policy
 from sopilot.runtime.session.registers import Traces, rebuild_register
@@ -222,7 +222,8 @@ async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
     """What was erased and pruned on record; a journal that is damaged is a gap itself."""
     try:
         return await load_policy(store, up_to=up_to)
-    except SopilotError:
+    except SopilotError as problem:
+        raise_if_refused(problem)
         return Policy()
 
 
@@ -319,6 +320,7 @@ async def _read(
                 )
             continue
         except SopilotError as problem:
+            raise_if_refused(problem)
             gap(UNREADABLE, f"session {session_id} cannot be read: {problem}")
             continue
         record = loaded.record

@@ -12,18 +12,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sopilot.language.diagnostics import RunEnded, SopilotError
+from sopilot.language.diagnostics import RunEnded
 from sopilot.runtime.session._approvals import HeldCall
 from sopilot.runtime.session._call_results import note_unknown_outcomes
 from sopilot.runtime.session._clocks import SystemClock
 from sopilot.runtime.session._loading import Loaded, load
 from sopilot.runtime.session._opening import attach_session
 from sopilot.runtime.session._store import SessionRecord, Store
-from sopilot.runtime.session.errors import LeaseHeld
+from sopilot.runtime.session.errors import LeaseHeld, StoreCorrupt, StoreUnavailable
 from sopilot.runtime.session.protocols import Clock
 from sopilot.runtime.session.secrets import Secrets
 from sopilot.runtime.vm import JSON
 
+DAMAGED = "damaged"
+"""The status of a session whose row cannot be read: nobody can say what is open in it."""
 GRACE_SECONDS = 2.0
 """How long a lease has run out before its owner counts as gone: a busy one renews it late."""
 
@@ -77,15 +79,23 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
 
 
 async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
-    """Puts on record what owners who are gone left open; what was found by this very look."""
+    """Puts on record what owners who are gone left open; what was found by this very look. A store
+    that refuses is told of by the first look that finds nothing: so nothing found is unsaid."""
     clock = clock or SystemClock()
     found: list[LeftOpen] = []
+    refused: StoreUnavailable | None = None
     for record in await store.unsettled(now=clock.now() - GRACE_SECONDS):
         if record.summary.get("open") == []:
             continue  # noted before
-        # A damaged session must not keep the others from being found.
-        with suppress(SopilotError):
+        try:
             found += await settle_orphan(store, record.id, clock=clock)
+        except StoreUnavailable as problem:
+            if not isinstance(problem, StoreCorrupt):
+                refused = problem
+        except Exception:  # a session damaged in whatever way must not keep others from being found
+            continue
+    if refused is not None and not found:
+        raise refused
     return found
 
 
@@ -136,7 +146,7 @@ def is_unsettled(record: SessionRecord, *, now: float) -> bool:
     """A call was left without an outcome: on record as such, or open where nobody is any more.
     Of a session that an older release wrote last, nothing tells whether a call is open: one that
     runs and is nobody's may have one."""
-    if record.summary.get("status") == "unknown":
+    if record.summary.get("status") in ("unknown", DAMAGED):
         return True
     open_calls = record.summary.get("open", record.summary.get("status") == "running")
     return bool(open_calls) and not _is_owned(record, now)

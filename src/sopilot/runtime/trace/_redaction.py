@@ -165,10 +165,9 @@ class _Redaction:
 
     def _walk(self, value: JSON, here: frozenset[str], data: bool) -> JSON:
         secrets = self._secrets
-        # Most are texts, and nothing is slower to find out than that one is no mapping.
         if isinstance(value, str):
             return self.withhold(value) if secrets and secrets.holds(value) else value
-        if isinstance(value, Mapping):
+        if type(value) is dict or isinstance(value, Mapping):
             told = data and secrets and any(map(secrets.holds, value))
             return self.withhold(value) if told else self.inside(value, here, data)
         if isinstance(value, list):
@@ -176,14 +175,18 @@ class _Redaction:
         return self.withhold(value) if data and secrets.has(value) else value
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+"""Most values are one; nothing is slower to find out than that something is no mapping."""
+
+
 def _has_key(value: JSON, names: frozenset[str]) -> bool:
     """Whether one of these names stands anywhere in it."""
     if isinstance(value, Mapping):
         return not names.isdisjoint(value) or any(
-            type(one) is not str and _has_key(one, names) for one in value.values()
+            type(one) not in _LEAVES and _has_key(one, names) for one in value.values()
         )
     return isinstance(value, list) and any(
-        type(one) is not str and _has_key(one, names) for one in value
+        type(one) not in _LEAVES and _has_key(one, names) for one in value
     )
 
 
@@ -254,15 +257,15 @@ def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
 
 
 def _gather(names: frozenset[str], value: JSON, found: set[str]) -> None:
-    if isinstance(value, Mapping):
+    if type(value) is dict or isinstance(value, Mapping):
         for key, item in value.items():
             if key in names:
                 found |= _scalars(item)
-            elif type(item) is not str:
+            elif type(item) not in _LEAVES:
                 _gather(names, item, found)
     elif isinstance(value, list | tuple):
         for item in value:
-            if type(item) is not str:
+            if type(item) not in _LEAVES:
                 _gather(names, item, found)
 
 

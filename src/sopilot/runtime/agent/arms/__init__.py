@@ -1,6 +1,6 @@
 """Visibility policies: what of the SOP the model sees in each arm."""
 
-from sopilot.runtime.agent.arms._arm import Arm, Request
+from sopilot.runtime.agent.arms._arm import Arm, Request, Shown
 from sopilot.runtime.agent.arms._arms_by_name import ARMS, arm_named
 from sopilot.runtime.agent.arms._fused import FusedSwitches, fused_arm
 from sopilot.runtime.agent.arms._offers import Offer
@@ -13,6 +13,7 @@ __all__ = [
     "FusedSwitches",
     "Offer",
     "Request",
+    "Shown",
     "View",
     "arm_named",
     "fused_arm",

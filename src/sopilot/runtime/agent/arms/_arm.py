@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sopilot.runtime.agent.arms._answers import Answers
 from sopilot.runtime.agent.arms._instructions import instructions, source_instructions
@@ -42,6 +43,13 @@ class Request:
     def messages(self) -> list[Message]:
         slot = [Message("system", self.slot)] if self.slot else []
         return [self.first, *self.dialog, *slot]
+
+
+class Shown(NamedTuple):
+    """What of a request is not the dialog."""
+
+    slot: str
+    tools: Sequence[ToolSchema]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +91,14 @@ class Arm:
         return instructions(briefing, guidance=guidance, resident=resident, stated=self.stated)
 
     def request(self, view: View, first: Message, schemas: Sequence[ToolSchema]) -> Request:
-        slot = self.slot(view)
+        slot, tools = self.shown(view, schemas)
         language = view.briefing.language
         dialog = self.fold(view.dialog, language) if self.fold else tuple(view.dialog)
-        return Request(first, dialog, slot, offered(view, schemas, self.offer, slot))
+        return Request(first, dialog, slot, tools)
+
+    def shown(self, view: View, schemas: Sequence[ToolSchema]) -> Shown:
+        slot = self.slot(view)
+        return Shown(slot, offered(view, schemas, self.offer, slot))
 
 
 def rendered(name: str) -> Resident:
