@@ -226,6 +226,46 @@ def test_a_table_that_does_not_keep_what_is_written_is_none(
         asyncio.run(conversations(dsn, ["c"], here))
 
 
+def test_a_role_may_do_what_it_was_named_for_last(postgres: PostgresHere) -> None:
+    async def case(name: str) -> None:
+        store = PostgresStore(postgres.dsn, schema=name)
+        await store.migrate()
+
+        def may() -> list[tuple[object, ...]]:
+            return run(
+                postgres.dsn,
+                "SELECT privilege_type FROM information_schema.table_privileges"
+                f" WHERE grantee = '{name}' AND table_name = 'events' ORDER BY 1",
+            )
+
+        await store.grant(keepers=[name])
+        assert may() == [("DELETE",), ("INSERT",), ("SELECT",), ("UPDATE",)]
+        await store.grant(auditors=[name])
+        assert may() == [("SELECT",)]
+        await store.grant(runtime=[name], auditors=[name])
+        assert may() == [("INSERT",), ("SELECT",), ("UPDATE",)]
+        await store.close()
+
+    name = schema()
+    run(postgres.dsn, f"CREATE ROLE {name} LOGIN")
+    asyncio.run(case(name))
+
+
+def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> None:
+    name = schema()
+    run(postgres.dsn, f"CREATE ROLE {name} LOGIN", f"GRANT CREATE ON DATABASE postgres TO {name}")
+
+    async def case() -> None:
+        store = PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name)
+        await store.migrate()
+        await store.grant(auditors=[name])
+        await store.close()
+
+    asyncio.run(case())
+    deletes = f"SELECT has_table_privilege('{name}', '{name}.events', 'DELETE')"
+    assert run(postgres.dsn, deletes) == [(True,)]
+
+
 def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
     async def case() -> None:
         for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
