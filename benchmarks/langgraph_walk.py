@@ -10,9 +10,10 @@ least it can store; walks with a state that keeps its log, as a trace does, stan
 Two kinds of comparison. Against the SQLite checkpointer as it ships (write-ahead log,
 synchronous FULL): the session in memory, and the durable one as it ships (FULL as well). And
 like against like: memory with memory, NORMAL with NORMAL, FULL with FULL. Rounds alternate, so
-that whoever else uses the machine disturbs both alike, and a ratio is the median of the rounds'
-wall times. CPU time leaves out waiting for the disk. On a busy machine a process that slept for
-the disk waits for a core afterwards, which hides what is measured: `chrt -f 5` spares it that.
+that whoever else uses the machine disturbs both alike; what the walk before has left unwritten is
+on the disk before the next begins, and a ratio is the median of the rounds' wall times. CPU time
+leaves out waiting for the disk. On a busy machine a process that slept for the disk waits for a
+core afterwards, which hides what is measured: `chrt -f 5` spares it that.
 
 The floor of a durable step is a bare commit: one row of an event's length, inserted with
 nothing around it. What the peer's step takes, divided by that, is the most any FULL store could
@@ -218,6 +219,7 @@ async def walks(rounds: int, folder: Path) -> dict[str, list[Taken]]:
     }
     bare = bare_store(folder / "bare.db")
     for number in range(-WARMING, rounds):
+        os.sync()
         one = {
             "bare commit": bare_commit(bare),
             "machine": machine_alone(),
@@ -226,9 +228,11 @@ async def walks(rounds: int, folder: Path) -> dict[str, list[Taken]]:
             "peer memory, log": peer_in_memory(keeps_log=True),
         }
         for mode, store in stores.items():
+            os.sync()
             one[mode] = await session_walk(store)
             for keeps_log, name in ((False, f"peer {mode}"), (True, f"peer {mode}, log")):
                 saver = peers[mode, keeps_log]
+                os.sync()
                 one[name] = peer_walk(saver, keeps_log=keeps_log, thread=str(number))
         if number >= 0:
             for name, spent in one.items():
