@@ -32,7 +32,7 @@ from sopilot.runtime.session._admission import (
 )
 from sopilot.runtime.session._approvals import HeldState
 from sopilot.runtime.session._call_results import read_failure
-from sopilot.runtime.session._leasing import _beating, when_free
+from sopilot.runtime.session._leasing import _Beating, when_free
 from sopilot.runtime.session.guards import _other_act
 from sopilot.runtime.vm import JSON, Event, Machine
 
@@ -289,7 +289,7 @@ def test_a_lease_is_kept_alive(problem: Exception | None, again: bool, raised: b
     async def case() -> None:
         one: Any = Beating(problem)
         with pytest.raises(ValueError, match="odd") if raised else nullcontext():
-            async with _beating(one):
+            async with _Beating(one):
                 await asyncio.sleep(0.2)
         assert (one.renewed > 1) is again
         assert (one.taken > 0) is (problem is None)

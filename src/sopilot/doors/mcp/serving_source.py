@@ -110,7 +110,8 @@ async def _serve(
     tell: Tell,
     worker: serving.Worker | None,
 ) -> None:
-    meter = metrics()
+    read = settings is not None and settings.admin is not None
+    meter = metrics() if read else NoMetrics()
     store = metered(open_store(options.store_spec), meter)
     catalogue: Catalogue | None = None
     try:

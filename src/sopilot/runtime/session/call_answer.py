@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from sopilot.language.diagnostics import visible
@@ -35,7 +35,6 @@ class CallAnswer:
     seq: int | None = None
     problem: str = ""
     held: HeldCall | None = None
-    _spelled: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def text(self) -> str:
@@ -45,11 +44,8 @@ class CallAnswer:
         """What the model reads. A result stands as one line of JSON, so that no line of a
         tool's text can pass for the runtime's."""
         if self.result is not None:
-            if not self._spelled:  # several ask, and it may be long
-                text = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
-                done = "ok" if self.result.ok else "failed"
-                self._spelled.append(f"#{self.seq} {done}: {text}")
-            return self._spelled[0]
+            spelled = visible(canonical(plain(self.result.value)).decode("utf-8", "replace"))
+            return f"#{self.seq} {'ok' if self.result.ok else 'failed'}: {spelled}"
         key = "outcome_unknown" if self.status is CallStatus.UNKNOWN else "not_called"
         return words(language)[key].format(problem=said_in(visible(self.problem), language))
 
