@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from weakref import WeakValueDictionary
 
 from sopilot.adapters.metrics import NoMetrics
 from sopilot.desks.tasks import World
@@ -207,7 +208,8 @@ class Hub:
         self._by_key: dict[tuple[str, str], str] = {}
         self._served: set[tuple[str, str]] = set()
         """Whose a session is never changes."""
-        self._opening: dict[tuple[str, str], asyncio.Lock] = {}
+        self._opening: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        """As long as somebody opens or waits: a client may ask for any number of sessions."""
 
     def seated(self, owner: str, key: str) -> Seat | None:
         """The owner's session under this key, if it is here."""
@@ -236,7 +238,6 @@ class Hub:
             if seat is None:
                 seat = await self._open(owner)
                 self._by_key[owner, key] = seat.session.id
-        self._opening.pop((owner, session_id or key), None)
         return seat
 
     async def connect(self, owner: str, session_id: str | None) -> str:
